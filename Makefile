@@ -1,0 +1,64 @@
+# Every target sets up what it needs: `make demo` or `make test` in a fresh clone is enough.
+
+PYTHON ?= python3
+DEMO_ARGS ?=
+TEST_ARGS ?=
+BENCH_ARGS ?=
+
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+PIP := $(BIN)/python -m pip --quiet
+PIN := --constraint constraints.txt
+
+# Each of these folders is a distribution of its own; a new plugin is found by its pyproject.toml.
+DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproject.toml))
+INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench clean
+
+help: ## Shows these lines
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/installed-dev ## Builds .venv with the core, the plugins and the tools of development
+
+demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEMO_ARGS=--tour-only)
+	$(BIN)/msgsvc demo $(DEMO_ARGS)
+
+test: .venv/installed-dev ## Runs all tests and says which databases they ran on (TEST_ARGS="-k name")
+	$(BIN)/python -m pytest $(TEST_ARGS)
+
+check: .venv/installed-dev ## Runs ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/installed-dev ## Formats the code and mends what ruff can mend by itself
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: .venv/installed-dev ## Measures /v1/send against a bare echo in the same run
+	$(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+clean: ## Removes .venv, caches and what the demo left
+	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build backend comes first and stays, so that no distribution gets an environment of its own to
+# be built in: that would fetch the backend anew for each.
+.venv/installed: $(INPUTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "msgsvc needs Python 3.11 or newer; name one: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) lacks venv; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "building .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) install $(PIN) pip hatchling editables
+	@$(PIP) install $(PIN) --no-build-isolation $(addprefix --editable ,$(DISTRIBUTIONS))
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	@echo "adding the tools of development"
+	@$(PIP) install $(PIN) --group dev
+	@touch $@

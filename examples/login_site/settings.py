@@ -1,0 +1,60 @@
+"""What the site reads from its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class SettingsError(Exception):
+    """The environment lacks something, or holds a value that cannot work."""
+
+
+@dataclass(frozen=True)
+class SiteSettings:
+    """Everything the site must be told; see the table in README.md."""
+
+    #: Address and port to listen on.
+    host: str
+    port: int
+    #: The site's own public address, without a trailing slash. Browsers come back to it.
+    url: str
+    name: str
+    #: Address of the msgsvc API, without a trailing slash.
+    service_url: str
+    #: Stays on the server: whoever holds it can write to every subscriber of the project.
+    api_key: str
+    webhook_secret: str
+    #: Which static link (`/v1/auth/links/{slug}`) the one-click buttons use.
+    link_slug: str
+
+    @property
+    def callback_url(self) -> str:
+        """Where the messenger's button leads; must be registered with the service, exactly so."""
+        return f"{self.url}/callback"
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> SiteSettings:
+        """Read the `LOGIN_SITE_*` variables; raises SettingsError that names every missing one."""
+        required = ("SERVICE_URL", "API_KEY", "WEBHOOK_SECRET")
+        missing = [f"LOGIN_SITE_{name}" for name in required if not env.get(f"LOGIN_SITE_{name}")]
+        if missing:
+            raise SettingsError(f"please set {', '.join(missing)} (see README.md)")
+        host = env.get("LOGIN_SITE_HOST", "127.0.0.1")
+        port = _port(env.get("LOGIN_SITE_PORT", "8090"))
+        return cls(
+            host=host,
+            port=port,
+            url=env.get("LOGIN_SITE_URL", f"http://{host}:{port}").rstrip("/"),
+            name=env.get("LOGIN_SITE_NAME", "Pinewood Library"),
+            service_url=env["LOGIN_SITE_SERVICE_URL"].rstrip("/"),
+            api_key=env["LOGIN_SITE_API_KEY"],
+            webhook_secret=env["LOGIN_SITE_WEBHOOK_SECRET"],
+            link_slug=env.get("LOGIN_SITE_LINK_SLUG", "demo"),
+        )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise SettingsError(f"LOGIN_SITE_PORT must be a number from 1 to 65535, not {text!r}")
+    return int(text)

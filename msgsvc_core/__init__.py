@@ -1,0 +1,1 @@
+"""msgsvc: notifications and sign-in through messengers, assembled from plugins."""

@@ -1,0 +1,1 @@
+"""The HTTP edge: from bytes to typed handlers and back."""

@@ -1,0 +1,40 @@
+"""Reads a request's body without taking in more than is allowed."""
+
+from starlette.requests import Request
+from starlette.types import Message
+
+from msgsvc_core.errors import BadRequest, PayloadTooLarge
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The whole body. Raises `PayloadTooLarge` as soon as it is known to be too large."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > max_bytes:
+        raise _too_large(max_bytes)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message: Message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("the body ended early")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def check_is_json(request: Request) -> None:
+    """Raises `BadRequest` for a body that is declared as something other than JSON."""
+    declared = request.headers.get("content-type")
+    if declared is not None and declared.partition(";")[0].strip().lower() != "application/json":
+        raise BadRequest("Content-Type: must be application/json")
+
+
+def _too_large(max_bytes: int) -> PayloadTooLarge:
+    error = PayloadTooLarge(f"the body is larger than {max_bytes} bytes")
+    # What is still on its way is not read; the connection can't be used again.
+    error.headers["Connection"] = "close"
+    return error

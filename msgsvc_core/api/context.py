@@ -1,0 +1,47 @@
+"""What a handler gets beside its typed arguments."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Unauthorized
+
+if TYPE_CHECKING:
+    from msgsvc_core.projects.models import ApiKey, Project
+    from msgsvc_core.service import Service
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Context:
+    """One request. `tx` is its transaction (writing requests) or a reading connection.
+
+    An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one.
+    """
+
+    service: "Service"
+    request_id: str
+    client_ip: str
+    _project: "Project | None" = None
+    _key: "ApiKey | None" = None
+    _tx: Tx | None = None
+
+    @property
+    def tx(self) -> Tx:
+        assert self._tx is not None, "the endpoint is declared with holds_connection=False"
+        return self._tx
+
+    @property
+    def project(self) -> "Project":
+        if self._project is None:
+            raise Unauthorized
+        return self._project
+
+    @property
+    def project_id(self) -> str:
+        return self.project.project_id
+
+    def get(self, kind: type[T]) -> T:
+        """The service's one object of that type, as a plugin registered it."""
+        return self.service.get(kind)

@@ -1,0 +1,178 @@
+"""Runs one endpoint: key, rate, body, idempotency, transaction, handler, answer, in that order."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from msgsvc_core.api.authentication import (
+    authenticate,
+    check_rate,
+    check_scope,
+    count_request,
+    rate_headers,
+)
+from msgsvc_core.api.body import check_is_json, read_body
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Answer, Endpoint
+from msgsvc_core.api.envelope import envelope
+from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprint_of
+from msgsvc_core.api.json_input import is_storable, parse_json
+from msgsvc_core.api.validation import validate
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.errors import (
+    ApiError,
+    InternalError,
+    NotFound,
+    Unavailable,
+    ValidationFailed,
+)
+from msgsvc_core.service import Service
+
+JSON = "application/json"
+
+log = structlog.get_logger(__name__)
+
+
+class Edge:
+    """Turns requests into calls of handlers, for all endpoints of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._errors_url = service.settings.errors_url
+        self._max_body_bytes = service.settings.server.max_body_bytes
+        self._idempotency = Idempotency(
+            service.db, service.clock, service.settings.limits.idempotency_hours
+        )
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+        """The response, whatever happens: every failure is in the envelope."""
+        headers: dict[str, str] = {}
+        try:
+            response = await self._answer(endpoint, request, headers)
+        except ApiError as error:
+            response = envelope(error, self._errors_url)
+        except DatabaseUnavailable as error:
+            log.warning("database_unavailable", error=str(error))
+            response = envelope(
+                Unavailable("the database can't be reached", retry_after_s=1), self._errors_url
+            )
+        except Exception:
+            log.exception("request_failed", endpoint=endpoint.name)
+            response = envelope(
+                InternalError("an error on our side; the log has it under the request id"),
+                self._errors_url,
+            )
+        response.headers.update(headers)
+        return response
+
+    async def _answer(
+        self, endpoint: Endpoint, request: Request, headers: dict[str, str]
+    ) -> Response:
+        ctx = Context(
+            service=self._service,
+            request_id=request.scope["state"]["request_id"],
+            client_ip=request.client.host if request.client else "",
+        )
+        if not endpoint.public:
+            ctx._project, ctx._key = await authenticate(self._service, request)
+            structlog.contextvars.bind_contextvars(project_id=ctx._project.project_id)
+            window = await count_request(self._service, ctx._project)
+            headers.update(rate_headers(window))
+            check_rate(window)
+            check_scope(ctx._key, endpoint.area)
+        raw = await self._read(endpoint, request)
+        arguments = self._arguments(endpoint, request, raw)
+        key = request.headers.get("idempotency-key")
+        if key is not None and endpoint.method == "POST" and not endpoint.public:
+            return await self._run_once(endpoint, request, ctx, arguments, check_key(key), raw)
+        return await self._run(endpoint, ctx, arguments)
+
+    async def _read(self, endpoint: Endpoint, request: Request) -> bytes:
+        if not endpoint.writes:
+            return b""
+        raw = await read_body(request, self._max_body_bytes)
+        if raw and endpoint.body is None and raw.strip() != b"{}":
+            raise ValidationFailed("body: this endpoint takes none")
+        return raw
+
+    def _arguments(self, endpoint: Endpoint, request: Request, raw: bytes) -> dict[str, Any]:
+        arguments: dict[str, Any] = dict(request.path_params)
+        if any(not is_storable(value) for value in arguments.values()):
+            raise NotFound(f"there is nothing at {request.url.path}")
+        if endpoint.query is not None:
+            arguments["query"] = validate(endpoint.query, _query(request), "query")
+        if endpoint.body is not None:
+            check_is_json(request)
+            arguments["body"] = validate(endpoint.body, parse_json(raw))
+        return arguments
+
+    async def _run(
+        self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
+    ) -> Response:
+        if not endpoint.holds_connection:
+            return _respond(endpoint, await endpoint.handler(ctx, **arguments))
+        db = self._service.db
+        async with db.transaction() if endpoint.writes else db.read() as tx:
+            ctx._tx = tx
+            result = await endpoint.handler(ctx, **arguments)
+        return _respond(endpoint, result)
+
+    async def _run_once(
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        ctx: Context,
+        arguments: Mapping[str, Any],
+        key: str,
+        raw: bytes,
+    ) -> Response:
+        async def work(tx: Tx) -> StoredAnswer:
+            ctx._tx = tx
+            result = await endpoint.handler(ctx, **arguments)
+            return StoredAnswer(endpoint.status, _to_json(result).decode())
+
+        def render(error: ApiError) -> StoredAnswer:
+            body = bytes(envelope(error, self._errors_url).body).decode()
+            return StoredAnswer(error.status, body)
+
+        answer = await self._idempotency.run(
+            ctx.project_id,
+            key,
+            fingerprint_of(endpoint.method, request.url.path, raw),
+            work,
+            render,
+        )
+        response = Response(answer.body, status_code=answer.status, media_type=JSON)
+        if answer.replayed:
+            response.headers["Idempotent-Replayed"] = "true"
+        return response
+
+
+def _query(request: Request) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in values:
+            raise ValidationFailed(f"{name}: stands twice in the query")
+        if not is_storable(name + value):
+            raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
+        values[name] = value
+    return values
+
+
+def _respond(endpoint: Endpoint, result: Any) -> Response:
+    if isinstance(result, Response):
+        return result
+    if result is None:
+        return Response(status_code=204)
+    return Response(_to_json(result), status_code=endpoint.status, media_type=JSON)
+
+
+def _to_json(result: Any) -> bytes:
+    if isinstance(result, Answer):
+        return result.to_json()
+    assert isinstance(result, BaseModel), "a handler answers with a model"
+    return result.model_dump_json().encode()

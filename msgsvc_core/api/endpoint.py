@@ -1,0 +1,157 @@
+"""Endpoints, declared once: the types that validate also document and serialise.
+
+    router = Router(area="messages")
+
+    @router.post("/v1/send", status=202, errors=(SubscriberNotFound,))
+    async def send(ctx: Context, body: SendBody) -> SendAnswer:
+        '''Queues a message to one subscriber.'''
+
+A handler's `body` and `query` are pydantic models; its other arguments are the path's parameters, as
+text. The return type is a model, or `Response` for an answer that is no JSON. GET handlers read;
+others write, in one transaction that commits if the handler returns.
+"""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import Response
+
+from msgsvc_core.errors import ApiError
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+HandlerFunction = Callable[..., Awaitable[Any]]
+F = TypeVar("F", bound=HandlerFunction)
+
+_PATH_PARAMETER = re.compile(r"{(\w+)}")
+
+
+class Body(BaseModel):
+    """Base of request bodies and queries: unknown fields are refused, types are not converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Query(BaseModel):
+    """Base of query strings: unknown names are refused; values arrive as text and are converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Answer(BaseModel):
+    """Base of answers. Fields named in `leave_out_none` are absent, not null, without a value."""
+
+    model_config = ConfigDict(extra="forbid")
+    leave_out_none: ClassVar[frozenset[str]] = frozenset()
+
+    def to_json(self) -> bytes:
+        absent = {name for name in self.leave_out_none if getattr(self, name) is None}
+        return self.model_dump_json(exclude=absent or None).encode()
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method on one path."""
+
+    method: Method
+    path: str
+    handler: HandlerFunction
+    area: str
+    status: int = 200
+    errors: tuple[type[ApiError], ...] = ()
+    public: bool = False
+    holds_connection: bool = True
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def name(self) -> str:
+        return self.handler.__name__
+
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        return get_type_hints(self.handler)
+
+    @property
+    def body(self) -> type[BaseModel] | None:
+        return self.hints.get("body")
+
+    @property
+    def query(self) -> type[BaseModel] | None:
+        return self.hints.get("query")
+
+    @property
+    def answer(self) -> type[BaseModel] | None:
+        """The model of the answer; None for an answer that is no JSON, or has no body."""
+        kind = self.hints.get("return")
+        return kind if inspect.isclass(kind) and issubclass(kind, BaseModel) else None
+
+    @property
+    def path_parameters(self) -> list[str]:
+        return _PATH_PARAMETER.findall(self.path)
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.handler) or self.name).splitlines()[0]
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.handler) or ""
+
+
+class Router:
+    """Collects the endpoints of one area. `area` is also the scope that an API key needs."""
+
+    def __init__(self, area: str) -> None:
+        self.area = area
+        self.endpoints: list[Endpoint] = []
+
+    def add(self, method: Method, path: str, **options: Any) -> Callable[[F], F]:
+        def declare(handler: F) -> F:
+            self.endpoints.append(Endpoint(method, path, handler, self.area, **options))
+            return handler
+
+        return declare
+
+    def get(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Options: `errors`, `public` (no API key), `holds_connection`."""
+        return self.add("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Options: those of `get`, and `status` (200)."""
+        return self.add("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Callable[[F], F]:
+        return self.add("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Callable[[F], F]:
+        return self.add("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Callable[[F], F]:
+        return self.add("DELETE", path, **options)
+
+
+def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
+    """Raises ValueError for a declaration that can't work: two of one path, or odd arguments."""
+    seen: set[tuple[str, str]] = set()
+    for endpoint in endpoints:
+        where = (endpoint.method, _PATH_PARAMETER.sub("{}", endpoint.path))
+        if where in seen:
+            raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
+        seen.add(where)
+        arguments = set(inspect.signature(endpoint.handler).parameters)
+        allowed = {"ctx", "body", "query", *endpoint.path_parameters}
+        if "ctx" not in arguments or arguments - allowed:
+            raise ValueError(
+                f"{endpoint.method} {endpoint.path}: its handler takes `ctx`, `body`, `query` and "
+                f"the path's parameters, not {sorted(arguments - allowed)}"
+            )
+
+
+__all__ = ["Answer", "Body", "Endpoint", "Query", "Response", "Router", "check_endpoints"]

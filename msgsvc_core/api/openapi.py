@@ -1,0 +1,173 @@
+"""Describes the endpoints as OpenAPI 3.1, from the same types that validate."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.errors import (
+    ApiError,
+    Forbidden,
+    IdempotencyConflict,
+    InternalError,
+    InvalidApiKey,
+    PayloadTooLarge,
+    ProjectInactive,
+    RateLimitProject,
+    TooEarly,
+    Unauthorized,
+    Unavailable,
+    ValidationFailed,
+)
+
+_REF = "#/components/schemas/{model}"
+
+#: What every endpoint with an API key can answer.
+_EVERYWHERE: tuple[type[ApiError], ...] = (
+    Unauthorized,
+    InvalidApiKey,
+    ProjectInactive,
+    Forbidden,
+    RateLimitProject,
+    InternalError,
+    Unavailable,
+)
+
+
+class ErrorEnvelope(BaseModel):
+    """What every error looks like."""
+
+    error: str
+    code: str
+    retryable: bool
+    docs_url: str
+
+
+def openapi(endpoints: Sequence[Endpoint], base_url: str) -> dict[str, Any]:
+    """The document at `/openapi.json`."""
+    schemas, components = _schemas(endpoints)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        operation = _operation(endpoint, schemas)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "msgsvc", "version": version("msgsvc-core")},
+        "servers": [{"url": base_url}],
+        "security": [{"bearer": []}, {"header": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+    }
+
+
+def errors_of(endpoint: Endpoint) -> list[type[ApiError]]:
+    """Every error code that the endpoint can answer with."""
+    errors = [*endpoint.errors]
+    if endpoint.body or endpoint.query:
+        errors.append(ValidationFailed)
+    if endpoint.body:
+        errors.append(PayloadTooLarge)
+    if endpoint.method == "POST" and not endpoint.public:
+        errors += [IdempotencyConflict, TooEarly]
+    errors += [InternalError, Unavailable] if endpoint.public else _EVERYWHERE
+    return sorted(set(errors), key=lambda error: (error.status, error.code))
+
+
+def _schemas(
+    endpoints: Sequence[Endpoint],
+) -> tuple[dict[type[BaseModel], dict[str, Any]], dict[str, Any]]:
+    modes: dict[type[BaseModel], str] = {ErrorEnvelope: "serialization"}
+    for endpoint in endpoints:
+        if endpoint.body:
+            modes[endpoint.body] = "validation"
+        if endpoint.query:
+            modes[endpoint.query] = "validation"
+        if endpoint.answer:
+            modes[endpoint.answer] = "serialization"
+    by_model, document = models_json_schema(
+        list(modes.items()),  # type: ignore[arg-type]
+        ref_template=_REF,
+    )
+    schemas = {model: schema for (model, _), schema in by_model.items()}
+    return schemas, document.get("$defs", {})  # type: ignore[return-value]
+
+
+def _operation(
+    endpoint: Endpoint, schemas: dict[type[BaseModel], dict[str, Any]]
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "tags": [endpoint.area],
+        "summary": endpoint.summary,
+        "description": endpoint.description,
+        "parameters": _parameters(endpoint),
+        "responses": _responses(endpoint, schemas),
+    }
+    if endpoint.body:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schemas[endpoint.body]}},
+        }
+    if endpoint.public:
+        operation["security"] = []
+    return operation
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in endpoint.path_parameters
+    ]
+    if endpoint.query:
+        schema = endpoint.query.model_json_schema()
+        parameters += [
+            {
+                "name": name,
+                "in": "query",
+                "required": name in schema.get("required", ()),
+                "schema": field,
+            }
+            for name, field in schema.get("properties", {}).items()
+        ]
+    if endpoint.method == "POST" and not endpoint.public:
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{8,128}$"},
+            }
+        )
+    return parameters
+
+
+def _responses(
+    endpoint: Endpoint, schemas: dict[type[BaseModel], dict[str, Any]]
+) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    if endpoint.answer:
+        responses[str(endpoint.status)] = {
+            "description": (endpoint.answer.__doc__ or "").strip(),
+            "content": {"application/json": {"schema": schemas[endpoint.answer]}},
+        }
+    else:
+        responses["204"] = {"description": "Done; there is no body."}
+    for error in errors_of(endpoint):
+        known = responses.setdefault(
+            str(error.status),
+            {
+                "description": "",
+                "content": {"application/json": {"schema": schemas[ErrorEnvelope]}},
+            },
+        )
+        known["description"] = f"{known['description']} `{error.code}`".strip()
+    return responses

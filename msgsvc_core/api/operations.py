@@ -1,0 +1,83 @@
+"""What an operator's tools ask: is it alive, can it work."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.service import Service
+
+#: Seconds that one check may take.
+CHECK_TIMEOUT_S = 5.0
+
+#: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
+CHANNEL_HEALTH_S = 30.0
+
+
+def operation_routes(service: Service) -> list[BaseRoute]:
+    """GET /healthz and /readyz."""
+    readiness = Readiness(service)
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_request: Request) -> Response:
+        checks = await readiness.checks()
+        ready = all(check["ok"] for check in checks.values())
+        return JSONResponse(
+            {"status": "ok" if ready else "failing", "checks": checks},
+            status_code=200 if ready else 503,
+            headers={} if ready else {"Retry-After": "5"},
+        )
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+class Readiness:
+    """Checks the database, the queue and every channel."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    async def checks(self) -> dict[str, dict[str, Any]]:
+        """By name: `ok`, and a `detail` for the operator."""
+        channels = list(self._service.channels)
+        found = await asyncio.gather(
+            self._database_and_queue(), *(self._channel(channel) for channel in channels)
+        )
+        checks = dict(found[0])
+        for channel, health in zip(channels, found[1:], strict=True):
+            checks[f"channel:{channel.name}"] = health
+        return checks
+
+    async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S), self._service.db.read() as tx:
+                jobs = await jobs_store.count_by_state(tx)
+        except (DatabaseUnavailable, TimeoutError) as error:
+            failing = {"ok": False, "detail": str(error) or "no answer in time"}
+            return {"database": failing, "queue": failing}
+        return {
+            "database": {"ok": True, "detail": self._service.db.dialect},
+            "queue": {"ok": True, "detail": {"ready": 0, "running": 0, "dead": 0, **jobs}},
+        }
+
+    async def _channel(self, channel: Channel) -> dict[str, Any]:
+        now = self._service.clock.time()
+        checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
+        if now - checked_at < CHANNEL_HEALTH_S:
+            return health
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                result = await channel.check()
+            health = {"ok": result.ok, "detail": result.detail}
+        except TimeoutError:
+            health = {"ok": False, "detail": "no answer in time"}
+        self._channel_health[channel.name] = (now, health)
+        return health

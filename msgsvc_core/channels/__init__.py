@@ -1,0 +1,53 @@
+"""Messengers: the contract a plugin implements, and the way in and out of them."""
+
+from msgsvc_core.channels.contract import (
+    Blocked,
+    Button,
+    ButtonPressed,
+    Capabilities,
+    Channel,
+    ChannelHealth,
+    ChannelUser,
+    DeliveryError,
+    InvalidWebhook,
+    Media,
+    OutgoingMessage,
+    Pace,
+    Reason,
+    Receive,
+    Started,
+    TextReceived,
+    Unblocked,
+    Update,
+    WebhookCall,
+)
+from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
+from msgsvc_core.channels.registry import ChannelKind, Channels
+
+__all__ = [
+    "Blocked",
+    "Button",
+    "ButtonPressed",
+    "Capabilities",
+    "Channel",
+    "ChannelHealth",
+    "ChannelKind",
+    "ChannelUser",
+    "Channels",
+    "Chat",
+    "DeliveryError",
+    "Inbound",
+    "InboundContext",
+    "InboundRule",
+    "InvalidWebhook",
+    "Media",
+    "OutgoingMessage",
+    "Pace",
+    "Reason",
+    "Receive",
+    "Started",
+    "TextReceived",
+    "Unblocked",
+    "Update",
+    "WebhookCall",
+]

@@ -1,0 +1,127 @@
+"""What a bot says by itself: questions, edits, answers to buttons, as jobs of the channel's lane.
+
+Handlers write them in their transaction; no platform is called from inside one.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from msgsvc_core.channels.contract import Channel, DeliveryError, OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import (
+    URGENT,
+    Job,
+    JobContext,
+    JobSpec,
+    LaneSpec,
+    NewJob,
+    exponential,
+)
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+JOB = "channel.call"
+
+#: Jobs of a channel that are claimed together, and at most so many calls at once.
+BATCH = 50
+
+CHANNEL_LANES = LaneSpec("channel", concurrency=1, batch=BATCH, exclusive=True)
+
+log = structlog.get_logger(__name__)
+
+
+def lane_of(channel: str) -> str:
+    """The lane of everything that goes out on a channel."""
+    return f"channel:{channel}"
+
+
+async def enqueue_send(
+    service: "Service", tx: Tx, channel: str, chat_id: str, message: OutgoingMessage
+) -> None:
+    await _enqueue(service, tx, channel, "send", chat_id=chat_id, message=message.to_payload())
+
+
+async def enqueue_edit(
+    service: "Service",
+    tx: Tx,
+    channel: str,
+    chat_id: str,
+    message_ref: str,
+    message: OutgoingMessage,
+) -> None:
+    await _enqueue(
+        service,
+        tx,
+        channel,
+        "edit",
+        chat_id=chat_id,
+        message_ref=message_ref,
+        message=message.to_payload(),
+    )
+
+
+async def enqueue_answer(
+    service: "Service", tx: Tx, channel: str, button_ref: str, text: str | None
+) -> None:
+    await _enqueue(service, tx, channel, "answer_button", button_ref=button_ref, text=text)
+
+
+async def _enqueue(service: "Service", tx: Tx, channel: str, call: str, **payload: Any) -> None:
+    job = NewJob(JOB, {"call": call, **payload}, lane=lane_of(channel), priority=URGENT)
+    await service.jobs.enqueue(tx, job)
+
+
+async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
+    channel_name = jobs[0].lane.partition(":")[2]
+    if channel_name not in ctx.service.channels:
+        log.error("channel_gone", channel=channel_name, calls=len(jobs))
+        return
+    channel = ctx.service.channels[channel_name]
+    by_chat: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_chat[job.payload.get("chat_id", job.job_id)].append(job)
+    await asyncio.gather(*(_run_in_order(ctx, channel, chat) for chat in by_chat.values()))
+
+
+async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) -> None:
+    for number, job in enumerate(jobs):
+        try:
+            await _call(channel, job.payload)
+        except DeliveryError as error:
+            if error.reason.retryable and job.attempts < SPEC.max_attempts:
+                await _retry_later(ctx, jobs[number:], error)
+                return
+            log.warning("channel_call_failed", channel=channel.name, reason=str(error.reason))
+        async with ctx.completing(job):
+            pass
+
+
+async def _retry_later(ctx: JobContext, jobs: Sequence[Job], error: DeliveryError) -> None:
+    """Puts back the call that failed and those of its chat that would have followed it."""
+    after_s = SPEC.backoff(jobs[0].attempts) if error.retry_after_s is None else error.retry_after_s
+    for job in jobs:
+        async with ctx.rescheduling(job, after_s=after_s, counts=job is jobs[0]):
+            pass
+
+
+async def _call(channel: Channel, payload: dict[str, Any]) -> None:
+    match payload["call"]:
+        case "send":
+            await channel.send(payload["chat_id"], OutgoingMessage.from_payload(payload["message"]))
+        case "edit":
+            await channel.edit(
+                payload["chat_id"],
+                payload["message_ref"],
+                OutgoingMessage.from_payload(payload["message"]),
+            )
+        case "answer_button":
+            await channel.answer_button(payload["button_ref"], payload["text"])
+
+
+SPEC = JobSpec(JOB, run_calls, max_attempts=6, backoff=exponential(first_s=1, most_s=60))

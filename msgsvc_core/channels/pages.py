@@ -1,0 +1,76 @@
+"""Addresses that messengers and people's phones use: platform webhooks, and links as QR codes."""
+
+import io
+import re
+
+import segno
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.api.body import read_body
+from msgsvc_core.api.envelope import envelope
+from msgsvc_core.channels.contract import InvalidWebhook, WebhookCall
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.errors import ApiError, Unauthorized, Unavailable
+from msgsvc_core.service import Service
+
+#: What a start payload may hold, on every platform.
+START_PAYLOAD = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+#: Side of a QR code's module, in the SVG's units, and the quiet zone around it in modules (ISO 18004).
+QR_SCALE, QR_BORDER = 8, 4
+
+log = structlog.get_logger(__name__)
+
+
+def channel_routes(service: Service) -> list[BaseRoute]:
+    """GET /qr/{channel}/{payload}.svg and POST /hooks/{channel}."""
+
+    async def qr(request: Request) -> Response:
+        channel, payload = request.path_params["channel"], request.path_params["payload"]
+        if channel not in service.channels or not START_PAYLOAD.fullmatch(payload):
+            raise HTTPException(404)
+        svg = qr_svg(service.channels[channel].deep_link(payload))
+        return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
+
+    async def hook(request: Request) -> Response:
+        try:
+            await _take(service, request)
+        except ApiError as error:
+            return envelope(error, service.settings.errors_url)
+        return JSONResponse({"ok": True})
+
+    return [
+        Route("/qr/{channel}/{payload}.svg", qr),
+        Route("/hooks/{channel}", hook, methods=["POST"]),
+    ]
+
+
+def qr_svg(link: str) -> bytes:
+    """A QR code of `link` as an SVG with a white ground, so that it scans on a dark page too."""
+    out = io.BytesIO()
+    segno.make(link, error="m", micro=False).save(
+        out, kind="svg", scale=QR_SCALE, border=QR_BORDER, light="#fff", xmldecl=False
+    )
+    return out.getvalue()
+
+
+async def _take(service: Service, request: Request) -> None:
+    name = request.path_params["channel"]
+    if name not in service.channels:
+        raise HTTPException(404)
+    body = await read_body(request, service.settings.server.max_body_bytes)
+    call = WebhookCall(body, {key.lower(): value for key, value in request.headers.items()})
+    try:
+        updates = service.channels[name].parse_update(call)
+    except InvalidWebhook as error:
+        log.warning("webhook_refused", channel=name, error=str(error))
+        raise Unauthorized("this call is not from the messenger's platform") from None
+    try:
+        for update in updates:
+            await service.inbound.receive(name, update)
+    except DatabaseUnavailable as error:
+        raise Unavailable("the database can't be reached", retry_after_s=1) from error

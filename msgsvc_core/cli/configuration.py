@@ -1,0 +1,55 @@
+"""Which configuration a command works with, and a service opened for a short errand."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msgsvc_core.logs import configure_logs
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings, load_settings
+
+#: The file that is read, and written by `msgsvc init`, when none is named.
+DEFAULT_CONFIG = Path("msgsvc.toml")
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        envvar="MSGSVC_CONFIG",
+        help=f"The configuration; {DEFAULT_CONFIG} in this folder unless named.",
+    ),
+]
+
+
+def find_config(named: Path | None) -> Path | None:
+    """The file to read. None where the environment alone says everything, as in a container."""
+    if named is None and not DEFAULT_CONFIG.exists() and "MSGSVC_SECRET_KEYS" in os.environ:
+        return None
+    return named or DEFAULT_CONFIG
+
+
+def read_settings(named: Path | None, **overrides: Any) -> Settings:
+    """The settings of a command's `--config`. Raises `SettingsError`."""
+    return load_settings(find_config(named), **overrides)
+
+
+@asynccontextmanager
+async def opened(named: Path | None) -> AsyncIterator[Service]:
+    """A service with its database and nothing else: no requests, no jobs, no channels.
+
+    It may run beside a server. Raises what `Service.start` raises.
+    """
+    settings = read_settings(named)
+    configure_logs(settings.log)
+    service = Service(settings)
+    try:
+        await service.open_database()
+        yield service
+    finally:
+        await service.channels.close()
+        await service.db.disconnect()

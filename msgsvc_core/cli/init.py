@@ -1,0 +1,56 @@
+"""`msgsvc init`: the first configuration."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgsvc_core.cli.configuration import DEFAULT_CONFIG
+from msgsvc_core.cli.settings_file import settings_file
+from msgsvc_core.ids import new_token
+from msgsvc_core.plugins import available_plugins, load_plugins
+from msgsvc_core.settings import Settings, SettingsSection
+
+#: Bits of a new secret key; 43 characters of base62.
+SECRET_KEY_BITS = 256
+
+
+def init(
+    config: Annotated[
+        Path, typer.Option("--config", "-c", envvar="MSGSVC_CONFIG", help="The file to write.")
+    ] = DEFAULT_CONFIG,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace an existing file; it is kept beside, as *.bak."),
+    ] = False,
+) -> None:
+    """Write a commented configuration with a fresh secret key."""
+    if config.exists():
+        if not force:
+            typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)
+            raise typer.Exit(1)
+        # Its secret keys open what the database holds: to lose them is to lose that.
+        backup = config.with_name(config.name + ".bak")
+        config.replace(backup)
+        typer.echo(f"kept the old one as {backup}, with the keys that its database needs")
+    _write_private(config, settings_file(new_token(SECRET_KEY_BITS), _plugin_sections()))
+    typer.echo(f"wrote {config}")
+    named = "" if config == DEFAULT_CONFIG else f" --config {config}"
+    typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
+
+
+def _plugin_sections() -> list[SettingsSection]:
+    """The sections of the default plugins, as far as they are installed."""
+    defaults = Settings.model_fields["plugins"].default
+    installed = available_plugins()
+    manager = load_plugins([name for name in defaults if name in installed])
+    return list(manager.hook.register_settings())
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Writes a new file that only its owner can read: it holds the secret key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

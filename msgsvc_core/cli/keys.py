@@ -1,0 +1,80 @@
+"""`msgsvc key`: API keys, whose secret is seen once."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.projects import Json, ProjectId
+from msgsvc_core.projects.models import ApiKey
+
+#: The scope that opens every area.
+EVERYTHING = "*"
+
+app = typer.Typer(no_args_is_help=True, help="Create and revoke API keys.")
+
+
+@app.command()
+def create(
+    project_id: ProjectId,
+    name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "default",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            metavar="AREA",
+            help="An area that the key opens, repeatable; all by default.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Create an API key and show its secret, which can't be read again."""
+    key, secret = asyncio.run(_create(config, project_id, name, tuple(scope or [EVERYTHING])))
+    if as_json:
+        answer = {
+            "project_id": key.project_id,
+            "key_id": key.key_id,
+            "name": key.name,
+            "scopes": list(key.scopes),
+            "key": secret,
+        }
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    typer.echo(f"created {key.key_id}, {key.name!r}, for {', '.join(key.scopes)}")
+    typer.echo("its secret is shown this once:")
+    typer.echo(secret)
+
+
+@app.command()
+def revoke(
+    project_id: ProjectId,
+    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="For example key_02Yz...")],
+    config: ConfigOption = None,
+) -> None:
+    """End a key at once."""
+    asyncio.run(_revoke(config, project_id, key_id))
+    typer.echo(f"{key_id} is revoked")
+
+
+async def _create(
+    config: Path | None, project_id: str, name: str, scopes: Sequence[str]
+) -> tuple[ApiKey, str]:
+    async with opened(config) as service:
+        areas = {endpoint.area for endpoint in service.endpoints}
+        # A misspelt scope would make a key that opens nothing, and say so only with a 403.
+        if unknown := [scope for scope in scopes if scope not in {EVERYTHING, *areas}]:
+            raise typer.BadParameter(
+                f"no area is named {unknown[0]!r}; there are {', '.join(sorted(areas))}",
+                param_hint="--scope",
+            )
+        return await service.projects.create_key(project_id, name, scopes)
+
+
+async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:
+    async with opened(config) as service:
+        await service.projects.revoke_key(project_id, key_id)

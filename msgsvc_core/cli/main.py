@@ -1,0 +1,80 @@
+"""`msgsvc`: what there is to run, and what a person reads when it can't."""
+
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from msgsvc_core.cli.database import migrate
+from msgsvc_core.cli.doctor import doctor
+from msgsvc_core.cli.init import init
+from msgsvc_core.cli.keys import app as keys
+from msgsvc_core.cli.plugins import plugins
+from msgsvc_core.cli.projects import app as projects
+from msgsvc_core.cli.serve import serve
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.errors import ApiError
+from msgsvc_core.plugins import PluginError
+from msgsvc_core.service import MigrationsPending
+from msgsvc_core.settings import SettingsError
+
+#: Exit codes: the command was refused, or the configuration or its surroundings don't work.
+REFUSED, UNUSABLE = 1, 2
+
+
+class Commands(TyperGroup):
+    """Tells what a person can mend in a line or two; a traceback is left for what is our fault."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ApiError as error:
+            raise _exit(error.message, REFUSED) from error
+        except DatabaseUnavailable as error:
+            text = f"the database can't be used: {error}\n`msgsvc doctor` looks closer"
+            raise _exit(text, UNUSABLE) from error
+        except (SettingsError, PluginError, MigrationsPending) as error:
+            raise _exit(str(error), UNUSABLE) from error
+
+
+def _exit(text: str, code: int) -> typer.Exit:
+    typer.echo(f"msgsvc: {text}", err=True)
+    return typer.Exit(code)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    # Typer's own tracebacks show local variables, and with them secrets.
+    pretty_exceptions_enable=False,
+)
+app.command()(init)
+app.command()(serve)
+app.command()(migrate)
+app.command()(doctor)
+app.command()(plugins)
+app.add_typer(projects, name="project")
+app.add_typer(keys, name="key")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"msgsvc {version('msgsvc-core')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Notifications and sign-in through messengers, self-hosted."""
+
+
+def main() -> None:
+    """The entry point of the `msgsvc` script."""
+    app()

@@ -1,0 +1,74 @@
+"""`msgsvc plugins`: what is installed, what is loaded, and what each takes part in."""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from msgsvc_core.cli.configuration import ConfigOption, read_settings
+from msgsvc_core.hookspecs import HookSpecs
+from msgsvc_core.plugins import PluginError, available_plugins, load_plugins
+from msgsvc_core.settings import Settings, SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class PluginState:
+    """A plugin as the table shows it. `fault` says why it can't be loaded."""
+
+    name: str
+    installed: bool
+    loaded: bool
+    version: str = ""
+    hooks: tuple[str, ...] = ()
+    fault: str = ""
+
+
+def plugins(config: ConfigOption = None) -> None:
+    """Show the plugins: installed, loaded by the configuration, version, and their hooks."""
+    table = Table("plugin", "version", "loaded", "hooks", box=None, header_style="bold")
+    for state in plugin_states(_wanted(config)):
+        hooks = state.fault or ", ".join(state.hooks)
+        table.add_row(
+            state.name,
+            state.version if state.installed else "not installed",
+            "yes" if state.loaded else "no",
+            hooks,
+        )
+    Console().print(table if table.row_count else "no plugins are installed")
+
+
+def plugin_states(wanted: Sequence[str]) -> list[PluginState]:
+    """Every plugin that is installed or wanted, those that are wanted first and in their order."""
+    installed = available_plugins()
+    names = [*wanted, *sorted(set(installed) - set(wanted))]
+    return [_state(name, installed.get(name), loaded=name in wanted) for name in names]
+
+
+def _state(name: str, point: EntryPoint | None, *, loaded: bool) -> PluginState:
+    if point is None:
+        return PluginState(name, installed=False, loaded=False)
+    version = point.dist.version if point.dist else ""
+    try:
+        manager = load_plugins([name])
+    except PluginError as error:
+        return PluginState(name, installed=True, loaded=False, version=version, fault=str(error))
+    callers = manager.get_hookcallers(manager.get_plugin(name)) or []
+    implemented = {caller.name for caller in callers}
+    hooks = tuple(
+        hook for hook, _ in inspect.getmembers(HookSpecs, inspect.isfunction) if hook in implemented
+    )
+    return PluginState(name, installed=True, loaded=loaded, version=version, hooks=hooks)
+
+
+def _wanted(config: ConfigOption) -> Sequence[str]:
+    """What the configuration loads. A broken one must not hide which plugins there are."""
+    try:
+        return read_settings(config).plugins
+    except SettingsError:
+        default: Sequence[str] = Settings.model_fields["plugins"].default
+        typer.echo("no usable configuration: shown as by default; see `msgsvc doctor`", err=True)
+        return default

@@ -1,0 +1,93 @@
+"""`msgsvc project`: tenants, of which a small deployment has one."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.projects.models import Project
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable projects.")
+
+ProjectId = Annotated[str, typer.Argument(metavar="PROJECT_ID", help="For example prj_02Yz...")]
+Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object, for scripts.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Shown to operators.")],
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Create a project; `msgsvc key create` then opens it to an integrator."""
+    if not name.strip():
+        raise typer.BadParameter("a name is needed", param_hint="NAME")
+    project = asyncio.run(_create(config, name.strip()))
+    if as_json:
+        typer.echo(json.dumps(_plain(project), ensure_ascii=False))
+        return
+    typer.echo(f"created {project.project_id}, {project.name!r}")
+    typer.echo(f"an API key for it: msgsvc key create {project.project_id}")
+
+
+@app.command("list")
+def list_(config: ConfigOption = None, as_json: Json = False) -> None:
+    """List all projects, the oldest first."""
+    projects = asyncio.run(_list(config))
+    if as_json:
+        data = [_plain(project) for project in projects]
+        typer.echo(json.dumps({"data": data}, ensure_ascii=False))
+        return
+    if not projects:
+        typer.echo("there are no projects; `msgsvc project create NAME` makes one")
+        return
+    table = Table("id", "name", "status", "created", box=None, header_style="bold")
+    for project in projects:
+        table.add_row(*_plain(project).values())
+    # Without a terminal rich takes 80 columns and would cut the ids.
+    console = Console(soft_wrap=True)
+    console.print(table, width=None if console.is_terminal else 200)
+
+
+@app.command()
+def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
+    """Refuse a project's requests from now on; nothing of it is removed."""
+    asyncio.run(_set_active(config, project_id, active=False))
+    typer.echo(f"{project_id} is disabled: its requests are answered with 403")
+
+
+@app.command()
+def enable(project_id: ProjectId, config: ConfigOption = None) -> None:
+    """Take a disabled project's requests again."""
+    asyncio.run(_set_active(config, project_id, active=True))
+    typer.echo(f"{project_id} is enabled")
+
+
+async def _create(config: Path | None, name: str) -> Project:
+    async with opened(config) as service:
+        return await service.projects.create(name)
+
+
+async def _list(config: Path | None) -> list[Project]:
+    async with opened(config) as service:
+        return await service.projects.list()
+
+
+async def _set_active(config: Path | None, project_id: str, *, active: bool) -> None:
+    async with opened(config) as service:
+        await service.projects.set_active(project_id, active)
+
+
+def _plain(project: Project) -> dict[str, str]:
+    return {
+        "project_id": project.project_id,
+        "name": project.name,
+        "status": project.status,
+        "created_at": to_rfc3339(project.created_at_ms),
+    }

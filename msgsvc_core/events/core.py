@@ -1,0 +1,23 @@
+"""The events that the core itself emits."""
+
+from msgsvc_core.events.contract import EventSpec
+from msgsvc_core.messages.models import ButtonClicked, DeliveryFailed, DeliverySuccess
+from msgsvc_core.subscribers.models import SubscriptionCreated, SubscriptionDeleted
+
+CORE_EVENTS = (
+    EventSpec(
+        "subscription.created",
+        "Somebody subscribed, by whatever path, or came back.",
+        SubscriptionCreated,
+    ),
+    EventSpec(
+        "subscription.deleted",
+        "Somebody left, blocked the bot or deleted their account.",
+        SubscriptionDeleted,
+    ),
+    EventSpec("delivery.success", "The messenger took a message.", DeliverySuccess),
+    EventSpec("delivery.failed", "A message could not be delivered, for good.", DeliveryFailed),
+    EventSpec(
+        "button.clicked", "Somebody pressed a button of one of your messages.", ButtonClicked
+    ),
+)

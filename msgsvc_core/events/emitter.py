@@ -1,0 +1,103 @@
+"""Emits events: a row in the feed, every plugin's `on_event`, then in-process listeners."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_core.events.contract import Event, EventSpec, Listener
+from msgsvc_core.ids import new_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+    from msgsvc_core.subscribers.models import Subscriber
+
+#: Seconds that listeners get at shutdown for events already committed.
+STOP_S = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Events:
+    """The events of one service; `service.events`."""
+
+    def __init__(self, service: "Service", specs: Iterable[EventSpec]) -> None:
+        self._service = service
+        self.catalogue = {spec.name: spec for spec in specs}
+        self._listeners: dict[str, list[Listener]] = defaultdict(list)
+        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
+
+    def listen(self, name: str, listener: Listener) -> None:
+        """Has `listener` called with every event of that name, after its commit, in this process."""
+        if name not in self.catalogue:
+            raise ValueError(f"no event is named {name!r}; known: {', '.join(self.catalogue)}")
+        self._listeners[name].append(listener)
+
+    async def emit(
+        self,
+        tx: Tx,
+        project_id: str,
+        name: str,
+        fields: Mapping[str, Any],
+        *,
+        subscriber: "Subscriber | None" = None,
+    ) -> Event:
+        """Records an event in `tx`; it happened if, and only if, `tx` commits.
+
+        `fields` are those of the event's `EventSpec`; the time and the subscriber's are added.
+        """
+        spec = self.catalogue[name]
+        now_ms = self._service.clock.now_ms()
+        data: dict[str, Any] = {"occurred_at": to_rfc3339(now_ms)}
+        if subscriber is not None:
+            data.update(subscriber.event_fields())
+        data.update(spec.fields.model_validate(dict(fields)).model_dump(mode="json"))
+        event = Event(new_id("evt"), project_id, name, data, now_ms)
+        await tx.insert(
+            "core_events",
+            {
+                "project_id": project_id,
+                "event_id": event.event_id,
+                "name": name,
+                "data": json.dumps(data, ensure_ascii=False),
+                "occurred_at_ms": now_ms,
+            },
+        )
+        for observed in self._service.plugins.hook.on_event(
+            service=self._service, tx=tx, event=event
+        ):
+            await observed
+        if self._listeners[name]:
+            tx.on_commit(lambda: self._queue.put_nowait(event))
+        return event
+
+    async def start(self) -> None:
+        self._worker = asyncio.create_task(self._tell_listeners(), name="event listeners")
+
+    async def stop(self) -> None:
+        """Ends after the events already committed have been told."""
+        if self._worker is None:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._queue.join(), STOP_S)
+        self._worker.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._worker
+        self._worker = None
+
+    async def _tell_listeners(self) -> None:
+        while True:
+            event = await self._queue.get()
+            for listener in self._listeners[event.name]:
+                try:
+                    await listener(event)
+                except Exception:
+                    log.exception("listener_failed", event_name=event.name, id=event.event_id)
+            self._queue.task_done()

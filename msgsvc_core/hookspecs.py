@@ -1,0 +1,103 @@
+"""Every place where a plugin can join in. This is the table of contents of the whole system.
+
+`register_*` hooks are called once, while a `Service` is put together, and return declarations.
+`on_*` hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by
+plugin, in the order of the setting `plugins`); the docstring says which. An implementation may leave
+out arguments that it does not need, and an empty answer means "nothing to add".
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from msgsvc_core.api.endpoint import Endpoint
+    from msgsvc_core.channels.inbound import InboundRule
+    from msgsvc_core.channels.registry import ChannelKind
+    from msgsvc_core.db import MigrationSource, Tx
+    from msgsvc_core.errors import ApiError
+    from msgsvc_core.events.contract import Event, EventSpec
+    from msgsvc_core.jobs.contract import JobSpec, LaneSpec
+    from msgsvc_core.service import Service
+    from msgsvc_core.settings import SettingsSection
+
+PROJECT = "msgsvc"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class HookSpecs:
+    """The hooks, in the order in which a service calls them."""
+
+    # ---- what a plugin declares -----------------------------------------------------------------
+
+    @hookspec
+    def register_settings(self) -> "SettingsSection":  # type: ignore[empty-body]
+        """A section of the configuration, e.g. `[auth]`, as a name and a pydantic model. Plain."""
+
+    @hookspec
+    def register_errors(self) -> "Sequence[type[ApiError]]":  # type: ignore[empty-body]
+        """Error codes that the plugin's endpoints answer with, beside the core's. Plain."""
+
+    @hookspec
+    def register_events(self) -> "Sequence[EventSpec]":  # type: ignore[empty-body]
+        """Events that the plugin emits. Emitting one that is not declared is an error. Plain."""
+
+    @hookspec
+    def register_migrations(self) -> "MigrationSource":  # type: ignore[empty-body]
+        """The owner's name, which prefixes its tables, and the folder of its Alembic scripts. Plain."""
+
+    @hookspec
+    def register_locale(self) -> Path:  # type: ignore[empty-body]
+        """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain."""
+
+    @hookspec
+    def register_channel_kinds(self) -> "Sequence[ChannelKind]":  # type: ignore[empty-body]
+        """Kinds of messenger that `[channels.<name>] plugin = "<kind>"` can name. Plain."""
+
+    @hookspec
+    def register_services(self, service: "Service") -> Mapping[type, Any]:  # type: ignore[empty-body]
+        """Objects by their type, which handlers get with `ctx.get(Type)`. Plain.
+
+        Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
+        """
+
+    @hookspec
+    def register_lanes(self) -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
+        """Prefixes of job lanes, with their concurrency. Plain."""
+
+    @hookspec
+    def register_jobs(self, service: "Service") -> "Sequence[JobSpec]":  # type: ignore[empty-body]
+        """Kinds of jobs and their handlers. Plain; called after `register_services`."""
+
+    @hookspec
+    def register_endpoints(self, service: "Service") -> "Sequence[Endpoint]":  # type: ignore[empty-body]
+        """Endpoints of the JSON API, typed and documented. Plain; after `register_services`."""
+
+    @hookspec
+    def register_pages(self, service: "Service") -> Sequence[Any]:  # type: ignore[empty-body]
+        """Starlette routes outside the JSON API: pages, pictures, static files. Plain."""
+
+    @hookspec
+    def register_inbound(self, service: "Service") -> "Sequence[InboundRule]":  # type: ignore[empty-body]
+        """What the plugin does with updates from messengers: start payloads, buttons, texts. Plain."""
+
+    # ---- what a plugin observes -----------------------------------------------------------------
+
+    @hookspec
+    async def on_start(self, service: "Service") -> None:
+        """The service is about to take requests; the database is migrated. Async."""
+
+    @hookspec
+    async def on_stop(self, service: "Service") -> None:
+        """The service takes no more requests and runs no more jobs. Async."""
+
+    @hookspec
+    async def on_event(self, service: "Service", tx: "Tx", event: "Event") -> None:
+        """An event was emitted, in the transaction of what caused it. Async.
+
+        Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise none lightly.
+        """

@@ -1,0 +1,30 @@
+"""Removes, once an hour, what the core need not remember any longer."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+
+#: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
+UPDATE_HOURS = 48
+
+HOUR_MS = 3600 * 1000
+
+
+async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Deletes old update ids, idempotency records and subscription links."""
+    service = ctx.service
+    now_ms = service.clock.now_ms()
+    kept_ms = service.settings.limits.idempotency_hours * HOUR_MS
+    async with ctx.completing(*jobs) as tx:
+        await tx.execute(
+            "DELETE FROM core_updates WHERE received_at_ms < :limit_ms",
+            {"limit_ms": now_ms - UPDATE_HOURS * HOUR_MS},
+        )
+        await tx.execute(
+            "DELETE FROM core_idempotency WHERE created_at_ms < :limit_ms",
+            {"limit_ms": now_ms - kept_ms},
+        )
+        await tx.execute("DELETE FROM core_links WHERE expires_at_ms < :now_ms", {"now_ms": now_ms})
+
+
+PURGE_JOB = JobSpec("core.purge", purge, every_s=3600)

@@ -1,0 +1,66 @@
+"""Public ids: a type prefix and the base62 of a UUIDv7, so that ids sort by time of creation."""
+
+import math
+import secrets
+import threading
+import time
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+#: Base62 characters that hold 128 bits.
+ID_WIDTH = 22
+
+
+class _Stamps:
+    """Milliseconds and a 12-bit fraction (RFC 9562, section 6.2, method 3), never the same twice."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def take(self) -> int:
+        nanoseconds = time.time_ns()
+        stamp = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
+        with self._lock:
+            self._last = max(stamp, self._last + 1)
+            return self._last
+
+
+_stamps = _Stamps()
+
+
+def encode_base62(data: bytes, width: int) -> str:
+    """`data` as a big-endian number in base62, left-padded with `0` to `width` characters.
+
+    The alphabet is in ASCII order and the width is fixed, so the text sorts as the bytes do.
+    """
+    number = int.from_bytes(data, "big")
+    characters = []
+    while number:
+        number, digit = divmod(number, 62)
+        characters.append(ALPHABET[digit])
+    return "".join(reversed(characters)).rjust(width, "0")
+
+
+def uuid7() -> bytes:
+    """16 bytes of a UUIDv7 that grows with every call in this process."""
+    stamp = _stamps.take()
+    high = (stamp >> 12 << 16) | 0x7000 | (stamp & 0xFFF)
+    low = 0b10 << 62 | secrets.randbits(62)
+    return (high << 64 | low).to_bytes(16, "big")
+
+
+def new_id(prefix: str) -> str:
+    """A new public id, e.g. `new_id("sub")` gives `sub_02Yz...` with 22 characters after the prefix."""
+    return f"{prefix}_{encode_base62(uuid7(), ID_WIDTH)}"
+
+
+def new_secret_id(prefix: str) -> str:
+    """An id that is also hard to guess: the time-ordered part, then 128 random bits."""
+    return new_id(prefix) + encode_base62(secrets.token_bytes(16), ID_WIDTH)
+
+
+def new_token(bits: int = 128) -> str:
+    """Random base62 text of at least `bits` bits, for links and codes."""
+    size = (bits + 7) // 8
+    return encode_base62(secrets.token_bytes(size), math.ceil(size * 8 / math.log2(62)))

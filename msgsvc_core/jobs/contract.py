@@ -1,0 +1,126 @@
+"""What a job is, for those who write one. See docs/architecture.md, "A job"."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from msgsvc_core.db import Tx
+    from msgsvc_core.service import Service
+
+#: Priorities within a lane, lower first (design: a login never waits behind a broadcast).
+URGENT, NORMAL, BULK = 0, 50, 90
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be enqueued.
+
+    `lane` is `default`, or a lane whose prefix a `LaneSpec` declares, e.g. `webhook:whe_1`.
+    `key` makes it unique while it is open: a second job of that name and key is not added.
+    """
+
+    name: str
+    payload: dict[str, Any] = field(default_factory=dict)
+    lane: str = "default"
+    priority: int = NORMAL
+    run_at_ms: int | None = None
+    key: str | None = None
+    project_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included."""
+
+    job_id: str
+    name: str
+    lane: str
+    payload: dict[str, Any]
+    attempts: int
+    deliveries: int
+    created_at_ms: int
+    project_id: str | None
+
+
+class Retry(Exception):
+    """Raised by a handler: run this job again after `after_s` seconds.
+
+    `counts=False` keeps the attempt from being counted, e.g. when a platform asked us to wait.
+    """
+
+    def __init__(self, after_s: float, why: str = "", *, counts: bool = True) -> None:
+        super().__init__(why or f"again in {after_s} s")
+        self.after_s = after_s
+        self.counts = counts
+
+
+class LeaseLost(Exception):
+    """The job's lease ran out and another runner has it; the effect must not be committed."""
+
+
+class JobContext(Protocol):
+    """What a handler works with.
+
+    A handler that returns without `completing` a job has it completed by the runner.
+    """
+
+    service: "Service"
+
+    def completing(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction that removes `jobs` along with whatever else is written in it.
+
+        Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        """
+        ...
+
+    def rescheduling(
+        self, job: Job, *, after_s: float, counts: bool = True
+    ) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction that puts `job` back for later along with whatever else is written in it."""
+        ...
+
+
+Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
+Backoff = Callable[[int], float]
+
+
+def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
+    """Seconds to wait after the n-th failed attempt: `first_s`, then each time `factor` longer."""
+
+    def wait(attempts: int) -> float:
+        return min(most_s, first_s * factor ** min(attempts - 1, 64))
+
+    return wait
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """Declares a kind of job (hook `register_jobs`).
+
+    `handler` gets up to `LaneSpec.batch` jobs of one lane at once, usually one. An exception is a
+    failed attempt of every job of the batch that is not completed yet; after `max_attempts` a job
+    becomes a dead letter. `every_s` makes it recur: one such job always exists, without payload.
+    """
+
+    name: str
+    handler: Handler
+    max_attempts: int = 10
+    backoff: Backoff = field(default_factory=exponential)
+    jitter: float = 0.1
+    every_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpec:
+    """Declares the lanes whose name is `prefix` or starts with `prefix:` (hook `register_lanes`).
+
+    `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
+    batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
+    """
+
+    prefix: str
+    concurrency: int = 1
+    batch: int = 1
+    exclusive: bool = False

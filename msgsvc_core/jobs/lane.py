@@ -1,0 +1,124 @@
+"""One lane on one runner: claims what is due, works on it within the lane's concurrency."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.jobs import store
+from msgsvc_core.jobs.contract import Job, LaneSpec
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who holds jobs and lanes, and for how long after the last renewal."""
+
+    runner_id: str
+    duration_ms: int
+
+
+class Lane:
+    """`drain` returns when nothing is due and nothing runs; `wake` makes it look again."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: LaneSpec,
+        *,
+        db: Database,
+        clock: Clock,
+        lease: Lease,
+        run: Callable[[Sequence[Job]], Awaitable[None]],
+    ) -> None:
+        self.name = name
+        self._spec = spec
+        self._db = db
+        self._clock = clock
+        self._lease = lease
+        self._run = run
+        self._running: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
+        self._stopping = False
+
+    def wake(self) -> None:
+        """There may be work, or room for it."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Claims nothing more; `drain` returns when what runs has ended."""
+        self._stopping = True
+        self.wake()
+
+    async def drain(self) -> int | None:
+        """Works until nothing is due. Returns when the lane should be looked at again, in Unix
+        milliseconds, or None when only a wake-up can bring work."""
+        try:
+            while True:
+                self._woken.clear()
+                claimed = 0 if self._stopping else await self._claim_and_start()
+                full = len(self._running) >= self._spec.concurrency
+                if self._running and (full or not claimed):
+                    await self._woken.wait()
+                elif not claimed and not self._woken.is_set():
+                    next_look_ms = None if self._stopping else await self._next_look()
+                    if not self._woken.is_set() or self._stopping:
+                        return next_look_ms
+        finally:
+            await self._end_running()
+
+    async def _claim_and_start(self) -> int:
+        """Starts batches in the free slots; returns how many jobs were claimed."""
+        free = self._spec.concurrency - len(self._running)
+        if free <= 0:
+            return 0
+        async with self._db.transaction() as tx:
+            jobs = await self._claim(tx, free) if await self._owned(tx) else []
+        for start in range(0, len(jobs), self._spec.batch):
+            task = asyncio.create_task(self._work(jobs[start : start + self._spec.batch]))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+        return len(jobs)
+
+    async def _work(self, jobs: Sequence[Job]) -> None:
+        await self._run(jobs)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self.wake()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("lane_batch_lost", lane=self.name, error=repr(error))
+
+    async def _owned(self, tx: Tx) -> bool:
+        return not self._spec.exclusive or await store.own_lane(
+            tx,
+            self.name,
+            runner_id=self._lease.runner_id,
+            now_ms=self._clock.now_ms(),
+            lease_ms=self._lease.duration_ms,
+        )
+
+    async def _claim(self, tx: Tx, free: int) -> list[Job]:
+        return await store.claim(
+            tx,
+            self.name,
+            runner_id=self._lease.runner_id,
+            now_ms=self._clock.now_ms(),
+            lease_ms=self._lease.duration_ms,
+            limit=free * self._spec.batch,
+        )
+
+    async def _next_look(self) -> int | None:
+        async with self._db.read() as tx:
+            return await store.next_due(tx, self.name)
+
+    async def _end_running(self) -> None:
+        """Cancels what still runs, when `drain` itself is cancelled or failed."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

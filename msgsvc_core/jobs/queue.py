@@ -1,0 +1,72 @@
+"""Enqueues jobs in the transaction of what causes them, and wakes their lanes after its commit."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Tx
+from msgsvc_core.ids import new_id
+from msgsvc_core.jobs.contract import NewJob
+
+#: Takes a lane and the Unix milliseconds from which it has work.
+Wake = Callable[[str, int], None]
+
+
+class JobQueue:
+    """What the rest of the system sees of jobs: `enqueue`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._wake: Wake | None = None
+
+    def woken_by(self, wake: Wake | None) -> None:
+        """Names who is told of new work; without one, a sweeper elsewhere finds it."""
+        self._wake = wake
+
+    async def enqueue(self, tx: Tx, *jobs: NewJob) -> None:
+        """Writes `jobs` in `tx`. One whose `key` is taken by an open job of its name is left out."""
+        now_ms = self._clock.now_ms()
+        rows = [_row(job, now_ms) for job in jobs]
+        keyed = [row for row in rows if row["key"] is not None]
+        await tx.insert_many("core_jobs", [row for row in rows if row["key"] is None])
+        for row in keyed:
+            await _insert_unless_open(tx, row)
+        lanes: dict[str, int] = {}
+        for job in jobs:
+            run_at_ms = now_ms if job.run_at_ms is None else job.run_at_ms
+            lanes[job.lane] = min(run_at_ms, lanes.get(job.lane, run_at_ms))
+        for lane, run_at_ms in lanes.items():
+            tx.on_commit(partial(self.wake, lane, run_at_ms))
+
+    def wake(self, lane: str, run_at_ms: int) -> None:
+        """Tells the runner that `lane` has work from `run_at_ms` on."""
+        if self._wake is not None:
+            self._wake(lane, run_at_ms)
+
+
+async def _insert_unless_open(tx: Tx, row: dict[str, object]) -> None:
+    columns = ", ".join(row)
+    values = ", ".join(f":{column}" for column in row)
+    await tx.execute(
+        f"INSERT INTO core_jobs ({columns}) VALUES ({values}) "
+        "ON CONFLICT (name, key) WHERE key IS NOT NULL AND state <> 'dead' DO NOTHING",
+        row,
+    )
+
+
+def _row(job: NewJob, now_ms: int) -> dict[str, object]:
+    return {
+        "job_id": new_id("job"),
+        "project_id": job.project_id,
+        "lane": job.lane,
+        "priority": job.priority,
+        "run_at_ms": now_ms if job.run_at_ms is None else job.run_at_ms,
+        "name": job.name,
+        "payload": json.dumps(job.payload, ensure_ascii=False, separators=(",", ":")),
+        "key": job.key,
+        "state": "ready",
+        "attempts": 0,
+        "deliveries": 0,
+        "created_at_ms": now_ms,
+    }

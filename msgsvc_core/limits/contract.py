@@ -1,0 +1,51 @@
+"""What a rate limiter promises, and the answer it gives."""
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where a key stands; what the `X-RateLimit-*` headers and `Retry-After` are made of."""
+
+    allowed: bool
+    limit: int
+    #: Requests that would still be allowed now.
+    remaining: int
+    #: Unix seconds at which the next slot frees, rounded up; of an empty window, its full length
+    #: from now.
+    reset_at: int
+    #: Seconds to wait, rounded up and at least 1; 0 when allowed.
+    retry_after_s: int
+
+    @classmethod
+    def at(cls, now_ms: int, *, allowed: bool, limit: int, used: int, frees_at_ms: int) -> Self:
+        """The answer at `now_ms`, with `used` slots taken, of which one frees at `frees_at_ms`."""
+        return cls(
+            allowed=allowed,
+            limit=limit,
+            remaining=max(0, limit - used),
+            reset_at=_seconds_up(frees_at_ms),
+            retry_after_s=0 if allowed else max(1, _seconds_up(frees_at_ms - now_ms)),
+        )
+
+
+class Limiter(Protocol):
+    """Allows at most `limit` hits of a key in any `window_s` seconds.
+
+    The window slides: each hit frees its slot exactly `window_s` after it was made. Refused hits
+    take no slot, so a client that keeps knocking is not shut out for longer. The same key with
+    another `window_s` is counted apart. ValueError for a limit or window below 1.
+    """
+
+    async def hit(self, key: str, limit: int, window_s: int) -> Window:
+        """Takes a slot if one is free, as one atomic step."""
+        ...
+
+    async def peek(self, key: str, limit: int, window_s: int) -> Window:
+        """What `hit` would say, taking nothing; `remaining` counts the slot it would take."""
+        ...
+
+
+def _seconds_up(ms: int) -> int:
+    return -(-ms // 1000)

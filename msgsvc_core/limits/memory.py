@@ -1,0 +1,76 @@
+"""A limiter for one process: the times of the latest hits, in memory."""
+
+from collections import OrderedDict, deque
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.limits.contract import Window
+
+#: Keys each hit looks at to drop idle ones. It adds one key at most, so two keep ahead of it.
+SWEEP_STEP = 2
+
+
+class MemoryLimiter:
+    """An exact sliding window; see `Limiter`.
+
+    Memory is bounded by the hits still inside their windows: every hit drops a few keys that have
+    gone idle. No method awaits between reading and writing, which makes each atomic on its loop.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # Milliseconds of the hits by key and window, in the order in which the sweep takes them.
+        self._hits: OrderedDict[tuple[str, int], deque[int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Keys in memory."""
+        return len(self._hits)
+
+    async def hit(self, key: str, limit: int, window_s: int) -> Window:
+        now_ms = self._clock.now_ms()
+        self._sweep(now_ms)
+        times = self._live_times(key, limit, window_s, now_ms)
+        allowed = len(times) < limit
+        if allowed:
+            times.append(now_ms)
+            self._hits[key, window_s] = times
+        return _window(times, limit, window_s, now_ms, allowed=allowed)
+
+    async def peek(self, key: str, limit: int, window_s: int) -> Window:
+        now_ms = self._clock.now_ms()
+        times = self._live_times(key, limit, window_s, now_ms)
+        return _window(times, limit, window_s, now_ms, allowed=len(times) < limit)
+
+    def _live_times(self, key: str, limit: int, window_s: int, now_ms: int) -> deque[int]:
+        """The hits inside the window, oldest first."""
+        if limit < 1 or window_s < 1:
+            raise ValueError("a limit and its window are at least 1")
+        times = self._hits.get((key, window_s))
+        if times is None:
+            return deque()
+        while times and times[0] + window_s * 1000 <= now_ms:
+            times.popleft()
+        # A clock that was set back would keep the key shut until it has caught up.
+        while times and times[-1] > now_ms:
+            times.pop()
+        return times
+
+    def _sweep(self, now_ms: int) -> None:
+        for _ in range(min(SWEEP_STEP, len(self._hits))):
+            slot, times = next(iter(self._hits.items()))
+            if not times or times[-1] + slot[1] * 1000 <= now_ms:
+                del self._hits[slot]
+            else:
+                self._hits.move_to_end(slot)
+
+
+def _window(times: deque[int], limit: int, window_s: int, now_ms: int, *, allowed: bool) -> Window:
+    # More hits than the limit are there when it was lowered meanwhile: the next slot then frees
+    # with the hit that brings their number below it, not with the oldest.
+    since_ms = times[max(0, len(times) - limit)] if times else now_ms
+    return Window.at(
+        now_ms,
+        allowed=allowed,
+        limit=limit,
+        used=len(times),
+        frees_at_ms=since_ms + window_s * 1000,
+    )

@@ -1,0 +1,68 @@
+"""Structured logs on standard error, with the request's id and without secrets."""
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+from msgsvc_core.settings import LogSettings
+
+#: Names of values that never reach a log, whoever writes them.
+_SECRET_NAMES = re.compile(
+    r"(secret|token|password|authorization|api_?key|cookie|signature|code|payload|body)$",
+    re.IGNORECASE,
+)
+
+#: What our secrets look like, wherever they stand, e.g. in the text of an exception.
+_SECRET_TEXT = re.compile(r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+|(?<=://)[^/@\s:]+:[^/@\s]+(?=@)")
+
+HIDDEN = "[hidden]"
+
+
+def configure_logs(settings: LogSettings) -> None:
+    """Sets up logging for a process of ours; an embedder's own logging is left alone."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer(ensure_ascii=False)
+        if settings.format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        hide_secrets,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(settings.level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.level.upper())
+    for noisy in ("aiosqlite", "databases", "alembic", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def hide_secrets(
+    _logger: Any, _method: str, entry: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """A structlog processor that blanks secrets by name and by look."""
+    for name, value in entry.items():
+        if _SECRET_NAMES.search(name):
+            entry[name] = HIDDEN
+        elif isinstance(value, str):
+            entry[name] = _SECRET_TEXT.sub(HIDDEN, value)
+    return entry

@@ -1,0 +1,208 @@
+"""Delivers queued messages: a batch of one channel's lane at a time.
+
+A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the
+process dies between the two, nobody knows whether the person saw it; it then becomes `unknown` and is
+never sent again (API, "Broadcasts": nothing is sent twice silently).
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels.contract import Channel, DeliveryError, Reason
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, exponential
+from msgsvc_core.messages import store
+from msgsvc_core.messages.models import Message
+from msgsvc_core.subscribers.models import Subscriber
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+JOB = "message.deliver"
+
+#: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes.
+BACKOFF = exponential(first_s=1, factor=2, most_s=300)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """A message on its way: its job, its receiver, and in the end its outcome."""
+
+    job: Job
+    message: Message
+    subscriber: Subscriber | None
+    message_ref: str | None = None
+    failure: DeliveryError | None = None
+
+
+async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Sends a batch: chats side by side, the messages of one chat in their order."""
+    service = ctx.service
+    deliveries = await _load(service, jobs)
+    due = [delivery for delivery in deliveries if _is_due(service, delivery)]
+    async with ctx.completing(*(d.job for d in deliveries if d not in due)) as tx:
+        for delivery in deliveries:
+            if delivery not in due:
+                await _settle_unsent(service, tx, delivery)
+        if due:
+            await store.mark_sending(tx, [delivery.message for delivery in due])
+    if not due:
+        return
+    await _send_all(service, due)
+    for delivery in due:
+        if _may_retry(service, delivery):
+            await _put_back(ctx, delivery)
+    final = [delivery for delivery in due if not _may_retry(service, delivery)]
+    if final:
+        async with ctx.completing(*(delivery.job for delivery in final)) as tx:
+            for delivery in final:
+                await _settle(service, tx, delivery)
+
+
+async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
+    keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
+    async with service.db.read() as tx:
+        messages = await store.find_many(tx, list(keys))
+        by_project: dict[str, list[str]] = defaultdict(list)
+        for message in messages:
+            by_project[message.project_id].append(message.subscriber_id)
+        subscribers: dict[str, Subscriber] = {}
+        for project_id, ids in by_project.items():
+            subscribers |= await service.subscribers.find_many(tx, project_id, ids)
+    loaded = {(message.project_id, message.message_id): message for message in messages}
+    return [
+        Delivery(job, loaded[key], subscribers.get(loaded[key].subscriber_id))
+        for key, job in keys.items()
+        if key in loaded
+    ]
+
+
+def _is_due(service: "Service", delivery: Delivery) -> bool:
+    """Whether the message is still to be sent; `_settle_unsent` says what happens otherwise."""
+    message, subscriber = delivery.message, delivery.subscriber
+    expired = message.expires_at_ms is not None and message.expires_at_ms <= service.clock.now_ms()
+    return (
+        message.status == "queued"
+        and not expired
+        and subscriber is not None
+        and subscriber.status == "active"
+        and message.channel in service.channels
+    )
+
+
+async def _settle_unsent(service: "Service", tx: Tx, delivery: Delivery) -> None:
+    message = delivery.message
+    now_ms = service.clock.now_ms()
+    if message.status == "sending":
+        error = "the service stopped while the platform was being called"
+        if await store.finish(tx, message, "unknown", now_ms, reason="unknown", error=error):
+            await _emit_failure(service, tx, delivery, DeliveryError(Reason.UNKNOWN, error))
+    elif message.status == "queued":
+        why = (
+            "expired"
+            if delivery.subscriber and delivery.subscriber.status == "active"
+            else ("not subscribed")
+        )
+        await store.finish(tx, message, "skipped", now_ms, error=why)
+
+
+async def _send_all(service: "Service", deliveries: Sequence[Delivery]) -> None:
+    by_chat: dict[str, list[Delivery]] = defaultdict(list)
+    for delivery in deliveries:
+        assert delivery.subscriber is not None
+        by_chat[delivery.subscriber.chat_id].append(delivery)
+    channel = service.channels[deliveries[0].message.channel]
+    await asyncio.gather(*(_send_in_order(channel, chat) for chat in by_chat.values()))
+
+
+async def _send_in_order(channel: Channel, deliveries: Sequence[Delivery]) -> None:
+    for delivery in deliveries:
+        assert delivery.subscriber is not None
+        try:
+            delivery.message_ref = await channel.send(
+                delivery.subscriber.chat_id, delivery.message.content
+            )
+        except DeliveryError as error:
+            delivery.failure = error
+        except Exception as error:
+            log.exception("channel_broke_contract", channel=channel.name)
+            delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
+
+
+def _may_retry(service: "Service", delivery: Delivery) -> bool:
+    return (
+        delivery.failure is not None
+        and delivery.failure.reason.retryable
+        and delivery.job.attempts < service.settings.limits.delivery_attempts
+    )
+
+
+async def _put_back(ctx: JobContext, delivery: Delivery) -> None:
+    failure = delivery.failure
+    assert failure is not None
+    after_s = failure.retry_after_s
+    if after_s is None:
+        after_s = BACKOFF(delivery.job.attempts)
+    async with ctx.rescheduling(delivery.job, after_s=after_s) as tx:
+        await store.mark_queued(tx, delivery.message, failure.text)
+
+
+async def _settle(service: "Service", tx: Tx, delivery: Delivery) -> None:
+    message, failure = delivery.message, delivery.failure
+    now_ms = service.clock.now_ms()
+    if failure is None:
+        await store.finish(tx, message, "sent", now_ms, message_ref=delivery.message_ref)
+        await service.events.emit(
+            tx,
+            message.project_id,
+            "delivery.success",
+            {"message_id": message.message_id, "metadata": message.metadata},
+            subscriber=delivery.subscriber,
+        )
+        return
+    await store.finish(
+        tx, message, "failed", now_ms, reason=str(failure.reason), error=failure.text
+    )
+    await _emit_failure(service, tx, delivery, failure)
+    if failure.reason.should_unsubscribe and delivery.subscriber is not None:
+        await service.subscribers.block(
+            tx,
+            message.channel,
+            delivery.subscriber.user_id,
+            reason=str(failure.reason),
+        )
+
+
+async def _emit_failure(
+    service: "Service", tx: Tx, delivery: Delivery, failure: DeliveryError
+) -> None:
+    reason = failure.reason
+    # The spec gives `unknown` no flag: it needs a person's look.
+    flags = (
+        {"retryable": None, "should_unsubscribe": None}
+        if reason is Reason.UNKNOWN
+        else {"retryable": reason.retryable, "should_unsubscribe": reason.should_unsubscribe}
+    )
+    await service.events.emit(
+        tx,
+        delivery.message.project_id,
+        "delivery.failed",
+        {
+            "message_id": delivery.message.message_id,
+            "metadata": delivery.message.metadata,
+            "reason": str(reason),
+            **flags,
+            "error": failure.text,
+        },
+        subscriber=delivery.subscriber,
+    )
+
+
+SPEC = JobSpec(JOB, deliver)

@@ -1,0 +1,55 @@
+"""POST /v1/send and /v1/messages."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+)
+from msgsvc_core.messages.models import (
+    MessageAnswer,
+    MessageList,
+    MessageQuery,
+    SendAnswer,
+    SendBody,
+)
+
+router = Router(area="messages")
+
+
+@router.post(
+    "/v1/send",
+    status=202,
+    errors=(SubscriberNotFound, MutuallyExclusiveIdentifiers, InvalidExternalId, Conflict),
+)
+async def send(ctx: Context, body: SendBody) -> SendAnswer:
+    """Queues a message to one subscriber.
+
+    What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
+    """
+    message = await ctx.service.messages.queue(ctx.tx, ctx.project_id, body)
+    return SendAnswer(message_id=message.message_id)
+
+
+@router.get("/v1/messages", errors=(BadRequest,))
+async def list_messages(ctx: Context, query: MessageQuery) -> MessageList:
+    """Lists the project's messages, newest first."""
+    found = await ctx.service.messages.page(
+        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
+    )
+    page = found[: query.limit]
+    return MessageList(
+        data=[MessageAnswer.of(message) for message in page],
+        next_cursor=next_cursor(page[-1].message_id) if len(found) > query.limit else None,
+    )
+
+
+@router.get("/v1/messages/{message_id}", errors=(NotFound,))
+async def get_message(ctx: Context, message_id: str) -> MessageAnswer:
+    """Shows a message and what became of it."""
+    return MessageAnswer.of(await ctx.service.messages.find(ctx.tx, ctx.project_id, message_id))

@@ -1,0 +1,136 @@
+"""The rules of sending: who gets what, and what is refused before a platform is called."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.channels.contract import ButtonPressed, Capabilities, OutgoingMessage
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.jobs.contract import NORMAL, NewJob
+from msgsvc_core.messages import store
+from msgsvc_core.messages.delivery import JOB
+from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
+from msgsvc_core.subscribers.models import Subscriber
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Messages:
+    """`service.messages`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
+        """Queues a message, in a transaction of its own; for callers in the same process.
+
+            await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
+
+        Raises the errors of `POST /v1/send`.
+        """
+        async with self._service.db.transaction() as tx:
+            return await self.queue(tx, project_id, body or SendBody.model_validate(fields))
+
+    async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
+        """Queues a message in `tx`. It is delivered after the commit, by a job."""
+        subscriber = await self._service.subscribers.address(
+            tx,
+            project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+        )
+        content = body.to_message()
+        self._check(subscriber, content, body)
+        now_ms = self._service.clock.now_ms()
+        message = Message(
+            project_id=project_id,
+            message_id=new_id("msg"),
+            subscriber_id=subscriber.subscriber_id,
+            channel=subscriber.channel,
+            status="queued",
+            content=content,
+            metadata=body.metadata,
+            reason=None,
+            error=None,
+            attempts=0,
+            message_ref=None,
+            created_at_ms=now_ms,
+            expires_at_ms=body.expires_in and now_ms + body.expires_in * 1000,
+            finished_at_ms=None,
+        )
+        await store.insert(tx, message)
+        await self._service.jobs.enqueue(
+            tx,
+            NewJob(
+                JOB,
+                {"message_id": message.message_id},
+                lane=lane_of(message.channel),
+                priority=NORMAL,
+                project_id=project_id,
+            ),
+        )
+        return message
+
+    async def find(self, tx: Tx, project_id: str, message_id: str) -> Message:
+        """Raises `NotFound`, for another project's id as well."""
+        message = await store.find(tx, project_id, message_id)
+        if message is None:
+            raise NotFound(f"there is no message {message_id!r}")
+        return message
+
+    async def page(
+        self, tx: Tx, project_id: str, query: MessageQuery, after: str | None
+    ) -> list[Message]:
+        """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        return await store.list_page(tx, project_id, query, after, query.limit + 1)
+
+    async def button_pressed(self, ctx: InboundContext) -> None:
+        """A press on a button of a project's own message becomes `button.clicked`."""
+        update = ctx.update
+        assert isinstance(update, ButtonPressed)
+        await ctx.answer_button()
+        message = await store.find_by_ref(
+            ctx.tx, ctx.channel, update.user.user_id, update.message_ref
+        )
+        if message is None:
+            return
+        subscriber = await self._service.subscribers.find(
+            ctx.tx, message.project_id, message.subscriber_id
+        )
+        await self._service.events.emit(
+            ctx.tx,
+            message.project_id,
+            "button.clicked",
+            {"message_id": message.message_id, "data": update.data, "text": update.text},
+            subscriber=subscriber,
+        )
+
+    def _check(self, subscriber: Subscriber, content: OutgoingMessage, body: SendBody) -> None:
+        if subscriber.channel not in self._service.channels:
+            raise Conflict(f"the channel {subscriber.channel!r} of this subscriber is gone")
+        self._check_size(content, self._service.channels[subscriber.channel].capabilities)
+        if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
+            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+
+    def _check_size(self, content: OutgoingMessage, takes: Capabilities) -> None:
+        """Limits of the spec (settings), and of the channel."""
+        limits = self._service.settings.limits
+        longest = min(limits.text_length, takes.max_text_length)
+        if len(content.text) > longest:
+            raise ValidationFailed(f"text: must be at most {longest} characters")
+        if content.format not in takes.formats:
+            raise ValidationFailed(f"format: this channel does not take {content.format!r}")
+        if content.media and content.media.type not in takes.media_types:
+            raise ValidationFailed(f"media.type: this channel does not take {content.media.type!r}")
+        if content.buttons and not takes.buttons:
+            raise ValidationFailed("buttons: this channel does not take any")
+        if len(content.buttons) > limits.button_rows:
+            raise ValidationFailed(f"buttons: at most {limits.button_rows} rows")
+        for number, row in enumerate(content.buttons):
+            if not 1 <= len(row) <= limits.buttons_per_row:
+                raise ValidationFailed(f"buttons[{number}]: 1-{limits.buttons_per_row} buttons")

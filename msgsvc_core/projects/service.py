@@ -1,0 +1,79 @@
+"""The rules of projects and API keys."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.errors import InvalidApiKey, NotFound, ProjectInactive, Unauthorized
+from msgsvc_core.ids import new_id
+from msgsvc_core.projects import store
+from msgsvc_core.projects.models import ApiKey, Project
+from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
+
+
+class Projects:
+    """`service.projects`."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def create(self, name: str) -> Project:
+        """A new, active project."""
+        project = Project(new_id("prj"), name, "active", self._clock.now_ms())
+        async with self._db.transaction() as tx:
+            await store.insert_project(tx, project)
+        return project
+
+    async def list(self) -> list[Project]:
+        """All projects, oldest first."""
+        async with self._db.read() as tx:
+            return await store.list_projects(tx)
+
+    async def find(self, tx: Tx, project_id: str) -> Project:
+        """Raises `NotFound`."""
+        project = await store.find_project(tx, project_id)
+        if project is None:
+            raise NotFound(f"there is no project {project_id!r}")
+        return project
+
+    async def set_active(self, project_id: str, active: bool) -> None:
+        """Enables or disables a project; a disabled one's requests are answered with 403."""
+        async with self._db.transaction() as tx:
+            if not await store.set_status(tx, project_id, "active" if active else "disabled"):
+                raise NotFound(f"there is no project {project_id!r}")
+
+    async def create_key(
+        self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+    ) -> tuple[ApiKey, str]:
+        """A new key and its secret, which can't be read again. Raises `NotFound`."""
+        made = new_api_key()
+        key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
+        async with self._db.transaction() as tx:
+            await self.find(tx, project_id)
+            await store.insert_key(tx, key, made.digest, self._clock.now_ms())
+        return key, made.secret
+
+    async def revoke_key(self, project_id: str, key_id: str) -> None:
+        """Ends a key at once. Raises `NotFound`."""
+        async with self._db.transaction() as tx:
+            if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
+                raise NotFound(f"the project has no key {key_id!r} in use")
+
+    async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
+        """The project of an API key.
+
+        Raises `Unauthorized` without a key, `InvalidApiKey` for an unknown one, `ProjectInactive`.
+        """
+        if not secret:
+            raise Unauthorized("an API key is needed: Authorization: Bearer msk_...")
+        found = None
+        if looks_like_key(secret):
+            async with self._db.read() as tx:
+                found = await store.find_key(tx, digest(secret))
+        if found is None:
+            raise InvalidApiKey("the API key is unknown or revoked")
+        project, key = found
+        if project.status != "active":
+            raise ProjectInactive(f"the project {project.name!r} is disabled")
+        return project, key

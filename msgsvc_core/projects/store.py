@@ -1,0 +1,100 @@
+"""The SQL of projects and API keys."""
+
+import json
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.projects.models import ApiKey, Project
+
+
+async def insert_project(tx: Tx, project: Project) -> None:
+    await tx.insert(
+        "core_projects",
+        {
+            "project_id": project.project_id,
+            "name": project.name,
+            "status": project.status,
+            "created_at_ms": project.created_at_ms,
+        },
+    )
+
+
+async def find_project(tx: Tx, project_id: str) -> Project | None:
+    row = await tx.fetch_one(
+        "SELECT project_id, name, status, created_at_ms FROM core_projects"
+        " WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return None if row is None else _project(row)
+
+
+async def list_projects(tx: Tx) -> list[Project]:
+    rows = await tx.fetch_all(
+        "SELECT project_id, name, status, created_at_ms FROM core_projects ORDER BY project_id"
+    )
+    return [_project(row) for row in rows]
+
+
+async def set_status(tx: Tx, project_id: str, status: str) -> bool:
+    """False if there is no such project."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_projects SET status = :status WHERE project_id = :project_id",
+            {"project_id": project_id, "status": status},
+        )
+    )
+
+
+async def insert_key(tx: Tx, key: ApiKey, digest: str, now_ms: int) -> None:
+    await tx.insert(
+        "core_api_keys",
+        {
+            "project_id": key.project_id,
+            "key_id": key.key_id,
+            "name": key.name,
+            "prefix": key.prefix,
+            "digest": digest,
+            "scopes": json.dumps(key.scopes),
+            "created_at_ms": now_ms,
+        },
+    )
+
+
+async def find_key(tx: Tx, digest: str) -> tuple[Project, ApiKey] | None:
+    """The unrevoked key of that digest, and its project."""
+    row = await tx.fetch_one(
+        "SELECT k.key_id, k.name AS key_name, k.prefix, k.scopes,"
+        " p.project_id, p.name, p.status, p.created_at_ms"
+        " FROM core_api_keys k JOIN core_projects p ON p.project_id = k.project_id"
+        " WHERE k.digest = :digest AND k.revoked_at_ms IS NULL",
+        {"digest": digest},
+    )
+    if row is None:
+        return None
+    key = ApiKey(
+        key_id=row["key_id"],
+        project_id=row["project_id"],
+        name=row["key_name"],
+        prefix=row["prefix"],
+        scopes=tuple(json.loads(row["scopes"])),
+    )
+    return _project(row), key
+
+
+async def revoke_key(tx: Tx, project_id: str, key_id: str, now_ms: int) -> bool:
+    """False if the project has no such key in use."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_api_keys SET revoked_at_ms = :now_ms WHERE project_id = :project_id"
+            " AND key_id = :key_id AND revoked_at_ms IS NULL",
+            {"project_id": project_id, "key_id": key_id, "now_ms": now_ms},
+        )
+    )
+
+
+def _project(row: Row) -> Project:
+    return Project(
+        project_id=row["project_id"],
+        name=row["name"],
+        status=row["status"],
+        created_at_ms=row["created_at_ms"],
+    )

@@ -1,0 +1,21 @@
+"""Signatures, secrets at rest, API keys, and the guard on outgoing requests."""
+
+from msgsvc_core.security.api_keys import ApiKey, digest, looks_like_key, new_api_key
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+from msgsvc_core.security.signing import new_secret, sign, standard_headers, verify
+
+__all__ = [
+    "ApiKey",
+    "DecryptionError",
+    "ForbiddenTarget",
+    "OutboundGuard",
+    "SecretBox",
+    "digest",
+    "looks_like_key",
+    "new_api_key",
+    "new_secret",
+    "sign",
+    "standard_headers",
+    "verify",
+]

@@ -1,0 +1,88 @@
+"""Everything that depends on the service's own keys: encryption, keyed hashes, derived codes."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+#: Characters a key must have; 32 hex digits are 128 bits, the least that can't be guessed.
+MIN_KEY_LENGTH = 32
+
+#: Bytes of every subkey: what Fernet wants, and the output size of SHA-256.
+SUBKEY_BYTES = 32
+
+
+class DecryptionError(ValueError):
+    """The text was not encrypted with any key of this box, or was changed since."""
+
+
+class SecretBox:
+    """Keeps secrets readable to this service alone.
+
+    `keys` are texts of at least 32 characters, the current one first and older ones after it. What
+    an older key made stays readable until it is taken off the list; new work uses the first.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        # A lone text is a sequence too, of one-character keys: it fails here as well.
+        if not keys or any(len(key) < MIN_KEY_LENGTH for key in keys):
+            raise ValueError(
+                f"a list of secret keys of at least {MIN_KEY_LENGTH} characters each is needed"
+            )
+        fernet_keys = [base64.urlsafe_b64encode(_subkey(key, "encrypt")) for key in keys]
+        self._fernet = MultiFernet([Fernet(key) for key in fernet_keys])
+        self._hash_keys = [_subkey(key, "hash") for key in keys]
+        self._derive_keys = [_subkey(key, "derive") for key in keys]
+
+    def __repr__(self) -> str:
+        return f"<SecretBox with {len(self._hash_keys)} key(s)>"
+
+    def encrypt(self, text: str) -> str:
+        """ASCII text that only `decrypt` of a box with the same key can read."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def decrypt(self, token: str) -> str:
+        """What `encrypt` was given. Raises `DecryptionError`."""
+        try:
+            return self._fernet.decrypt(token.encode()).decode()
+        except InvalidToken:
+            raise DecryptionError(
+                "no secret key decrypts this; was a key removed while data still needed it?"
+            ) from None
+
+    def keyed_hash(self, purpose: str, value: str) -> str:
+        """64 hex digits that stand for `value` in the database.
+
+        Unlike a plain hash, it can't be searched for short values (codes of six digits) by someone
+        who has the database but not the key.
+        """
+        return _mac(self._hash_keys[0], (purpose, value)).hex()
+
+    def keyed_hashes(self, purpose: str, value: str) -> list[str]:
+        """`keyed_hash` under every key, the current one first: look up any of them."""
+        return [_mac(key, (purpose, value)).hex() for key in self._hash_keys]
+
+    def derive(self, purpose: str, *parts: str) -> bytes:
+        """32 bytes that are always the same for the same parts, and random to anyone else."""
+        return _mac(self._derive_keys[0], (purpose, *parts))
+
+    def derive_all(self, purpose: str, *parts: str) -> list[bytes]:
+        """`derive` under every key, the current one first."""
+        return [_mac(key, (purpose, *parts)) for key in self._derive_keys]
+
+
+def _subkey(key: str, purpose: str) -> bytes:
+    # Separate keys per purpose: what one use gives away about its key can't touch the others.
+    info = f"msgsvc/{purpose}".encode()
+    return HKDF(SHA256(), length=SUBKEY_BYTES, salt=None, info=info).derive(key.encode())
+
+
+def _mac(key: bytes, parts: Sequence[str]) -> bytes:
+    # Each part goes after its length, so ("ab", "c") and ("a", "bc") differ whatever they hold.
+    encoded = [part.encode() for part in parts]
+    message = b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
+    return hmac.digest(key, message, hashlib.sha256)

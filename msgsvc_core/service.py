@@ -1,0 +1,215 @@
+"""The composition root: one `Service` owns one of everything. There are no globals.
+
+service = Service(load_settings(Path("msgsvc.toml")))
+app = service.app                      # an ASGI application with its lifespan
+
+async with service:                    # or started by hand, inside another application
+    await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from starlette.types import ASGIApp
+
+from msgsvc_core.api.endpoint import Endpoint, check_endpoints
+from msgsvc_core.channels import Channels, Inbound
+from msgsvc_core.channels.calls import CHANNEL_LANES
+from msgsvc_core.channels.calls import SPEC as CALL_JOB
+from msgsvc_core.clock import Clock, SystemClock
+from msgsvc_core.db import Database, MigrationSource, migrate, pending_revisions
+from msgsvc_core.db.migrations import CORE_MIGRATIONS
+from msgsvc_core.errors import CORE_ERRORS, ErrorCatalogue
+from msgsvc_core.events import Events, Listener
+from msgsvc_core.events.core import CORE_EVENTS
+from msgsvc_core.events.routes import router as events_router
+from msgsvc_core.housekeeping import PURGE_JOB
+from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
+from msgsvc_core.jobs.runner import LaneRunner
+from msgsvc_core.limits import Limiter, MemoryLimiter
+from msgsvc_core.messages import Messages
+from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
+from msgsvc_core.messages.routes import router as messages_router
+from msgsvc_core.plugins import answers, load_plugins
+from msgsvc_core.projects import Projects
+from msgsvc_core.projects.routes import router as projects_router
+from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_core.settings import Section, Settings, read_sections
+from msgsvc_core.subscribers import Subscribers
+from msgsvc_core.subscribers.links import SubscriptionLinks
+from msgsvc_core.subscribers.routes import router as subscribers_router
+from msgsvc_core.texts import Texts
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Section)
+
+CORE_LOCALE = Path(__file__).parent / "locale"
+CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES)
+CORE_ROUTERS = (projects_router, subscribers_router, messages_router, events_router)
+
+
+class MigrationsPending(Exception):
+    """The database is older than the code. `msgsvc migrate` brings it up to date."""
+
+
+class Service:
+    """Everything a deployment of msgsvc is made of.
+
+    `extra_plugins` are plugin objects by name, beside those that `settings.plugins` names; tests and
+    embedders use it for plugins that are not installed.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        extra_plugins: Iterable[tuple[str, Any]] = (),
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.plugins = load_plugins(settings.plugins, extra_plugins)
+        hook = self.plugins.hook
+        self._sections = read_sections(settings, hook.register_settings())
+        self.db = Database(
+            settings.database_url,
+            pool_size=settings.database_pool,
+            synchronous=settings.sqlite_synchronous,
+        )
+        self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
+        self.limiter: Limiter = MemoryLimiter(self.clock)
+        self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
+        self.texts = Texts([CORE_LOCALE, *hook.register_locale()], settings.default_lang)
+        self.jobs = JobQueue(self.clock)
+        self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
+        self.projects = Projects(self.db, self.clock)
+        self.subscribers = Subscribers(self)
+        self.links = SubscriptionLinks(self)
+        self.messages = Messages(self)
+        self.channels = Channels(self, answers(hook.register_channel_kinds()))
+        self._registered: dict[type, Any] = {}
+        for objects in hook.register_services(service=self):
+            self._registered.update(objects)
+        self.inbound = Inbound(
+            self, [*self.links.rules(), *answers(hook.register_inbound(service=self))]
+        )
+        self.endpoints: list[Endpoint] = [
+            *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
+            *answers(hook.register_endpoints(service=self)),
+        ]
+        check_endpoints(self.endpoints)
+        self._runner: LaneRunner | None = None
+
+    @cached_property
+    def app(self) -> ASGIApp:
+        """The ASGI application; served directly, its lifespan starts and stops the service.
+
+        Mounted in another application, use `service.lifespan` (or `async with service`) there.
+        """
+        from msgsvc_core.api.app import build_app  # noqa: PLC0415 - the app is built from a service
+
+        return build_app(self)
+
+    def section(self, model: type[S]) -> S:
+        """A plugin's settings, by their type."""
+        for section in self._sections.values():
+            if isinstance(section, model):
+                return section
+        raise LookupError(f"no loaded plugin has settings of type {model.__qualname__}")
+
+    def get(self, kind: type[T]) -> T:
+        """The one object of that type that a plugin registered (hook `register_services`)."""
+        try:
+            found: T = self._registered[kind]
+        except KeyError:
+            raise LookupError(f"no loaded plugin provides {kind.__qualname__}") from None
+        return found
+
+    def on(self, event_name: str) -> Callable[[Listener], Listener]:
+        """Decorates a coroutine function that is called with every `Event` of that name.
+
+        It runs after the commit, in the process where the event happened. A failure is logged, and
+        not tried again: for certain delivery across processes use webhooks or the event feed.
+        """
+
+        def listen(listener: Listener) -> Listener:
+            self.events.listen(event_name, listener)
+            return listener
+
+        return listen
+
+    @property
+    def migrations(self) -> list[MigrationSource]:
+        """Whose tables there are, the core's first."""
+        return [CORE_MIGRATIONS, *self.plugins.hook.register_migrations()]
+
+    @property
+    def job_specs(self) -> list[JobSpec]:
+        plugins = answers(self.plugins.hook.register_jobs(service=self))
+        return [CALL_JOB, DELIVER_JOB, PURGE_JOB, *plugins]
+
+    @property
+    def lane_specs(self) -> list[LaneSpec]:
+        return [*CORE_LANES, *answers(self.plugins.hook.register_lanes())]
+
+    async def migrate(self) -> list[str]:
+        """Brings the database up to date; returns the migrations that were applied."""
+        return await migrate(self.settings.database_url, self.migrations)
+
+    async def open_database(self) -> None:
+        """Connects to the database alone. Raises `MigrationsPending`, `DatabaseUnavailable`.
+
+        SQLite is migrated by itself; PostgreSQL, which others may be using, by `msgsvc migrate`.
+        """
+        if self.db.dialect == "sqlite":
+            await self.migrate()
+        elif pending := await pending_revisions(self.settings.database_url, self.migrations):
+            raise MigrationsPending(
+                f"the database lacks {', '.join(pending)}; run `msgsvc migrate` first"
+            )
+        await self.db.connect()
+
+    async def start(self) -> None:
+        """Opens the database and begins to work. Raises what `open_database` raises."""
+        await self.open_database()
+        await self.events.start()
+        for started in self.plugins.hook.on_start(service=self):
+            await started
+        if self.settings.jobs.runner == "embedded":
+            self._runner = LaneRunner(self, self.job_specs, self.lane_specs)
+            await self._runner.start()
+        await self.channels.start()
+
+    async def stop(self) -> None:
+        """Ends the work in the order in which nothing is lost, and closes everything."""
+        await self.channels.stop_receiving()
+        if self._runner is not None:
+            await self._runner.stop()
+            self._runner = None
+        for stopped in self.plugins.hook.on_stop(service=self):
+            await stopped
+        await self.events.stop()
+        await self.channels.close()
+        await self.db.disconnect()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
+        """Fits `lifespan=` of a Starlette or FastAPI application that mounts `service.app`."""
+        async with self:
+            yield
+
+    async def __aenter__(self) -> "Service":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()

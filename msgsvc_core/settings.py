@@ -1,0 +1,272 @@
+"""Typed settings: `msgsvc.toml`, then `MSGSVC_*` environment variables on top.
+
+A nested setting is named with two underscores: `MSGSVC_LIMITS__REQUESTS_PER_MINUTE=600`. Plugins add
+sections of their own (hook `register_settings`); a name that nobody claims is refused.
+"""
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+ENV_PREFIX = "MSGSVC_"
+
+#: Variables with our prefix that are no settings: where the file is, and what the tests use.
+ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_TEST_")
+
+#: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
+MIN_SECRET_KEY_LENGTH = 32
+
+
+class SettingsError(Exception):
+    """The configuration can't work. The text names the setting and says what to do."""
+
+
+class Section(BaseModel):
+    """Base of every section, the core's and the plugins'."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSection:
+    """A plugin's section of the configuration: `[name]`."""
+
+    name: str
+    model: type[Section]
+
+
+class ServerSettings(Section):
+    """Where and how `msgsvc serve` listens."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call us from.")
+    max_body_bytes: int = Field(
+        1024 * 1024, ge=1024, description="Largest request body (API conventions: 1 MiB)."
+    )
+
+
+class JobSettings(Section):
+    """How background work runs."""
+
+    runner: Literal["embedded", "none"] = Field(
+        "embedded",
+        description="`embedded` works in the serving process; `none` leaves jobs to others.",
+    )
+    lease_s: float = Field(
+        10.0, gt=0, description="Seconds after which a dead runner's work goes on elsewhere."
+    )
+    sweep_s: float = Field(
+        1.0, gt=0, description="Seconds between looks for lanes that nobody works on."
+    )
+    grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
+
+
+class LimitSettings(Section):
+    """The limits of the interface spec, section 8."""
+
+    requests_per_minute: int = Field(300, ge=1, description="API requests per project and minute.")
+    text_length: int = Field(4000, ge=1, description="Characters of a message's text.")
+    button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")
+    buttons_per_row: int = Field(3, ge=1, description="Buttons in a row.")
+    tags: int = Field(20, ge=1, description="Tags per project.")
+    idempotency_hours: int = Field(
+        24, ge=1, description="Hours for which idempotency keys are kept."
+    )
+    delivery_attempts: int = Field(
+        8, ge=1, description="Tries of one message before it fails for good."
+    )
+
+
+class LogSettings(Section):
+    """What is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least level that is written."
+    )
+    format: Literal["console", "json"] = Field(
+        "console", description="For people, or one JSON object a line."
+    )
+
+
+class ChannelSettings(BaseModel):
+    """One messenger: `[channels.<name>]`. What is beside `plugin` is the plugin's own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    plugin: str = Field(description="Kind of messenger, as a channel plugin names it.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Settings(BaseModel):
+    """Everything that a `Service` can be told. Sections of plugins are kept as extra fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    base_url: str = Field(
+        "http://127.0.0.1:8000",
+        description="Address under which people and sites reach the service.",
+    )
+    docs_url: str | None = Field(
+        None, description="Where error codes are described; by default `<base_url>/docs`."
+    )
+    database_url: str = Field(
+        "sqlite:///msgsvc.db", description="`sqlite:///file.db` or `postgresql://...`."
+    )
+    database_pool: int = Field(10, ge=2, description="Connections to PostgreSQL per process.")
+    sqlite_synchronous: Literal["FULL", "NORMAL"] = Field(
+        "FULL", description="FULL survives a power cut, NORMAL only a crash of the process."
+    )
+    secret_keys: tuple[SecretStr, ...] = Field(
+        description="Keys that protect stored secrets; the first is used, the others are still understood."
+    )
+    plugins: tuple[str, ...] = Field(
+        ("sandbox", "auth", "webhooks"), description="Plugins to load, by entry point."
+    )
+    channels: dict[str, ChannelSettings] = Field(
+        default_factory=lambda: {
+            "messenger_a": ChannelSettings(plugin="sandbox"),
+            "messenger_b": ChannelSettings(plugin="sandbox"),
+        },
+        description="Messengers by the name that the API shows.",
+    )
+    header_prefix: str = Field(
+        "X-Service",
+        pattern=r"^[A-Za-z][A-Za-z0-9-]{0,30}$",
+        description="Prefix of the headers of outgoing webhooks.",
+    )
+    default_lang: Literal["en", "ru"] = Field(
+        "en", description="Language of people whose own is neither en nor ru."
+    )
+    server: ServerSettings = ServerSettings()
+    jobs: JobSettings = JobSettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+
+    @field_validator("base_url")
+    @classmethod
+    def _no_slash(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url.rstrip("/")
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if not url.startswith(("sqlite:///", "postgresql://")):
+            raise ValueError("must begin with sqlite:/// or postgresql://")
+        return url
+
+    @field_validator("secret_keys")
+    @classmethod
+    def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if not keys:
+            raise ValueError("needs at least one key; `msgsvc init` writes one")
+        if any(len(key.get_secret_value()) < MIN_SECRET_KEY_LENGTH for key in keys):
+            raise ValueError(f"each key needs {MIN_SECRET_KEY_LENGTH} characters or more")
+        return keys
+
+    @property
+    def errors_url(self) -> str:
+        """The page that describes error codes; `#<code>` is appended."""
+        return f"{self.docs_url or self.base_url + '/docs'}/errors"
+
+
+S = TypeVar("S", bound=Section)
+
+
+def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> dict[str, Section]:
+    """The plugins' sections, checked. Raises `SettingsError` for a name that nobody claims."""
+    extra = dict(settings.model_extra or {})
+    read: dict[str, Section] = {}
+    for section in sections:
+        try:
+            read[section.name] = section.model.model_validate(extra.pop(section.name, {}))
+        except ValidationError as error:
+            raise SettingsError(_explain(error, prefix=section.name)) from error
+    if extra:
+        known = [*Settings.model_fields, *read]
+        raise SettingsError("\n".join(_unknown(name, known) for name in extra))
+    return read
+
+
+def load_settings(
+    path: Path | None = None, *, env: Mapping[str, str] | None = None, **overrides: Any
+) -> Settings:
+    """Settings from a TOML file (if given), then the environment, then `overrides`."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise SettingsError(f"{path}: no such file; `msgsvc init` writes one") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path}: {error}") from error
+    _merge(values, _from_env(os.environ if env is None else env))
+    _merge(values, overrides)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from error
+
+
+def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, text in env.items():
+        if not name.startswith(ENV_PREFIX) or name.startswith(ENV_NOT_SETTINGS):
+            continue
+        *parents, last = name.removeprefix(ENV_PREFIX).lower().split("__")
+        target = values
+        for parent in parents:
+            target = target.setdefault(parent, {})
+        target[last] = _parse(text)
+    return values
+
+
+def _parse(text: str) -> Any:
+    """Lists and tables are written as JSON; everything else is text that pydantic converts."""
+    if text[:1] in {"[", "{"}:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> None:
+    for name, value in top.items():
+        if isinstance(value, Mapping) and isinstance(base.get(name), dict):
+            _merge(base[name], value)
+        else:
+            base[name] = value
+
+
+def _explain(error: ValidationError, prefix: str = "") -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_input=False):
+        name = ".".join(
+            str(part) for part in ((prefix, *problem["loc"]) if prefix else problem["loc"])
+        )
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{name}: there is no such setting")
+        else:
+            lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}")
+    return "\n".join(lines)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    hint = (
+        f"; did you mean {close[0]!r}?" if close else "; is the plugin that owns it in `plugins`?"
+    )
+    return f"{name}: there is no such setting{hint}"

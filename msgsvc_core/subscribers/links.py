@@ -1,0 +1,79 @@
+"""Subscription links: who opens one in a messenger subscribes to the project."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.contract import OutgoingMessage, Started
+from msgsvc_core.channels.inbound import InboundContext, InboundRule
+from msgsvc_core.db import Tx
+from msgsvc_core.ids import new_token
+from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.service import check_external_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+START_PREFIX = "sub_"
+
+
+class SubscriptionLinks:
+    """`service.links`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def create(self, tx: Tx, project_id: str, body: LinkBody) -> tuple[str, int]:
+        """A new link's start payload, and when it ends, in Unix milliseconds."""
+        if body.external_id is not None:
+            check_external_id(body.external_id)
+        await self._service.subscribers.add_tags(tx, project_id, body.tags)
+        token = new_token()
+        expires_at_ms = self._service.clock.now_ms() + body.expires_in * 1000
+        await store.insert_link(
+            tx,
+            project_id,
+            _digest(token),
+            tags=body.tags,
+            external_id=body.external_id,
+            expires_at_ms=expires_at_ms,
+        )
+        return START_PREFIX + token, expires_at_ms
+
+    def rules(self) -> list[InboundRule]:
+        return [InboundRule("start", self._started, prefix=START_PREFIX)]
+
+    async def _started(self, ctx: InboundContext) -> bool:
+        assert isinstance(ctx.update, Started)
+        token = ctx.update.payload.removeprefix(START_PREFIX)
+        link = await store.find_link(ctx.tx, _digest(token), self._service.clock.now_ms())
+        if link is None:
+            return False
+        project_id = link["project_id"]
+        await ctx.enter_project(project_id)
+        subscribers = self._service.subscribers
+        subscriber = await subscribers.ensure(
+            ctx.tx,
+            project_id,
+            ctx.channel,
+            ctx.update.user,
+            ctx.update.chat_id,
+            source="deep_link",
+        )
+        if link["external_id"] is not None:
+            await subscribers.bind_external_id(ctx.tx, subscriber, link["external_id"])
+        await subscribers.add_tags(
+            ctx.tx, project_id, link["tags"], subscriber_id=subscriber.subscriber_id
+        )
+        project = await self._service.projects.find(ctx.tx, project_id)
+        await ctx.reply(
+            OutgoingMessage(
+                ctx._("You are subscribed to notifications from {project}.", project=project.name)
+            )
+        )
+        return True
+
+
+def _digest(token: str) -> str:
+    # A token has 128 random bits, so a plain digest can't be guessed back.
+    return hashlib.sha256(token.encode()).hexdigest()

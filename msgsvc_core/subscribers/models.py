@@ -1,0 +1,129 @@
+"""Subscribers, inside and on the wire."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.clock import to_rfc3339
+
+#: How somebody came to subscribe (event `subscription.created`).
+Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
+Status = Literal["active", "unsubscribed", "blocked"]
+
+#: A tag's name: letters of any script, digits, `_` and `-` (interface spec: up to 64 characters).
+TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
+
+#: Seconds for which a subscription link works unless the request says otherwise: 30 days.
+LINK_EXPIRES_IN_S = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """A person on one channel of one project."""
+
+    project_id: str
+    subscriber_id: str
+    channel: str
+    user_id: str
+    chat_id: str
+    first_name: str
+    username: str | None
+    lang: str
+    external_id: str | None
+    status: Status
+    source: Source
+    created_at_ms: int
+    last_seen_at_ms: int
+    tags: tuple[str, ...] = ()
+
+    def event_fields(self) -> dict[str, Any]:
+        """What events carry of a subscriber (interface spec, section 2)."""
+        return {
+            "subscriber_id": self.subscriber_id,
+            "channel": self.channel,
+            "first_name": self.first_name,
+            "username": self.username,
+            "lang": self.lang,
+            "tags": list(self.tags),
+            "external_id": self.external_id,
+        }
+
+
+class SubscriberAnswer(Answer):
+    """A subscriber as the API shows them."""
+
+    subscriber_id: str
+    channel: str
+    first_name: str
+    username: str | None
+    lang: Literal["ru", "en"]
+    tags: list[str]
+    external_id: str | None
+    status: Status
+    created_at: str
+    last_seen_at: str
+
+    @classmethod
+    def of(cls, subscriber: Subscriber) -> "SubscriberAnswer":
+        return cls(
+            **subscriber.event_fields(),
+            status=subscriber.status,
+            created_at=to_rfc3339(subscriber.created_at_ms),
+            last_seen_at=to_rfc3339(subscriber.last_seen_at_ms),
+        )
+
+
+class SubscriberList(Answer):
+    """A page of subscribers, newest first."""
+
+    data: list[SubscriberAnswer]
+    next_cursor: str | None
+
+
+class SubscriberQuery(Query):
+    """Filters and paging."""
+
+    limit: int = Field(50, ge=1, le=100)
+    cursor: str | None = None
+    channel: str | None = None
+    status: Status | None = None
+    external_id: str | None = None
+    tag: str | None = None
+
+
+class LinkBody(Body):
+    """What a subscription link carries."""
+
+    tags: list[TagName] = Field(
+        default=[], max_length=20, description="Tags for who subscribes by it."
+    )
+    external_id: str | None = Field(None, description="Your own id of the person.")
+    expires_in: int = Field(
+        LINK_EXPIRES_IN_S,
+        ge=60,
+        le=366 * 24 * 3600,
+        description="Seconds for which the link works.",
+    )
+
+
+class LinkAnswer(Answer):
+    """A link per channel, and the address of its QR code as SVG."""
+
+    links: dict[str, str]
+    qr: dict[str, str]
+    expires_at: str
+
+
+class SubscriptionCreated(Answer):
+    """Fields of `subscription.created`."""
+
+    source: Source
+
+
+class SubscriptionDeleted(Answer):
+    """Fields of `subscription.deleted`; `source` is how the person had subscribed."""
+
+    source: Source
+    reason: str

@@ -1,0 +1,47 @@
+"""/v1/subscribers."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.errors import BadRequest, Conflict, InvalidExternalId, SubscriberNotFound
+from msgsvc_core.subscribers.models import (
+    LinkAnswer,
+    LinkBody,
+    SubscriberAnswer,
+    SubscriberList,
+    SubscriberQuery,
+)
+
+router = Router(area="subscribers")
+
+
+@router.get("/v1/subscribers", errors=(BadRequest,))
+async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberList:
+    """Lists the project's subscribers, newest first."""
+    found = await ctx.service.subscribers.page(
+        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
+    )
+    page = found[: query.limit]
+    return SubscriberList(
+        data=[SubscriberAnswer.of(subscriber) for subscriber in page],
+        next_cursor=next_cursor(page[-1].subscriber_id) if len(found) > query.limit else None,
+    )
+
+
+@router.get("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
+async def get_subscriber(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
+    """Shows one subscriber."""
+    subscriber = await ctx.service.subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.post("/v1/subscribers/links", status=201, errors=(Conflict, InvalidExternalId))
+async def create_link(ctx: Context, body: LinkBody) -> LinkAnswer:
+    """Makes a link by which a person subscribes: one per channel, also as a QR code."""
+    payload, expires_at_ms = await ctx.service.links.create(ctx.tx, ctx.project_id, body)
+    return LinkAnswer(
+        links=ctx.service.channels.deep_links(payload),
+        qr=ctx.service.channels.qr_links(payload),
+        expires_at=to_rfc3339(expires_at_ms),
+    )

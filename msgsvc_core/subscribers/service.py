@@ -1,0 +1,155 @@
+"""The rules of subscribing: once per person, channel and project, by whatever path."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.contract import ChannelUser
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import (
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    SubscriberNotFound,
+    ValidationFailed,
+)
+from msgsvc_core.ids import new_id
+from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.models import Source, Subscriber, SubscriberQuery
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Subscribers:
+    """`service.subscribers`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def ensure(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: str,
+        user: ChannelUser,
+        chat_id: str,
+        *,
+        source: Source,
+    ) -> Subscriber:
+        """The subscriber for this person, subscribed now if they were not.
+
+        Emits `subscription.created` for a new one, and for one who had left.
+        """
+        now_ms = self._service.clock.now_ms()
+        seen = Subscriber(
+            project_id=project_id,
+            subscriber_id=new_id("sub"),
+            channel=channel,
+            user_id=user.user_id,
+            chat_id=chat_id,
+            first_name=user.first_name,
+            username=user.username,
+            lang=self._service.texts.choose(user.lang),
+            external_id=None,
+            status="active",
+            source=source,
+            created_at_ms=now_ms,
+            last_seen_at_ms=now_ms,
+        )
+        subscribed = await store.insert_if_new(tx, seen) or await store.refresh(tx, seen)
+        subscriber = await store.find_by_user(tx, project_id, channel, user.user_id)
+        assert subscriber is not None
+        if subscribed:
+            await self._service.events.emit(
+                tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
+            )
+        return subscriber
+
+    async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
+        """Raises `SubscriberNotFound`, for another project's id as well."""
+        subscriber = await store.find(tx, project_id, subscriber_id)
+        if subscriber is None:
+            raise SubscriberNotFound(f"there is no subscriber {subscriber_id!r}")
+        return subscriber
+
+    async def find_many(
+        self, tx: Tx, project_id: str, subscriber_ids: Sequence[str]
+    ) -> dict[str, Subscriber]:
+        """Those of `subscriber_ids` that the project has, by id."""
+        return await store.find_many(tx, project_id, subscriber_ids)
+
+    async def address(
+        self,
+        tx: Tx,
+        project_id: str,
+        *,
+        subscriber_id: str | None,
+        external_id: str | None,
+        channel: str | None = None,
+    ) -> Subscriber:
+        """The subscriber that a request names by exactly one of its two identifiers."""
+        if subscriber_id is not None and external_id is not None:
+            raise MutuallyExclusiveIdentifiers(
+                "subscriber_id, external_id: give one of them, not both"
+            )
+        if subscriber_id is not None:
+            return await self.find(tx, project_id, subscriber_id)
+        if external_id is None:
+            raise ValidationFailed("subscriber_id: give it, or external_id")
+        check_external_id(external_id)
+        found = await store.find_by_external_id(tx, project_id, external_id, channel)
+        if found is None:
+            raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
+        return found
+
+    async def page(
+        self, tx: Tx, project_id: str, query: SubscriberQuery, after: str | None
+    ) -> list[Subscriber]:
+        """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        return await store.list_page(tx, project_id, query, after, query.limit + 1)
+
+    async def block(
+        self, tx: Tx, channel: str, user_id: str, *, reason: str, project_id: str | None = None
+    ) -> None:
+        """Ends a person's subscriptions on a channel: they blocked the bot, or are gone.
+
+        A bot that serves several projects is blocked for all of them.
+        """
+        for owner, subscriber_id in await store.end_active(
+            tx, channel, user_id, "blocked", project_id
+        ):
+            subscriber = await self.find(tx, owner, subscriber_id)
+            await self._service.events.emit(
+                tx,
+                owner,
+                "subscription.deleted",
+                {"source": subscriber.source, "reason": reason},
+                subscriber=subscriber,
+            )
+
+    async def bind_external_id(self, tx: Tx, subscriber: Subscriber, external_id: str) -> bool:
+        """Gives a subscriber the project's own id; False if they have one, or it is taken."""
+        return await store.set_external_id(
+            tx, subscriber.project_id, subscriber.subscriber_id, external_id
+        )
+
+    async def add_tags(
+        self, tx: Tx, project_id: str, tags: Sequence[str], subscriber_id: str | None = None
+    ) -> None:
+        """Makes tags exist, and gives them to a subscriber. Raises `Conflict` beyond the limit."""
+        limit = self._service.settings.limits.tags
+        if tags and await store.count_tags(tx, project_id, tags) > limit:
+            raise Conflict(f"tags: a project has at most {limit}")
+        await store.add_tags(tx, project_id, subscriber_id, tags, self._service.clock.now_ms())
+
+
+def check_external_id(external_id: str) -> None:
+    """Raises `InvalidExternalId` (API conventions: 1-128 printable, no spaces at the ends)."""
+    if not (
+        1 <= len(external_id) <= 128
+        and external_id.isprintable()
+        and external_id == external_id.strip()
+    ):
+        raise InvalidExternalId(
+            "external_id: must be 1-128 printable characters without spaces at its ends"
+        )

@@ -1,0 +1,74 @@
+"""A messenger that remembers what it was told, and fails when asked to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgsvc_core.channels import (
+    Channel,
+    ChannelHealth,
+    ChannelKind,
+    DeliveryError,
+    OutgoingMessage,
+)
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.settings import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as the platform got it."""
+
+    chat_id: str
+    message_ref: str
+    message: OutgoingMessage
+
+
+class RecordingChannel(Channel):
+    """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.sent: list[Sent] = []
+        self.edited: list[Sent] = []
+        self.deleted: list[tuple[str, str]] = []
+        self.answered: list[tuple[str, str | None]] = []
+        self.failures: list[DeliveryError] = []
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        ref = f"m{len(self.sent) + 1}"
+        self.sent.append(Sent(chat_id, ref, message))
+        return ref
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        self.edited.append(Sent(chat_id, message_ref, message))
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        self.deleted.append((chat_id, message_ref))
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        self.answered.append((button_ref, text))
+
+    def deep_link(self, payload: str) -> str:
+        return f"https://{self.name}.example/bot?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        return ChannelHealth(True, "recording")
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts sent, in order."""
+        return [sent.message.text for sent in self.sent]
+
+
+class RecordingPlugin:
+    """Brings the kind of messenger `recording`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        def create(_service: Any, name: str, _settings: Section) -> Channel:
+            return RecordingChannel(name)
+
+        return [ChannelKind("recording", Section, create)]

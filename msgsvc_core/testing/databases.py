@@ -1,0 +1,112 @@
+"""Fresh databases for tests: migrated once for each set of plugins, then copied."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from msgsvc_core.db import MigrationSource, migrate
+from msgsvc_core.ids import new_token
+
+POSTGRES_URL_VARIABLE = "MSGSVC_TEST_POSTGRES_URL"
+DEFAULT_POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
+
+
+def postgres_url() -> str:
+    """The server under which test databases are made."""
+    return os.environ.get(POSTGRES_URL_VARIABLE) or DEFAULT_POSTGRES_URL
+
+
+class SQLiteDatabases:
+    """Files in a folder."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._templates: dict[tuple[str, ...], Path] = {}
+
+    async def fresh(self, sources: Sequence[MigrationSource]) -> str:
+        """The URL of a new, migrated database."""
+        key = tuple(source.owner for source in sources)
+        if key not in self._templates:
+            path = self._new_path()
+            await migrate(f"sqlite:///{path}", sources)
+            self._templates[key] = path
+        copy = self._new_path()
+        shutil.copyfile(self._templates[key], copy)
+        return f"sqlite:///{copy}"
+
+    async def empty(self) -> str:
+        """The URL of a new database without any table."""
+        return f"sqlite:///{self._new_path()}"
+
+    async def drop_all(self) -> None:
+        """Nothing to do: the folder is the test runner's."""
+
+    def _new_path(self) -> Path:
+        return self._folder / f"{new_token()}.db"
+
+
+class PostgresDatabases:
+    """Databases on a server, all of them dropped at the end."""
+
+    name = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._templates: dict[tuple[str, ...], str] = {}
+        self._made: list[str] = []
+
+    async def fresh(self, sources: Sequence[MigrationSource]) -> str:
+        """The URL of a new, migrated database."""
+        key = tuple(source.owner for source in sources)
+        if key not in self._templates:
+            template = await self._create()
+            await migrate(self._url_of(template), sources)
+            self._templates[key] = template
+        return self._url_of(await self._create(self._templates[key]))
+
+    async def empty(self) -> str:
+        """The URL of a new database without any table."""
+        return self._url_of(await self._create())
+
+    async def drop_all(self) -> None:
+        connection = await asyncpg.connect(self._url)
+        try:
+            for name in self._made:
+                await connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        finally:
+            await connection.close()
+        self._made.clear()
+
+    async def _create(self, template: str = "template0") -> str:
+        name = f"msgsvc_test_{new_token().lower()}"
+        connection = await asyncpg.connect(self._url)
+        try:
+            await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        finally:
+            await connection.close()
+        self._made.append(name)
+        return name
+
+    def _url_of(self, name: str) -> str:
+        return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+
+def postgres_answers(url: str) -> bool:
+    """Whether a server can be reached there."""
+
+    async def connect() -> bool:
+        with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+            connection = await asyncpg.connect(url, timeout=3)
+            await connection.close()
+            return True
+        return False
+
+    return asyncio.run(connect())

@@ -1,0 +1,215 @@
+"""Pytest fixtures: a service on each database, with a clock that stands still.
+
+`service` and `client` run a test once on SQLite and once on PostgreSQL, where it answers. The
+variable `MSGSVC_TEST_REQUIRE=postgres,redis,browser` turns what is missing into a failure.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from msgsvc_core.projects import Project
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.channel import RecordingChannel, RecordingPlugin
+from msgsvc_core.testing.clock import FakeClock
+from msgsvc_core.testing.databases import (
+    PostgresDatabases,
+    SQLiteDatabases,
+    postgres_answers,
+    postgres_url,
+)
+
+REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
+REDIS_URL_VARIABLE = "MSGSVC_TEST_REDIS_URL"
+DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
+
+_SETTINGS: dict[str, Any] = {
+    "secret_keys": (SECRET_KEY,),
+    "plugins": (),
+    "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
+    "jobs": {"sweep_s": 0.05},
+}
+
+ServiceFactory = Callable[..., Awaitable[Service]]
+
+
+@cache
+def backends_found() -> dict[str, bool]:
+    """What of `postgres`, `redis` and `browser` this machine has."""
+    return {
+        "postgres": postgres_answers(postgres_url()),
+        "redis": _listens(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL),
+        "browser": chromium() is not None and shutil.which("zbarimg") is not None,
+    }
+
+
+def chromium() -> str | None:
+    """The path of the machine's Chromium."""
+    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    found = ", ".join(
+        f"{name} {'yes' if there else 'NO'}" for name, there in backends_found().items()
+    )
+    return f"msgsvc runs on: sqlite yes, {found}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
+    found = backends_found() if required else {}
+    missing = [name for name in required if not found.get(name)]
+    if missing:
+        raise pytest.UsageError(
+            f"{REQUIRE_VARIABLE} asks for what is missing: {', '.join(missing)}"
+        )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("browser") and not backends_found()["browser"]:
+            item.add_marker(pytest.mark.skip(reason="needs Chromium and zbarimg"))
+
+
+@pytest.fixture(scope="session")
+def databases(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, SQLiteDatabases | PostgresDatabases]]:
+    """Where fresh databases come from, by `sqlite` and `postgresql`."""
+    made: dict[str, SQLiteDatabases | PostgresDatabases] = {
+        "sqlite": SQLiteDatabases(tmp_path_factory.mktemp("sqlite"))
+    }
+    if backends_found()["postgres"]:
+        made["postgresql"] = PostgresDatabases(postgres_url())
+    yield made
+    for database in made.values():
+        asyncio.run(database.drop_all())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def backend(
+    request: pytest.FixtureRequest, databases: dict[str, SQLiteDatabases | PostgresDatabases]
+) -> SQLiteDatabases | PostgresDatabases:
+    """Each database in turn."""
+    if request.param not in databases:
+        pytest.skip("PostgreSQL does not answer")
+    return databases[request.param]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The test's time."""
+    return FakeClock()
+
+
+@pytest.fixture
+async def make_service(
+    backend: SQLiteDatabases | PostgresDatabases, clock: FakeClock
+) -> AsyncIterator[ServiceFactory]:
+    """Makes services on fresh databases: `await make_service(extra_plugins=..., **settings)`.
+
+    They have two channels of kind `recording`, are started, and are stopped after the test.
+    """
+    started: list[Service] = []
+
+    async def make(
+        *, extra_plugins: Any = (), start: bool = True, use_clock: Any = None, **settings: Any
+    ) -> Service:
+        plugins = [("recording", RecordingPlugin()), *extra_plugins]
+
+        def build(database_url: str) -> Service:
+            values = {"database_url": database_url, **_SETTINGS, **settings}
+            return Service(
+                Settings.model_validate(values), clock=use_clock or clock, extra_plugins=plugins
+            )
+
+        service = build("sqlite:///unused.db")
+        if "database_url" not in settings:
+            service = build(await backend.fresh(service.migrations))
+        if start:
+            await service.start()
+            started.append(service)
+        return service
+
+    yield make
+    for service in reversed(started):
+        await service.stop()
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    """A started service without plugins but the recording messengers."""
+    return await make_service()
+
+
+@pytest.fixture
+def channel(service: Service) -> RecordingChannel:
+    """The service's `messenger_a`."""
+    found = service.channels["messenger_a"]
+    assert isinstance(found, RecordingChannel)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A project, its key, and a client that uses it."""
+
+    project: Project
+    key: str
+    client: httpx2.AsyncClient
+
+
+@pytest.fixture
+async def make_tenant() -> AsyncIterator[Callable[..., Awaitable[Tenant]]]:
+    """Makes a project with a client that calls the service in process."""
+    clients: list[httpx2.AsyncClient] = []
+
+    async def make(
+        service: Service, name: str = "Shop", scopes: tuple[str, ...] = ("*",)
+    ) -> Tenant:
+        project = await service.projects.create(name)
+        _, secret = await service.projects.create_key(project.project_id, "test", scopes)
+        client = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=service.app),
+            base_url="http://msgsvc.test",
+            headers={"Authorization": f"Bearer {secret}"},
+        )
+        clients.append(client)
+        return Tenant(project, secret, client)
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def tenant(service: Service, make_tenant: Callable[..., Awaitable[Tenant]]) -> Tenant:
+    """A project of `service`."""
+    return await make_tenant(service)
+
+
+@pytest.fixture
+def client(tenant: Tenant) -> httpx2.AsyncClient:
+    """The client of `tenant`."""
+    return tenant.client
+
+
+def _listens(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 6379), 2):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,35 @@
+"""Waits for background work without sleeping blindly."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from msgsvc_core.service import Service
+
+T = TypeVar("T")
+
+
+async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
+    """Returns when no job is due or running. Raises `TimeoutError`."""
+
+    async def idle() -> bool:
+        async with service.db.read() as tx:
+            count = await tx.fetch_val(
+                "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
+                " OR (state = 'ready' AND run_at_ms <= :now_ms)",
+                {"now_ms": service.clock.now_ms()},
+            )
+        return not count
+
+    await until(idle, timeout_s=timeout_s)
+
+
+async def until(
+    found: Callable[[], Awaitable[T]], *, timeout_s: float = 10.0, interval_s: float = 0.02
+) -> T:
+    """What `found` answers once that is true. Raises `TimeoutError`."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            if answer := await found():
+                return answer
+            await asyncio.sleep(interval_s)  # polled: what is waited for is in the database

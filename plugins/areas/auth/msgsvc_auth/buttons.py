@@ -1,0 +1,58 @@
+"""The data of Yes and Cancel: which session, and for whose press alone.
+
+`~auth:y:<token>:<seal>`, 53 bytes of the 64 that a button may carry. The seal is a keyed hash over
+the session's token, the channel, the chat and the person who was asked. So only a press by that
+person in that chat counts, in a group as well; and nothing need be stored for each time that
+somebody opens a link.
+"""
+
+import hmac
+import re
+from typing import Literal
+
+from msgsvc_core.channels import ButtonPressed, InboundContext
+from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.security import SecretBox
+
+PREFIX = "auth:"
+
+PURPOSE = "auth.button"
+
+#: Bytes of a seal: 128 bits can't be guessed, and more would not fit beside the token.
+SEAL_BYTES = 16
+
+Choice = Literal["y", "n"]
+
+_DATA = re.compile(
+    rf"{OWN_BUTTON}{PREFIX}([yn]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
+)
+
+
+class SealedButtons:
+    """Writes the data of buttons for the chat of an update, and reads it back from a press."""
+
+    def __init__(self, secrets: SecretBox) -> None:
+        self._secrets = secrets
+
+    def write(self, ctx: InboundContext, choice: Choice, token: str) -> str:
+        return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{self._seals(ctx, token)[0]}"
+
+    def read(self, ctx: InboundContext) -> tuple[Choice, str] | None:
+        """The choice and the session's token; None if this person was not asked in this chat."""
+        assert isinstance(ctx.update, ButtonPressed)
+        match = _DATA.fullmatch(ctx.update.data)
+        if match is None:
+            return None
+        choice, token, seal = match.groups()
+        if not any(hmac.compare_digest(seal, valid) for valid in self._seals(ctx, token)):
+            return None
+        return ("y" if choice == "y" else "n"), token
+
+    def _seals(self, ctx: InboundContext, token: str) -> list[str]:
+        """The seal under every secret key, the current one first."""
+        parts = (token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
+        return [
+            encode_base62(derived[:SEAL_BYTES], ID_WIDTH)
+            for derived in self._secrets.derive_all(PURPOSE, *parts)
+        ]

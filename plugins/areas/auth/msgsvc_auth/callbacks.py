@@ -1,0 +1,66 @@
+"""Callback URLs: which may be registered, and how a code travels on one."""
+
+import ipaddress
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from msgsvc_core.api.types import MAX_URL_LENGTH
+from msgsvc_core.errors import InvalidUrl
+
+#: Parameters that we add. A callback with its own would leave the site to guess whose is whose.
+OWN_PARAMETERS = ("code", "state")
+
+
+def check_callback_url(url: str, *, allow_http: bool) -> None:
+    """Raises `InvalidUrl`, with the rule that `url` breaks."""
+    problem = _problem(url, allow_http=allow_http)
+    if problem:
+        raise InvalidUrl(f"callback_url: {problem}")
+
+
+def with_code(callback_url: str, code: str, state: str) -> str:
+    """The callback that hands over `code`, and `state` if there is one.
+
+    >>> with_code("https://shop.example/back?from=bot", "c0de", "a b")
+    'https://shop.example/back?from=bot&code=c0de&state=a+b'
+    """
+    parts = urlsplit(callback_url)
+    added = urlencode({"code": code} | ({"state": state} if state else {}))
+    # The registered query is kept byte for byte (RFC 6749, section 3.1.2).
+    query = f"{parts.query}&{added}" if parts.query else added
+    return parts._replace(query=query).geturl()
+
+
+def _problem(url: str, *, allow_http: bool) -> str | None:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "must be an http or https URL"
+    rules = {
+        f"must be at most {MAX_URL_LENGTH} characters": len(url) <= MAX_URL_LENGTH,
+        "must be an http or https URL": bool(
+            parts.scheme in {"http", "https"} and host and port != 0
+        ),
+        "must not hold spaces or control characters": url.isprintable() and " " not in url,
+        "must not hold a user name or password": "@" not in parts.netloc,
+        # Browsers don't send fragments, and RFC 6749 (section 3.1.2) forbids them here.
+        "must not have a fragment": "#" not in url,
+        "must not have parameters named code or state": not _has_own_parameters(parts.query),
+        "must be https (http is for localhost)": (
+            parts.scheme == "https" or allow_http or _is_localhost(host or "")
+        ),
+    }
+    return next((problem for problem, kept in rules.items() if not kept), None)
+
+
+def _has_own_parameters(query: str) -> bool:
+    return any(name in OWN_PARAMETERS for name in parse_qs(query, keep_blank_values=True))
+
+
+def _is_localhost(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

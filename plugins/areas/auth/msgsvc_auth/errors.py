@@ -1,0 +1,24 @@
+"""Error codes of `POST /v1/auth/verify`."""
+
+from msgsvc_core.errors import ApiError
+
+
+class AuthCodeInvalid(ApiError):
+    """The code is not one that this project was given."""
+
+    code, status = "auth_code_invalid", 400
+
+
+class AuthCodeExpired(ApiError):
+    """The code was not exchanged in time; the person has to sign in again."""
+
+    code, status = "auth_code_expired", 400
+
+
+class AuthCodeUsed(ApiError):
+    """The code has been exchanged before; a code works once."""
+
+    code, status = "auth_code_used", 409
+
+
+AUTH_ERRORS: tuple[type[ApiError], ...] = (AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed)

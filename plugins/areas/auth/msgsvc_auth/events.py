@@ -1,0 +1,23 @@
+"""The event that the plugin emits."""
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+
+
+class AuthCompleted(Answer):
+    """Fields of `auth.completed`, beside the subscriber's."""
+
+    session_id: str
+    state: str = Field(description="As the integrator gave it; empty for a static link.")
+    auth_time: str = Field(description="When the person pressed Yes, RFC 3339 in UTC.")
+
+
+AUTH_EVENTS = (
+    EventSpec(
+        "auth.completed",
+        "Somebody pressed Yes; sent at once, whether or not they return to the site.",
+        AuthCompleted,
+    ),
+)

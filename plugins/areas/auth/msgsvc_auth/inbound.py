@@ -1,0 +1,155 @@
+"""The bot's side: who opens a link is asked, and what they press takes effect."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_auth import buttons, payloads, texts
+from msgsvc_auth.buttons import SealedButtons
+from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.models import NewSession, Session
+from msgsvc_auth.service import Confirmed, SignIn
+from msgsvc_core.channels import (
+    ButtonPressed,
+    InboundContext,
+    InboundRule,
+    OutgoingMessage,
+    Started,
+)
+from msgsvc_core.projects.models import Project
+from msgsvc_core.texts import Translate
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class SignInBot:
+    """Asks, and hears the answer. A session belongs to nobody until its first Yes."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._sign_in = service.get(SignIn)
+        self._links = service.get(StaticLinks)
+        self._buttons = SealedButtons(service.secrets)
+
+    def rules(self) -> list[InboundRule]:
+        return [
+            InboundRule("start", self._started, prefix=payloads.PREFIX),
+            InboundRule("button", self._pressed, prefix=buttons.PREFIX),
+        ]
+
+    async def _started(self, ctx: InboundContext) -> bool:
+        """Asks whether to sign in. What can't be asked any more is left to the core's answer."""
+        opened = await self._opened(ctx)
+        if opened is None:
+            return False
+        project = await self._project(ctx, opened.session)
+        await ctx.reply(
+            texts.question(
+                self._language(ctx, opened.session),
+                project.name,
+                yes_data=self._buttons.write(ctx, "y", opened.token),
+                cancel_data=self._buttons.write(ctx, "n", opened.token),
+            )
+        )
+        return True
+
+    async def _opened(self, ctx: InboundContext) -> NewSession | None:
+        """The session that the start payload names, if somebody may still be asked."""
+        assert isinstance(ctx.update, Started)
+        payload = payloads.read_payload(ctx.update.payload)
+        if payload is None:
+            return None
+        if payload.token is not None:
+            session = await self._sign_in.find_by_token(ctx.tx, payload.token)
+            if session is None or not await self._may_be_asked(ctx, session):
+                return None
+            return NewSession(session, payload.token)
+        assert payload.slug is not None
+        link = await self._links.find_started(ctx.tx, payload.slug)
+        if link is None or not await self._is_active(ctx, link.project_id):
+            return None
+        return await self._sign_in.open_by_link(ctx.tx, link)
+
+    async def _may_be_asked(self, ctx: InboundContext, session: Session) -> bool:
+        return (
+            session.status(self._service.clock.now_ms()) == "pending"
+            and session.channel in {None, ctx.channel}
+            and await self._is_active(ctx, session.project_id)
+        )
+
+    async def _pressed(self, ctx: InboundContext) -> bool:
+        """Yes or Cancel. A press by somebody who was not asked is left to the core's answer."""
+        pressed = self._buttons.read(ctx)
+        if pressed is None:
+            return False
+        choice, token = pressed
+        session = await self._sign_in.find_by_token(ctx.tx, token)
+        if session is None:
+            await self._tell_too_late(ctx, ctx._)
+        elif choice == "n":
+            await self._cancel(ctx, session)
+        else:
+            await self._confirm(ctx, session)
+        return True
+
+    async def _confirm(self, ctx: InboundContext, session: Session) -> None:
+        update = ctx.update
+        project = await self._project(ctx, session)
+        confirmed = None
+        if project.status == "active":
+            confirmed = await self._sign_in.confirm(
+                ctx.tx, session, ctx.channel, update.user, update.chat_id
+            )
+        if confirmed is None:
+            await self._refuse(ctx, session)
+            return
+        await ctx.enter_project(session.project_id)
+        await self._replace_question(
+            ctx,
+            texts.confirmed(self._language(ctx, session), project.name, _return_url(confirmed)),
+        )
+
+    async def _cancel(self, ctx: InboundContext, session: Session) -> None:
+        if not await self._sign_in.deny(ctx.tx, session):
+            await self._refuse(ctx, session)
+            return
+        project = await self._project(ctx, session)
+        await self._replace_question(ctx, texts.denied(self._language(ctx, session), project.name))
+
+    async def _refuse(self, ctx: InboundContext, session: Session) -> None:
+        """The session waits no more. Read again: it may have changed since this press found it."""
+        now = await self._sign_in.find(ctx.tx, session.project_id, session.session_id)
+        _ = self._language(ctx, session)
+        if await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user):
+            # The second of two quick presses: the message with the way back must stay.
+            await ctx.answer_button(texts.already(_))
+        else:
+            await self._tell_too_late(ctx, _)
+
+    async def _tell_too_late(self, ctx: InboundContext, _: Translate) -> None:
+        message = texts.too_late(_)
+        await self._replace_question(ctx, message, notice=message.text)
+
+    async def _replace_question(
+        self, ctx: InboundContext, message: OutgoingMessage, notice: str | None = None
+    ) -> None:
+        assert isinstance(ctx.update, ButtonPressed)
+        await ctx.edit(ctx.update.message_ref, message)
+        await ctx.answer_button(notice)
+
+    def _language(self, ctx: InboundContext, session: Session) -> Translate:
+        """The site's choice, for the person comes from its page; else the person's own."""
+        return self._service.texts.into(session.lang) if session.lang else ctx._
+
+    async def _project(self, ctx: InboundContext, session: Session) -> Project:
+        return await self._service.projects.find(ctx.tx, session.project_id)
+
+    async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
+        return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
+
+
+def _return_url(confirmed: Confirmed) -> str | None:
+    session = confirmed.session
+    if session.callback_url is None:
+        return None
+    return with_code(session.callback_url, confirmed.code, session.state)

@@ -1,0 +1,75 @@
+"""The rules of static links: permanent, one click away, known by a slug."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_auth import store
+from msgsvc_auth.callbacks import check_callback_url
+from msgsvc_auth.models import LinkBody, LinkChange, LinkQuery, StaticLink
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound
+from msgsvc_core.ids import new_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class StaticLinks:
+    """Makes, changes and finds the links of a project."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._allow_http = service.section(AuthSettings).allow_http_callbacks
+
+    async def create(self, tx: Tx, project_id: str, body: LinkBody) -> StaticLink:
+        """Raises `InvalidUrl`, and `Conflict` for a slug that any project has."""
+        check_callback_url(body.callback_url, allow_http=self._allow_http)
+        link = StaticLink(
+            project_id=project_id,
+            link_id=new_id("lnk"),
+            slug=body.slug,
+            name=body.name,
+            callback_url=body.callback_url,
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        if not await store.insert_link(tx, link):
+            raise Conflict(f"slug: {body.slug!r} is taken; it is unique over all projects")
+        return link
+
+    async def find(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
+        """Raises `NotFound`, for another project's link as well."""
+        return _found(await store.find_link(tx, project_id, slug), slug)
+
+    async def find_started(self, tx: Tx, slug: str) -> StaticLink | None:
+        """The link whose start payload somebody opened, of whatever project."""
+        return await store.find_link_of_any_project(tx, slug)
+
+    async def page(
+        self, tx: Tx, project_id: str, query: LinkQuery, after: str | None
+    ) -> list[StaticLink]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        return await store.list_links(tx, project_id, after, query.limit + 1)
+
+    async def change(self, tx: Tx, project_id: str, slug: str, body: LinkChange) -> StaticLink:
+        """Raises `NotFound` and `InvalidUrl`. The slug stays: links to it are out in the world."""
+        if body.callback_url is not None:
+            check_callback_url(body.callback_url, allow_http=self._allow_http)
+        changed = await store.update_link(
+            tx, project_id, slug, name=body.name, callback_url=body.callback_url
+        )
+        return _found(changed, slug)
+
+    async def delete(self, tx: Tx, project_id: str, slug: str) -> None:
+        """Raises `NotFound`. Sign-ins that have begun go on to their end."""
+        if not await store.delete_link(tx, project_id, slug):
+            raise _missing(slug)
+
+
+def _found(link: StaticLink | None, slug: str) -> StaticLink:
+    if link is None:
+        raise _missing(slug)
+    return link
+
+
+def _missing(slug: str) -> NotFound:
+    return NotFound(f"there is no static link {slug!r}")

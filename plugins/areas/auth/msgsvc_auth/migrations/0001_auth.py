@@ -1,0 +1,69 @@
+"""The plugin's tables: sessions and static links.
+
+Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "auth_0001"
+down_revision = None
+
+Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+Ms = sa.BigInteger
+
+
+def upgrade() -> None:
+    _sessions()
+    _links()
+
+
+def _sessions() -> None:
+    op.create_table(
+        "auth_sessions",
+        sa.Column("project_id", Id, _project(), primary_key=True),
+        sa.Column("session_id", Id, primary_key=True),
+        sa.Column("token_digest", sa.Text, nullable=False, unique=True),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("callback_url", sa.Text),
+        sa.Column("channel", sa.Text),
+        sa.Column("lang", sa.Text),
+        sa.Column("created_at_ms", Ms, nullable=False),
+        sa.Column("expires_at_ms", Ms, nullable=False),
+        sa.Column("subscriber_id", Id),
+        sa.Column("nonce", sa.Text),
+        sa.Column("code_hash", sa.Text, unique=True),
+        sa.Column("confirmed_at_ms", Ms),
+        sa.Column("code_expires_at_ms", Ms),
+        # A person who is erased takes their sign-ins along, and a code that is still out dies.
+        sa.ForeignKeyConstraint(
+            ["project_id", "subscriber_id"],
+            ["core_subscribers.project_id", "core_subscribers.subscriber_id"],
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index("auth_sessions_age", "auth_sessions", ["created_at_ms"])
+    op.create_index("auth_sessions_subscriber", "auth_sessions", ["project_id", "subscriber_id"])
+
+
+def _links() -> None:
+    op.create_table(
+        "auth_links",
+        sa.Column("project_id", Id, _project(), primary_key=True),
+        sa.Column("link_id", Id, primary_key=True),
+        # Unique over all projects: a start payload names nothing but the slug.
+        sa.Column("slug", sa.Text, nullable=False, unique=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("callback_url", sa.Text, nullable=False),
+        sa.Column("created_at_ms", Ms, nullable=False),
+    )
+    op.create_index("auth_links_callback", "auth_links", ["project_id", "callback_url"])
+
+
+def _project() -> sa.ForeignKey:
+    return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
+
+
+def downgrade() -> None:
+    raise RuntimeError("the first migration can't be undone; drop the tables auth_* instead")

@@ -1,0 +1,204 @@
+"""Sessions and static links, inside and on the wire."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.subscribers.models import Subscriber
+
+Lang = Literal["ru", "en"]
+Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
+
+#: Seconds between two looks at a session's status (interface spec, section 4: 2-3).
+POLL_INTERVAL_S = 2
+
+#: Longest time that a look at the status may be held (API, "Auth").
+MAX_WAIT_S = 25
+
+#: Characters of `state` (API, "Auth").
+MAX_STATE_LENGTH = 512
+
+#: A static link's slug (API, "Auth").
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One sign-in, from the question to the exchange of its code. `stored_status` knows no time."""
+
+    project_id: str
+    session_id: str
+    stored_status: Status
+    state: str
+    callback_url: str | None
+    channel: str | None
+    lang: Lang | None
+    expires_at_ms: int
+    subscriber_id: str | None = None
+    nonce: str | None = None
+    code_hash: str | None = None
+    confirmed_at_ms: int | None = None
+    code_expires_at_ms: int | None = None
+
+    def status(self, now_ms: int) -> Status:
+        """The status at that moment: a question, or a code, that ran out is `expired`."""
+        if self.stored_status in {"pending", "confirmed"} and now_ms >= self._ends_at_ms:
+            return "expired"
+        return self.stored_status
+
+    def expires_in_s(self, now_ms: int) -> int:
+        """Seconds, rounded up, that the question or the code is still good for; else 0."""
+        if self.status(now_ms) not in {"pending", "confirmed"}:
+            return 0
+        return -((now_ms - self._ends_at_ms) // 1000)
+
+    @property
+    def auth_time(self) -> str:
+        """When the person pressed Yes."""
+        assert self.confirmed_at_ms is not None
+        return to_rfc3339(self.confirmed_at_ms)
+
+    @property
+    def _ends_at_ms(self) -> int:
+        return self.expires_at_ms if self.code_expires_at_ms is None else self.code_expires_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session that was just opened, and the token that its bot link and buttons carry."""
+
+    session: Session
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaticLink:
+    """A permanent sign-in link, known by its slug."""
+
+    project_id: str
+    link_id: str
+    slug: str
+    name: str
+    callback_url: str
+    created_at_ms: int
+
+
+class SessionBody(Body):
+    """What a sign-in begins with."""
+
+    state: str = Field(
+        "",
+        max_length=MAX_STATE_LENGTH,
+        description="Comes back with the code; bind it to the browser's own session.",
+    )
+    callback_url: str | None = Field(
+        None, description="Where the bot leads back to; exactly that of one of the static links."
+    )
+    channel: str | None = Field(None, description="Offer this messenger alone.")
+    lang: Lang | None = Field(
+        None, description="Language of the bot's question; without it, the person's own."
+    )
+
+
+class SessionAnswer(Answer):
+    """A session that waits for its Yes."""
+
+    session_id: str
+    status: Literal["pending"] = "pending"
+    links: dict[str, str] = Field(description="The link to open, per channel.")
+    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    expires_in: int = Field(description="Seconds.")
+    interval: int = Field(POLL_INTERVAL_S, description="Seconds to wait between polls.")
+
+
+class StatusQuery(Query):
+    """How patient the client is."""
+
+    wait: int = Field(
+        0, ge=0, le=MAX_WAIT_S, description="Seconds to hold the answer while nothing changes."
+    )
+
+
+class StatusAnswer(Answer):
+    """Where a session stands; `code` is there while it is confirmed."""
+
+    leave_out_none = frozenset({"code"})
+
+    session_id: str
+    status: Status
+    state: str
+    code: str | None = None
+    expires_in: int = Field(description="Seconds left for the Yes, then for the code; else 0.")
+
+
+class VerifyBody(Body):
+    """The code to exchange."""
+
+    code: str = Field(max_length=256)
+
+
+class VerifyAnswer(Answer):
+    """Who signed in."""
+
+    subscriber_id: str
+    channel: str
+    first_name: str
+    username: str | None
+    lang: Lang
+    tags: list[str]
+    external_id: str | None
+    state: str
+    auth_time: str
+    session_id: str
+
+    @classmethod
+    def of(cls, session: Session, subscriber: Subscriber) -> "VerifyAnswer":
+        return cls(
+            **subscriber.event_fields(),
+            state=session.state,
+            auth_time=session.auth_time,
+            session_id=session.session_id,
+        )
+
+
+class LinkBody(Body):
+    """A static link to be made."""
+
+    slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
+    name: str = Field(min_length=1, max_length=100, description="For you to tell links apart.")
+    callback_url: str = Field(description="Gets `code`; https, or http on localhost.")
+
+
+class LinkChange(Body):
+    """What to change of a static link; what is left out stays."""
+
+    name: str | None = Field(None, min_length=1, max_length=100)
+    callback_url: str | None = None
+
+
+class LinkQuery(Query):
+    """Paging."""
+
+    limit: int = Field(50, ge=1, le=100)
+    cursor: str | None = None
+
+
+class LinkAnswer(Answer):
+    """A static link with its addresses."""
+
+    slug: str
+    name: str
+    callback_url: str
+    links: dict[str, str]
+    qr: dict[str, str]
+    created_at: str
+
+
+class LinkList(Answer):
+    """A page of static links, newest first."""
+
+    data: list[LinkAnswer]
+    next_cursor: str | None

@@ -1,0 +1,39 @@
+"""Start payloads: what a link to a bot carries.
+
+A session's token and a link's slug share the prefix that the interface spec sets for static links.
+A slug has no `_`, so `auth_s_<token>` can't be one, whatever slug somebody picks.
+"""
+
+import re
+from dataclasses import dataclass
+
+PREFIX = "auth_"
+
+_SESSION = re.compile(rf"{PREFIX}s_([0-9A-Za-z]{{22}})")
+_LINK = re.compile(rf"{PREFIX}([a-z0-9-]{{3,48}})")
+
+
+@dataclass(frozen=True, slots=True)
+class StartPayload:
+    """What was opened: a session by its token, or a static link by its slug."""
+
+    token: str | None = None
+    slug: str | None = None
+
+
+def session_payload(token: str) -> str:
+    return f"{PREFIX}s_{token}"
+
+
+def link_payload(slug: str) -> str:
+    """The form that the interface spec (section 1) gives static links."""
+    return PREFIX + slug
+
+
+def read_payload(payload: str) -> StartPayload | None:
+    """None for what is neither."""
+    if match := _SESSION.fullmatch(payload):
+        return StartPayload(token=match[1])
+    if match := _LINK.fullmatch(payload):
+        return StartPayload(slug=match[1])
+    return None

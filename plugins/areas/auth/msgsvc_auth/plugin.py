@@ -1,0 +1,70 @@
+"""The door of the plugin: what it declares, each handed on to the file that has it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgsvc_auth.errors import AUTH_ERRORS
+from msgsvc_auth.events import AUTH_EVENTS
+from msgsvc_auth.inbound import SignInBot
+from msgsvc_auth.jobs import PURGE_JOB
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.routes import router
+from msgsvc_auth.service import SignIn
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.channels import InboundRule
+from msgsvc_core.db import MigrationSource
+from msgsvc_core.errors import ApiError
+from msgsvc_core.events import EventSpec
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import JobSpec
+from msgsvc_core.service import Service
+from msgsvc_core.settings import SettingsSection
+
+HERE = Path(__file__).parent
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("auth", AuthSettings)
+
+
+@hookimpl
+def register_errors() -> Sequence[type[ApiError]]:
+    return AUTH_ERRORS
+
+
+@hookimpl
+def register_events() -> Sequence[EventSpec]:
+    return AUTH_EVENTS
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("auth", HERE / "migrations")
+
+
+@hookimpl
+def register_locale() -> Path:
+    return HERE / "locale"
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    return {SignIn: SignIn(service), StaticLinks: StaticLinks(service)}
+
+
+@hookimpl
+def register_jobs() -> Sequence[JobSpec]:
+    return [PURGE_JOB]
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints
+
+
+@hookimpl
+def register_inbound(service: Service) -> Sequence[InboundRule]:
+    return SignInBot(service).rules()

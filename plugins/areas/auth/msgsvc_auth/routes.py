@@ -1,0 +1,131 @@
+"""/v1/auth."""
+
+from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.models import (
+    LinkAnswer,
+    LinkBody,
+    LinkChange,
+    LinkList,
+    LinkQuery,
+    SessionAnswer,
+    SessionBody,
+    StaticLink,
+    StatusAnswer,
+    StatusQuery,
+    VerifyAnswer,
+    VerifyBody,
+)
+from msgsvc_auth.payloads import link_payload, session_payload
+from msgsvc_auth.service import SignIn
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.errors import (
+    BadRequest,
+    Conflict,
+    InvalidUrl,
+    NotFound,
+    RateLimitProject,
+    SubscriberNotFound,
+)
+
+router = Router(area="auth")
+
+
+@router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
+async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
+    """Begins a sign-in: links and QR codes to the bots, which ask the person.
+
+    Poll the status every `interval` seconds, or send the person along a link and wait for them at
+    `callback_url`. Or both: the code is the same.
+    """
+    new = await ctx.get(SignIn).open(ctx.tx, ctx.project_id, body)
+    channels, payload = ctx.service.channels, session_payload(new.token)
+    names = None if body.channel is None else [body.channel]
+    return SessionAnswer(
+        session_id=new.session.session_id,
+        links=channels.deep_links(payload, names),
+        qr=channels.qr_links(payload, names),
+        expires_in=new.session.expires_in_s(ctx.service.clock.now_ms()),
+    )
+
+
+@router.get("/v1/auth/session/{session_id}/status", errors=(NotFound,), holds_connection=False)
+async def get_session_status(ctx: Context, session_id: str, query: StatusQuery) -> StatusAnswer:
+    """Shows where a sign-in stands, and its code once the person has said Yes.
+
+    The code is the same until it is exchanged, so an answer that was lost does no harm. With `wait`
+    the answer is held until the person decides, at most so many seconds.
+    """
+    sign_in = ctx.get(SignIn)
+    session = await sign_in.wait(ctx.project_id, session_id, query.wait)
+    now_ms = ctx.service.clock.now_ms()
+    return StatusAnswer(
+        session_id=session.session_id,
+        status=session.status(now_ms),
+        state=session.state,
+        code=sign_in.code_of(session, now_ms),
+        expires_in=session.expires_in_s(now_ms),
+    )
+
+
+@router.post(
+    "/v1/auth/verify",
+    errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed, SubscriberNotFound),
+)
+async def verify(ctx: Context, body: VerifyBody) -> VerifyAnswer:
+    """Exchanges a code for the person who signed in. Works once; call it from your server."""
+    session, subscriber = await ctx.get(SignIn).verify(ctx.tx, ctx.project_id, body.code)
+    return VerifyAnswer.of(session, subscriber)
+
+
+@router.get("/v1/auth/links", errors=(BadRequest,))
+async def list_auth_links(ctx: Context, query: LinkQuery) -> LinkList:
+    """Lists the project's static sign-in links, newest first."""
+    found = await ctx.get(StaticLinks).page(
+        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
+    )
+    page = found[: query.limit]
+    return LinkList(
+        data=[_link_answer(ctx, link) for link in page],
+        next_cursor=next_cursor(page[-1].link_id) if len(found) > query.limit else None,
+    )
+
+
+@router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl))
+async def create_auth_link(ctx: Context, body: LinkBody) -> LinkAnswer:
+    """Makes a static sign-in link, to be put on a page or in print once and for all."""
+    return _link_answer(ctx, await ctx.get(StaticLinks).create(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/auth/links/{slug}", errors=(NotFound,))
+async def get_auth_link(ctx: Context, slug: str) -> LinkAnswer:
+    """Shows one static sign-in link."""
+    return _link_answer(ctx, await ctx.get(StaticLinks).find(ctx.tx, ctx.project_id, slug))
+
+
+@router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl))
+async def update_auth_link(ctx: Context, slug: str, body: LinkChange) -> LinkAnswer:
+    """Changes name or callback of a static sign-in link; what is left out stays."""
+    changed = await ctx.get(StaticLinks).change(ctx.tx, ctx.project_id, slug, body)
+    return _link_answer(ctx, changed)
+
+
+@router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,))
+async def delete_auth_link(ctx: Context, slug: str) -> None:
+    """Deletes a static sign-in link; opened afterwards, it is not valid any more."""
+    await ctx.get(StaticLinks).delete(ctx.tx, ctx.project_id, slug)
+
+
+def _link_answer(ctx: Context, link: StaticLink) -> LinkAnswer:
+    payload = link_payload(link.slug)
+    return LinkAnswer(
+        slug=link.slug,
+        name=link.name,
+        callback_url=link.callback_url,
+        links=ctx.service.channels.deep_links(payload),
+        qr=ctx.service.channels.qr_links(payload),
+        created_at=to_rfc3339(link.created_at_ms),
+    )

@@ -1,0 +1,225 @@
+"""The SQL of sessions and static links."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_auth.codes import IssuedCode
+from msgsvc_auth.models import NewSession, Session, StaticLink
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import in_list
+
+_SESSION = (
+    "project_id, session_id, status, state, callback_url, channel, lang, expires_at_ms,"
+    " subscriber_id, nonce, code_hash, confirmed_at_ms, code_expires_at_ms"
+)
+_LINK = "project_id, link_id, slug, name, callback_url, created_at_ms"
+
+
+async def insert_session(tx: Tx, new: NewSession, token_digest: str, now_ms: int) -> None:
+    session = new.session
+    await tx.insert(
+        "auth_sessions",
+        {
+            "project_id": session.project_id,
+            "session_id": session.session_id,
+            "token_digest": token_digest,
+            "status": session.stored_status,
+            "state": session.state,
+            "callback_url": session.callback_url,
+            "channel": session.channel,
+            "lang": session.lang,
+            "created_at_ms": now_ms,
+            "expires_at_ms": session.expires_at_ms,
+        },
+    )
+
+
+async def find_session(tx: Tx, project_id: str, session_id: str) -> Session | None:
+    row = await tx.fetch_one(
+        f"SELECT {_SESSION} FROM auth_sessions"
+        " WHERE project_id = :project_id AND session_id = :session_id",
+        {"project_id": project_id, "session_id": session_id},
+    )
+    return _session(row)
+
+
+async def find_session_by_token(tx: Tx, token_digest: str) -> Session | None:
+    """Of whatever project: a start link and a button name nothing but the token."""
+    row = await tx.fetch_one(
+        f"SELECT {_SESSION} FROM auth_sessions WHERE token_digest = :token_digest",
+        {"token_digest": token_digest},
+    )
+    return _session(row)
+
+
+async def confirm(
+    tx: Tx, session: Session, code: IssuedCode, *, now_ms: int, code_expires_at_ms: int
+) -> Session | None:
+    """The session with its code; None if it is not waiting any more. Of many, one call succeeds."""
+    return await _change_pending(
+        tx,
+        session,
+        "status = 'confirmed', nonce = :nonce, code_hash = :code_hash,"
+        " confirmed_at_ms = :now_ms, code_expires_at_ms = :code_expires_at_ms",
+        {
+            "nonce": code.nonce,
+            "code_hash": code.hash,
+            "now_ms": now_ms,
+            "code_expires_at_ms": code_expires_at_ms,
+        },
+    )
+
+
+async def deny(tx: Tx, session: Session, *, now_ms: int) -> Session | None:
+    """The session, denied; None if it is not waiting any more."""
+    return await _change_pending(tx, session, "status = 'denied'", {"now_ms": now_ms})
+
+
+async def set_subscriber(tx: Tx, session: Session, subscriber_id: str) -> None:
+    await tx.execute(
+        "UPDATE auth_sessions SET subscriber_id = :subscriber_id"
+        " WHERE project_id = :project_id AND session_id = :session_id",
+        {
+            "project_id": session.project_id,
+            "session_id": session.session_id,
+            "subscriber_id": subscriber_id,
+        },
+    )
+
+
+async def consume(
+    tx: Tx, project_id: str, code_hashes: Sequence[str], *, now_ms: int
+) -> Session | None:
+    """The session whose code this is, consumed; None if it is not a live one. One call succeeds."""
+    hashes, params = in_list("hash", code_hashes)
+    row = await tx.fetch_one(
+        "UPDATE auth_sessions SET status = 'consumed'"
+        f" WHERE project_id = :project_id AND code_hash IN {hashes}"
+        f" AND status = 'confirmed' AND code_expires_at_ms > :now_ms RETURNING {_SESSION}",
+        {"project_id": project_id, "now_ms": now_ms, **params},
+    )
+    return _session(row)
+
+
+async def find_session_by_code(
+    tx: Tx, project_id: str, code_hashes: Sequence[str]
+) -> Session | None:
+    hashes, params = in_list("hash", code_hashes)
+    row = await tx.fetch_one(
+        f"SELECT {_SESSION} FROM auth_sessions"
+        f" WHERE project_id = :project_id AND code_hash IN {hashes}",
+        {"project_id": project_id, **params},
+    )
+    return _session(row)
+
+
+async def purge_sessions(tx: Tx, opened_before_ms: int) -> int:
+    """Deletes old sessions of all projects; returns how many."""
+    return await tx.execute(
+        "DELETE FROM auth_sessions WHERE created_at_ms < :opened_before_ms",
+        {"opened_before_ms": opened_before_ms},
+    )
+
+
+async def insert_link(tx: Tx, link: StaticLink) -> bool:
+    """False if the slug is taken, in whatever project."""
+    return bool(
+        await tx.execute(
+            f"INSERT INTO auth_links ({_LINK}) VALUES (:project_id, :link_id, :slug, :name,"
+            " :callback_url, :created_at_ms) ON CONFLICT (slug) DO NOTHING",
+            {
+                "project_id": link.project_id,
+                "link_id": link.link_id,
+                "slug": link.slug,
+                "name": link.name,
+                "callback_url": link.callback_url,
+                "created_at_ms": link.created_at_ms,
+            },
+        )
+    )
+
+
+async def find_link(tx: Tx, project_id: str, slug: str) -> StaticLink | None:
+    row = await tx.fetch_one(
+        f"SELECT {_LINK} FROM auth_links WHERE project_id = :project_id AND slug = :slug",
+        {"project_id": project_id, "slug": slug},
+    )
+    return _link(row)
+
+
+async def find_link_of_any_project(tx: Tx, slug: str) -> StaticLink | None:
+    """For a start payload, which names nothing but the slug."""
+    row = await tx.fetch_one(f"SELECT {_LINK} FROM auth_links WHERE slug = :slug", {"slug": slug})
+    return _link(row)
+
+
+async def list_links(tx: Tx, project_id: str, after: str | None, limit: int) -> list[StaticLink]:
+    """Newest first; `after` is the last `link_id` of the page before."""
+    rows = await tx.fetch_all(
+        f"SELECT {_LINK} FROM auth_links WHERE project_id = :project_id"
+        + (" AND link_id < :after" if after is not None else "")
+        + " ORDER BY link_id DESC LIMIT :most",
+        {"project_id": project_id, "after": after, "most": limit},
+    )
+    return [StaticLink(**_fields(row, _LINK)) for row in rows]
+
+
+async def update_link(
+    tx: Tx, project_id: str, slug: str, *, name: str | None, callback_url: str | None
+) -> StaticLink | None:
+    """The link with what is not None changed; None if there is no such link."""
+    row = await tx.fetch_one(
+        "UPDATE auth_links SET name = COALESCE(:name, name),"
+        " callback_url = COALESCE(:callback_url, callback_url)"
+        f" WHERE project_id = :project_id AND slug = :slug RETURNING {_LINK}",
+        {"project_id": project_id, "slug": slug, "name": name, "callback_url": callback_url},
+    )
+    return _link(row)
+
+
+async def delete_link(tx: Tx, project_id: str, slug: str) -> bool:
+    return bool(
+        await tx.execute(
+            "DELETE FROM auth_links WHERE project_id = :project_id AND slug = :slug",
+            {"project_id": project_id, "slug": slug},
+        )
+    )
+
+
+async def has_callback(tx: Tx, project_id: str, callback_url: str) -> bool:
+    """Whether one of the project's links leads there."""
+    row = await tx.fetch_one(
+        "SELECT 1 AS found FROM auth_links"
+        " WHERE project_id = :project_id AND callback_url = :callback_url LIMIT 1",
+        {"project_id": project_id, "callback_url": callback_url},
+    )
+    return row is not None
+
+
+async def _change_pending(
+    tx: Tx, session: Session, change: str, params: Mapping[str, Any]
+) -> Session | None:
+    row = await tx.fetch_one(
+        f"UPDATE auth_sessions SET {change}"
+        " WHERE project_id = :project_id AND session_id = :session_id"
+        f" AND status = 'pending' AND expires_at_ms > :now_ms RETURNING {_SESSION}",
+        {"project_id": session.project_id, "session_id": session.session_id, **params},
+    )
+    return _session(row)
+
+
+def _session(row: Row | None) -> Session | None:
+    if row is None:
+        return None
+    fields = _fields(row, _SESSION)
+    return Session(stored_status=fields.pop("status"), **fields)
+
+
+def _link(row: Row | None) -> StaticLink | None:
+    if row is None:
+        return None
+    return StaticLink(**_fields(row, _LINK))
+
+
+def _fields(row: Row, columns: str) -> dict[str, Any]:
+    return {column: row[column] for column in columns.split(", ")}

@@ -1,0 +1,1 @@
+"""Signed webhooks: a project's events, delivered to its own servers."""

@@ -1,0 +1,218 @@
+"""Webhooks, deliveries and attempts, inside and on the wire."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.types import MAX_URL_LENGTH
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+
+WebhookStatus = Literal["active", "disabled"]
+DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
+
+#: Characters of the note on a webhook.
+MAX_DESCRIPTION_LENGTH = 500
+
+#: Event names of one webhook; more than there are events.
+MAX_EVENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An endpoint of a project. No `events` means all of them."""
+
+    project_id: str
+    webhook_id: str
+    url: str
+    events: tuple[str, ...]
+    description: str | None
+    status: WebhookStatus
+    created_at_ms: int
+    updated_at_ms: int
+
+    def wants(self, event_name: str) -> bool:
+        return not self.events or event_name in self.events
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One HTTP call. `error` says what kept it from ending in a complete 2xx answer.
+
+    `answer` is the beginning of the answer's body. `retry_after_s` is what the receiver asked for,
+    and `forbidden` is set when the guard refused the target; both count at once and are not kept.
+    """
+
+    started_at_ms: int
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None
+    answer: str = ""
+    retry_after_s: float | None = None
+    forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An event on its way to one webhook.
+
+    `body` is the request's body, byte for byte the same in every attempt. `step` is how much of the
+    retry plan is used up (`retries.next_attempt`), `attempts` how many calls the journal holds.
+    """
+
+    project_id: str
+    delivery_id: str
+    webhook_id: str
+    event_id: str
+    event: str
+    body: str
+    status: DeliveryStatus
+    attempts: int
+    step: int
+    created_at_ms: int
+    first_attempt_at_ms: int | None
+    next_attempt_at_ms: int | None
+    finished_at_ms: int | None
+
+
+class CreateWebhookBody(Body):
+    """A new webhook."""
+
+    url: str = Field(max_length=MAX_URL_LENGTH, description="Where events are POSTed to.")
+    events: list[str] = Field(
+        default=[], max_length=MAX_EVENTS, description="Names of events; empty means all."
+    )
+    description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
+
+
+class UpdateWebhookBody(Body):
+    """What is to change; a field that is left out stays. `description: null` removes the note."""
+
+    url: str | None = Field(None, max_length=MAX_URL_LENGTH)
+    events: list[str] | None = Field(
+        None, max_length=MAX_EVENTS, description="Names of events; empty means all."
+    )
+    description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
+    status: WebhookStatus | None = None
+
+    @field_validator("url", "events", "status", mode="before")
+    @classmethod
+    def _given(cls, value: Any) -> Any:
+        # Runs for fields in the body only; there, null would say nothing that could be meant.
+        if value is None:
+            raise ValueError("must not be null")
+        return value
+
+
+class PageQuery(Query):
+    """Paging."""
+
+    limit: int = Field(50, ge=1, le=100)
+    cursor: str | None = None
+
+
+class WebhookAnswer(Answer):
+    """A webhook as the API shows it."""
+
+    webhook_id: str
+    url: str
+    events: list[str]
+    description: str | None
+    status: WebhookStatus
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def of(cls, webhook: Webhook) -> "WebhookAnswer":
+        return cls(**_shown(webhook))
+
+
+class NewWebhookAnswer(WebhookAnswer):
+    """A webhook with its signing secret, which is shown this once."""
+
+    secret: str
+
+    @classmethod
+    def with_secret(cls, webhook: Webhook, secret: str) -> "NewWebhookAnswer":
+        return cls(**_shown(webhook), secret=secret)
+
+
+class WebhookList(Answer):
+    """A page of webhooks, newest first."""
+
+    data: list[WebhookAnswer]
+    next_cursor: str | None
+
+
+class RotatedSecretAnswer(Answer):
+    """The new signing secret, which is shown this once, and until when the old one signs too."""
+
+    webhook_id: str
+    secret: str
+    old_secret_valid_until: str
+
+
+class AttemptAnswer(Answer):
+    """One HTTP call. `answer` is the first 2 KiB of what came back."""
+
+    attempted_at: str
+    duration_ms: int
+    status_code: int | None
+    error: str | None
+    answer: str
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> "AttemptAnswer":
+        return cls(
+            attempted_at=to_rfc3339(attempt.started_at_ms),
+            duration_ms=attempt.duration_ms,
+            status_code=attempt.status_code,
+            error=attempt.error,
+            answer=attempt.answer,
+        )
+
+
+class DeliveryAnswer(Answer):
+    """A delivery and its attempts, the first one first."""
+
+    delivery_id: str
+    event_id: str
+    event: str
+    status: DeliveryStatus
+    created_at: str
+    next_attempt_at: str | None
+    finished_at: str | None
+    attempts: list[AttemptAnswer]
+
+    @classmethod
+    def of(cls, delivery: Delivery, attempts: list[Attempt]) -> "DeliveryAnswer":
+        return cls(
+            delivery_id=delivery.delivery_id,
+            event_id=delivery.event_id,
+            event=delivery.event,
+            status=delivery.status,
+            created_at=to_rfc3339(delivery.created_at_ms),
+            next_attempt_at=optional_rfc3339(delivery.next_attempt_at_ms),
+            finished_at=optional_rfc3339(delivery.finished_at_ms),
+            attempts=[AttemptAnswer.of(attempt) for attempt in attempts],
+        )
+
+
+class DeliveryList(Answer):
+    """A page of the journal, newest first."""
+
+    data: list[DeliveryAnswer]
+    next_cursor: str | None
+
+
+def _shown(webhook: Webhook) -> dict[str, Any]:
+    return {
+        "webhook_id": webhook.webhook_id,
+        "url": webhook.url,
+        "events": list(webhook.events),
+        "description": webhook.description,
+        "status": webhook.status,
+        "created_at": to_rfc3339(webhook.created_at_ms),
+        "updated_at": to_rfc3339(webhook.updated_at_ms),
+    }

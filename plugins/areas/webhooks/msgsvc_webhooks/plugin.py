@@ -1,0 +1,62 @@
+"""The plugin's door: what it adds to a service."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.events import Event
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import JobSpec, LaneSpec
+from msgsvc_core.service import Service
+from msgsvc_core.settings import SettingsSection
+from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB
+from msgsvc_webhooks.routes import router
+from msgsvc_webhooks.service import WEBHOOK_LANES, Webhooks
+from msgsvc_webhooks.settings import WebhookSettings
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("webhooks", WebhookSettings)
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("webhooks", Path(__file__).parent / "migrations")
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    return {Webhooks: Webhooks(service)}
+
+
+@hookimpl
+def register_lanes() -> Sequence[LaneSpec]:
+    return [WEBHOOK_LANES]
+
+
+@hookimpl
+def register_jobs() -> Sequence[JobSpec]:
+    return [DELIVER_JOB, PURGE_JOB]
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints
+
+
+@hookimpl
+async def on_start(service: Service) -> None:
+    await service.get(Webhooks).sender.open()
+
+
+@hookimpl
+async def on_stop(service: Service) -> None:
+    await service.get(Webhooks).sender.close()
+
+
+@hookimpl
+async def on_event(service: Service, tx: Tx, event: Event) -> None:
+    await service.get(Webhooks).queue_deliveries(tx, event)

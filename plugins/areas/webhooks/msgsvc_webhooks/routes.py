@@ -1,0 +1,82 @@
+"""/v1/webhooks."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.errors import BadRequest, Conflict, InvalidUrl, NotFound
+from msgsvc_webhooks.models import (
+    CreateWebhookBody,
+    DeliveryAnswer,
+    DeliveryList,
+    NewWebhookAnswer,
+    PageQuery,
+    RotatedSecretAnswer,
+    UpdateWebhookBody,
+    WebhookAnswer,
+    WebhookList,
+)
+from msgsvc_webhooks.service import Webhooks
+
+router = Router(area="webhooks")
+
+
+@router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl))
+async def create_webhook(ctx: Context, body: CreateWebhookBody) -> NewWebhookAnswer:
+    """Adds a webhook, and shows its signing secret this once."""
+    webhook, secret = await ctx.get(Webhooks).create(ctx.tx, ctx.project_id, body)
+    return NewWebhookAnswer.with_secret(webhook, secret)
+
+
+@router.get("/v1/webhooks", errors=(BadRequest,))
+async def list_webhooks(ctx: Context, query: PageQuery) -> WebhookList:
+    """Lists the project's webhooks, newest first."""
+    found = await ctx.get(Webhooks).page(
+        ctx.tx, ctx.project_id, after_cursor(query.cursor), query.limit + 1
+    )
+    page = found[: query.limit]
+    return WebhookList(
+        data=[WebhookAnswer.of(webhook) for webhook in page],
+        next_cursor=next_cursor(page[-1].webhook_id) if len(found) > query.limit else None,
+    )
+
+
+@router.get("/v1/webhooks/{webhook_id}", errors=(NotFound,))
+async def get_webhook(ctx: Context, webhook_id: str) -> WebhookAnswer:
+    """Shows one webhook, without its secret."""
+    return WebhookAnswer.of(await ctx.get(Webhooks).find(ctx.tx, ctx.project_id, webhook_id))
+
+
+@router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound))
+async def update_webhook(ctx: Context, webhook_id: str, body: UpdateWebhookBody) -> WebhookAnswer:
+    """Changes a webhook. A disabled one gets nothing: what is on its way to it is cancelled."""
+    webhook = await ctx.get(Webhooks).update(ctx.tx, ctx.project_id, webhook_id, body)
+    return WebhookAnswer.of(webhook)
+
+
+@router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,))
+async def delete_webhook(ctx: Context, webhook_id: str) -> None:
+    """Removes a webhook and its secret; what is on its way to it is cancelled."""
+    await ctx.get(Webhooks).delete(ctx.tx, ctx.project_id, webhook_id)
+
+
+@router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound))
+async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretAnswer:
+    """Makes a new signing secret, shown this once. For 24 hours the old one signs as well."""
+    secret, until_ms = await ctx.get(Webhooks).rotate_secret(ctx.tx, ctx.project_id, webhook_id)
+    return RotatedSecretAnswer(
+        webhook_id=webhook_id, secret=secret, old_secret_valid_until=to_rfc3339(until_ms)
+    )
+
+
+@router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
+async def list_webhook_deliveries(ctx: Context, webhook_id: str, query: PageQuery) -> DeliveryList:
+    """Lists what was sent to a webhook, newest first, with every attempt and its answer."""
+    found = await ctx.get(Webhooks).deliveries(
+        ctx.tx, ctx.project_id, webhook_id, after_cursor(query.cursor), query.limit + 1
+    )
+    page = found[: query.limit]
+    return DeliveryList(
+        data=[DeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
+        next_cursor=next_cursor(page[-1][0].delivery_id) if len(found) > query.limit else None,
+    )

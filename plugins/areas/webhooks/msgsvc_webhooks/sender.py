@@ -1,0 +1,189 @@
+"""One attempt: a signed POST to an address that nobody here controls."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+
+from aiohttp import (
+    ClientConnectorDNSError,
+    ClientConnectorError,
+    ClientError,
+    ClientOSError,
+    ClientPayloadError,
+    ClientResponse,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    DummyCookieJar,
+    ServerDisconnectedError,
+)
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.signing import sign, standard_headers
+from msgsvc_webhooks.models import Attempt, Delivery
+from msgsvc_webhooks.settings import WebhookSettings
+
+#: Bytes of an answer that the journal keeps (API, "Webhooks").
+KEPT_ANSWER_BYTES = 2048
+
+USER_AGENT = "msgsvc"
+
+
+@dataclass(slots=True)
+class _Call:
+    """What is known of an attempt so far; it may break off anywhere."""
+
+    status_code: int | None = None
+    answer: bytearray = field(default_factory=bytearray)
+    retry_after: str | None = None
+
+
+class Sender:
+    """Makes the calls of one service, over one pool of connections."""
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        guard: OutboundGuard,
+        clock: Clock,
+        header_prefix: str = "X-Service",
+    ) -> None:
+        self._settings = settings
+        self._guard = guard
+        self._clock = clock
+        self._header_prefix = header_prefix
+        self._session: ClientSession | None = None
+
+    async def open(self) -> None:
+        self._session = ClientSession(
+            # Unlimited: with a common limit, slow receivers would take every place. The lanes
+            # bound the calls to each webhook.
+            connector=self._guard.connector(limit=0),
+            # Cookies of one receiver would be sent to another webhook on the same host.
+            cookie_jar=DummyCookieJar(),
+            trust_env=False,
+            # 64 KiB of gzip can hold 64 MiB.
+            auto_decompress=False,
+            # One deadline of our own spans the whole attempt.
+            timeout=ClientTimeout(total=None),
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
+        """POSTs `delivery`, signed now with each of `secrets`; never raises for what the other
+        side does."""
+        started_at_ms, started = self._clock.now_ms(), time.perf_counter()
+        call = _Call()
+        error: str | None
+        forbidden = False
+        try:
+            async with asyncio.timeout(self._settings.attempt_timeout_s):
+                await self._call(url, delivery, secrets, call)
+            error = _status_error(call.status_code)
+        except TimeoutError:
+            error = f"no complete answer within {self._settings.attempt_timeout_s:g} s"
+        except (ClientError, OSError) as failure:
+            refusal = _refusal(failure)
+            error = refusal.reason if refusal else _explain(failure)
+            forbidden = refusal is not None
+        return Attempt(
+            started_at_ms=started_at_ms,
+            duration_ms=round((time.perf_counter() - started) * 1000),
+            status_code=call.status_code,
+            error=error,
+            answer=_as_text(call.answer),
+            retry_after_s=_seconds(call.retry_after, self._clock.time()),
+            forbidden=forbidden,
+        )
+
+    async def _call(
+        self, url: str, delivery: Delivery, secrets: Sequence[str], call: _Call
+    ) -> None:
+        assert self._session is not None, "the service is not started"
+        body = delivery.body.encode()
+        async with self._session.post(
+            url, data=body, headers=self._headers(delivery, body, secrets), allow_redirects=False
+        ) as response:
+            call.status_code = response.status
+            call.retry_after = response.headers.get("Retry-After")
+            await self._read(response, call.answer)
+
+    async def _read(self, response: ClientResponse, answer: bytearray) -> None:
+        """Reads to the end, so that the connection can be used again, or to the limit."""
+        most = self._settings.max_answer_bytes
+        total = 0
+        while total < most and (chunk := await response.content.read(most - total)):
+            total += len(chunk)
+            answer += chunk[: KEPT_ANSWER_BYTES - len(answer)]
+
+    def _headers(self, delivery: Delivery, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
+        timestamp = int(self._clock.time())
+        prefix = self._header_prefix
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": USER_AGENT,
+            "Accept-Encoding": "identity",
+            f"{prefix}-Signature": sign(body, secrets, timestamp),
+            f"{prefix}-Timestamp": str(timestamp),
+            f"{prefix}-Delivery-Id": delivery.delivery_id,
+            f"{prefix}-Event": delivery.event,
+            **standard_headers(delivery.delivery_id, body, secrets, timestamp),
+        }
+
+
+def _status_error(status: int | None) -> str | None:
+    if status is not None and 300 <= status < 400:
+        return "a redirect, which is not followed; set the webhook's URL to where it leads"
+    return None
+
+
+def _refusal(failure: Exception) -> ForbiddenTarget | None:
+    """The guard's reason, if it was the guard that kept us from connecting."""
+    reason = failure.os_error if isinstance(failure, ClientConnectorError) else None
+    return reason if isinstance(reason, ForbiddenTarget) else None
+
+
+def _explain(failure: Exception) -> str:
+    """The failure in words for the project's journal, without the addresses we resolved."""
+    match failure:
+        case ClientConnectorDNSError():
+            return "the host can't be resolved"
+        case ClientSSLError():
+            return f"TLS failed: {getattr(failure.os_error, 'verify_message', '') or 'handshake'}"
+        case ClientConnectorError(os_error=OSError(errno=int(number))) if number > 0:
+            # `strerror` of asyncio's errors names the address.
+            return f"could not connect: {os.strerror(number)}"
+        case ClientConnectorError():
+            return "could not connect"
+        case ServerDisconnectedError() | ClientOSError():
+            return "the connection was closed before an answer came"
+        case ClientPayloadError():
+            return "the answer broke off"
+        case _:
+            return f"the answer is no valid HTTP ({type(failure).__name__})"
+
+
+def _as_text(answer: bytes | bytearray) -> str:
+    # PostgreSQL takes no NUL in a text.
+    return answer.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _seconds(retry_after: str | None, now_s: float) -> float | None:
+    """`Retry-After` as seconds from now; it is a number or a date (RFC 9110, section 10.2.3)."""
+    if retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit():
+        # Nobody means a wait of more digits, and float() of thousands would be infinite.
+        return float(retry_after[:12])
+    with suppress(ValueError, OverflowError):
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now_s)
+    return None

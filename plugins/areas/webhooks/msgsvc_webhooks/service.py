@@ -1,0 +1,205 @@
+"""The rules of webhooks: whose they are, what they want, and what is sent to them."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
+from msgsvc_core.events import Event
+from msgsvc_core.ids import new_id
+from msgsvc_core.jobs import LaneSpec, NewJob
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.signing import new_secret
+from msgsvc_webhooks import journal, store
+from msgsvc_webhooks.models import (
+    Attempt,
+    CreateWebhookBody,
+    Delivery,
+    UpdateWebhookBody,
+    Webhook,
+)
+from msgsvc_webhooks.sender import Sender
+from msgsvc_webhooks.settings import WebhookSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+DELIVER = "webhooks.deliver"
+
+#: One lane a webhook, so that a slow receiver delays nobody else (API, "Webhooks": concurrency 8).
+WEBHOOK_LANES = LaneSpec("webhook", concurrency=8)
+
+#: Milliseconds for which a replaced secret still signs (interface spec, section 4: 24 hours).
+OLD_SECRET_MS = 24 * 3600 * 1000
+
+#: Secrets that sign at once. Each adds a `v1=` to a header, and headers have limits everywhere.
+MAX_VALID_SECRETS = 5
+
+
+class Webhooks:
+    """What the plugin offers in process: `service.get(Webhooks)`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self.settings = service.section(WebhookSettings)
+        self._guard = OutboundGuard(self.settings.allow_cidrs, self.settings.allow_http)
+        self.sender = Sender(
+            self.settings, self._guard, service.clock, service.settings.header_prefix
+        )
+
+    async def create(self, tx: Tx, project_id: str, body: CreateWebhookBody) -> tuple[Webhook, str]:
+        """A new webhook and its signing secret, which can't be read again.
+
+        Raises `InvalidUrl`, `ValidationFailed` for an unknown event, `Conflict` at the limit.
+        """
+        self._check_url(body.url)
+        events = self._known_events(body.events)
+        await store.lock_project(tx, project_id)
+        limit = self.settings.endpoints_per_project
+        if await store.count(tx, project_id) >= limit:
+            raise Conflict(f"a project has at most {limit} webhooks; delete one first")
+        now_ms = self._service.clock.now_ms()
+        webhook = Webhook(
+            project_id=project_id,
+            webhook_id=new_id("whe"),
+            url=body.url,
+            events=events,
+            description=body.description,
+            status="active",
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        await store.insert(tx, webhook)
+        return webhook, await self._add_secret(tx, project_id, webhook.webhook_id)
+
+    async def find(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+        """Raises `NotFound`, for another project's id as well."""
+        webhook = await store.find(tx, project_id, webhook_id)
+        if webhook is None:
+            raise _not_found(webhook_id)
+        return webhook
+
+    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Webhook]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def update(
+        self, tx: Tx, project_id: str, webhook_id: str, body: UpdateWebhookBody
+    ) -> Webhook:
+        """The webhook after the change. Raises `NotFound`, `InvalidUrl`, `ValidationFailed`."""
+        changes: dict[str, Any] = body.model_dump(include=body.model_fields_set)
+        if "url" in changes:
+            self._check_url(changes["url"])
+        if "events" in changes:
+            changes["events"] = self._known_events(changes["events"])
+        now_ms = self._service.clock.now_ms()
+        if not await store.update(tx, project_id, webhook_id, changes, now_ms):
+            raise _not_found(webhook_id)
+        return await self.find(tx, project_id, webhook_id)
+
+    async def delete(self, tx: Tx, project_id: str, webhook_id: str) -> None:
+        """Removes a webhook; what is on its way to it is cancelled. Raises `NotFound`."""
+        if not await store.delete(tx, project_id, webhook_id):
+            raise _not_found(webhook_id)
+
+    async def rotate_secret(self, tx: Tx, project_id: str, webhook_id: str) -> tuple[str, int]:
+        """A new secret, and the Unix milliseconds until which the old one signs as well.
+
+        Raises `NotFound`, and `Conflict` if too many old ones are still valid.
+        """
+        now_ms = self._service.clock.now_ms()
+        # The update comes first: its lock on the row makes rotations wait for one another.
+        if not await store.update(tx, project_id, webhook_id, {}, now_ms):
+            raise _not_found(webhook_id)
+        valid = await store.valid_secrets(tx, project_id, webhook_id, now_ms)
+        if len(valid) >= MAX_VALID_SECRETS:
+            raise Conflict(
+                f"the webhook has {len(valid)} valid secrets; wait until an old one has ended"
+            )
+        until_ms = now_ms + OLD_SECRET_MS
+        await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
+        return await self._add_secret(tx, project_id, webhook_id), until_ms
+
+    async def signing_secrets(self, tx: Tx, project_id: str, webhook_id: str) -> list[str]:
+        """The secrets that sign at present, the newest first."""
+        now_ms = self._service.clock.now_ms()
+        encrypted = await store.valid_secrets(tx, project_id, webhook_id, now_ms)
+        return [self._service.secrets.decrypt(secret) for secret in encrypted]
+
+    async def deliveries(
+        self, tx: Tx, project_id: str, webhook_id: str, after: str | None, limit: int
+    ) -> list[tuple[Delivery, list[Attempt]]]:
+        """Up to `limit` deliveries with their attempts, newest first. Raises `NotFound`."""
+        await self.find(tx, project_id, webhook_id)
+        page = await journal.list_page(tx, project_id, webhook_id, after, limit)
+        ids = [delivery.delivery_id for delivery in page]
+        attempts = await journal.attempts_of(tx, project_id, ids)
+        return [(delivery, attempts.get(delivery.delivery_id, [])) for delivery in page]
+
+    async def queue_deliveries(self, tx: Tx, event: Event) -> None:
+        """Has `event` delivered to every active webhook that wants it, if `tx` commits."""
+        active = await store.list_active(tx, event.project_id)
+        wanting = [webhook for webhook in active if webhook.wants(event.name)]
+        if not wanting:
+            return
+        now_ms = self._service.clock.now_ms()
+        deliveries = [_new_delivery(webhook, event, now_ms) for webhook in wanting]
+        await journal.insert_many(tx, deliveries)
+        await self._service.jobs.enqueue(tx, *(_job_of(delivery) for delivery in deliveries))
+
+    async def _add_secret(self, tx: Tx, project_id: str, webhook_id: str) -> str:
+        secret = new_secret()
+        encrypted = self._service.secrets.encrypt(secret)
+        await store.insert_secret(tx, project_id, webhook_id, new_id("whs"), encrypted)
+        return secret
+
+    def _check_url(self, url: str) -> None:
+        # Names are not resolved here: that would call another host inside the transaction. The
+        # guarded connector resolves and checks them at every attempt.
+        try:
+            self._guard.check_url(url)
+        except ForbiddenTarget as error:
+            raise InvalidUrl(f"url: {error.reason}") from None
+
+    def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
+        """`names` without repetitions."""
+        for number, name in enumerate(names):
+            if name not in self._service.events.catalogue:
+                raise ValidationFailed(f"events[{number}]: there is no event {name!r}")
+        return tuple(dict.fromkeys(names))
+
+
+def _new_delivery(webhook: Webhook, event: Event, now_ms: int) -> Delivery:
+    # The text is made once and kept: what is signed must be what is sent, in every attempt.
+    body = json.dumps(
+        {"event": event.name, "data": event.data}, ensure_ascii=False, separators=(",", ":")
+    )
+    return Delivery(
+        project_id=webhook.project_id,
+        delivery_id=new_id("whd"),
+        webhook_id=webhook.webhook_id,
+        event_id=event.event_id,
+        event=event.name,
+        body=body,
+        status="pending",
+        attempts=0,
+        step=0,
+        created_at_ms=now_ms,
+        first_attempt_at_ms=None,
+        next_attempt_at_ms=now_ms,
+        finished_at_ms=None,
+    )
+
+
+def _job_of(delivery: Delivery) -> NewJob:
+    return NewJob(
+        DELIVER,
+        {"delivery_id": delivery.delivery_id},
+        lane=f"{WEBHOOK_LANES.prefix}:{delivery.webhook_id}",
+        project_id=delivery.project_id,
+    )
+
+
+def _not_found(webhook_id: str) -> NotFound:
+    return NotFound(f"there is no webhook {webhook_id!r}")

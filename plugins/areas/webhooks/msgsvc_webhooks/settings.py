@@ -1,0 +1,36 @@
+"""The section `[webhooks]`."""
+
+from ipaddress import ip_network
+
+from pydantic import Field, field_validator
+
+from msgsvc_core.settings import Section
+
+
+class WebhookSettings(Section):
+    """What an operator can change about webhooks."""
+
+    endpoints_per_project: int = Field(
+        5, ge=1, description="Webhook endpoints per project (interface spec, section 8)."
+    )
+    attempt_timeout_s: float = Field(
+        10.0, gt=0, le=60, description="Seconds for one attempt, reading the answer included."
+    )
+    max_answer_bytes: int = Field(
+        64 * 1024, ge=2048, description="Bytes of an answer that are read before hanging up."
+    )
+    retry_timeouts_and_throttling: bool = Field(
+        True, description="Try again after 408, 425 and 429 too; otherwise they end a delivery."
+    )
+    allow_http: bool = Field(False, description="Take http:// endpoints beside https://.")
+    allow_cidrs: tuple[str, ...] = Field(
+        (), description="Ranges that are called although not public, for development."
+    )
+    journal_days: int = Field(30, ge=2, description="Days for which deliveries can be looked up.")
+
+    @field_validator("allow_cidrs")
+    @classmethod
+    def _are_ranges(cls, cidrs: tuple[str, ...]) -> tuple[str, ...]:
+        for cidr in cidrs:
+            ip_network(cidr)
+        return cidrs

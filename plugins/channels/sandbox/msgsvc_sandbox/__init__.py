@@ -1,0 +1,1 @@
+"""A messenger in the browser, for developing and testing without a real one."""

@@ -1,0 +1,58 @@
+"""One bot of the sandbox messenger, as the core sees it."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import Channel, ChannelHealth, OutgoingMessage, Reason
+from msgsvc_sandbox.faults import Faults
+from msgsvc_sandbox.links import start_link
+from msgsvc_sandbox.mailbox import Mailbox
+from msgsvc_sandbox.settings import SandboxChannelSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: The faults that concern the whole bot, and so also show when it is only checked.
+BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
+
+
+class SandboxChannel(Channel):
+    """Puts messages into people's chats, unless its switches say otherwise."""
+
+    def __init__(self, service: "Service", name: str, settings: SandboxChannelSettings) -> None:
+        super().__init__(name)
+        self._service = service
+        self.title = settings.title or name.replace("_", " ").title()
+
+    # Channels are made before the plugins' services, so these are looked up when they are needed.
+    @property
+    def _mailbox(self) -> Mailbox:
+        return self._service.get(Mailbox)
+
+    @property
+    def _faults(self) -> Faults:
+        return self._service.get(Faults)
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        await self._faults.suffer(self.name)
+        return await self._mailbox.put(self.name, chat_id, message)
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        await self._faults.suffer(self.name)
+        await self._mailbox.replace(self.name, chat_id, message_ref, message)
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        await self._faults.suffer(self.name)
+        await self._mailbox.remove(self.name, chat_id, message_ref)
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        await self._faults.suffer(self.name)
+        await self._mailbox.answer(self.name, button_ref, text)
+
+    def deep_link(self, payload: str) -> str:
+        return start_link(self._service.settings.base_url, self.name, payload)
+
+    async def check(self) -> ChannelHealth:
+        fault = await self._faults.of(self.name)
+        if fault.reason is not None and Reason(fault.reason) in BOT_FAULTS:
+            return ChannelHealth(ok=False, detail=f"switched to {fault.reason}")
+        return ChannelHealth(ok=True, detail=self.title)

@@ -1,0 +1,46 @@
+"""The one HTML form of the pages: who is meant, somebody known or somebody new."""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+
+from msgsvc_sandbox.models import NewPerson
+
+#: Largest form that is read; ours has five short fields.
+MAX_FORM_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class PersonForm:
+    """The fields as they were sent, so that a refused form is shown again with them."""
+
+    person_id: str = ""
+    name: str = ""
+    username: str = ""
+    lang: str = ""
+    start: str = ""
+
+    def person(self) -> NewPerson:
+        """The new person; raises pydantic's `ValidationError` if the form is not filled in well."""
+        return NewPerson.model_validate(
+            {"name": self.name, "username": self.username, "lang": self.lang or "en"}
+        )
+
+
+async def read_form(request: Request) -> PersonForm:
+    """The form of a request. Fields that are not ours are ignored, as browsers may add some."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return PersonForm()
+    try:
+        fields = parse_qs(body.decode(), max_num_fields=20)
+    except ValueError:
+        return PersonForm()
+    known = {name: values[0] for name, values in fields.items() if name in _FIELDS}
+    return PersonForm(**known)
+
+
+_FIELDS = frozenset(PersonForm.__dataclass_fields__)

@@ -1,0 +1,203 @@
+"""What a person sees in the sandbox messenger, as the JSON API and the test API show it.
+
+Times are epoch milliseconds in UTC, because the page formats them in the reader's own zone.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+#: The two languages of the interface spec, section 2.
+Lang = Literal["en", "ru"]
+
+#: What may come after `?start=`; the messengers it stands for allow no more.
+START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
+
+#: Message text: up to 4,000 characters (interface spec, section 8).
+MAX_TEXT_CHARS = 4000
+
+#: How a failure is named in `delivery.failed` (interface spec, section 6).
+Reason = Literal[
+    "user_blocked_bot",
+    "chat_not_found",
+    "bot_banned",
+    "invalid_message",
+    "rate_limited",
+    "platform_unavailable",
+    "unknown",
+]
+
+Mark = Literal["bold", "italic", "underline", "strike", "code", "pre"]
+
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$"
+    ),
+]
+Username = Annotated[
+    str, StringConstraints(strip_whitespace=True, pattern=r"^@?[A-Za-z0-9_]{0,32}$")
+]
+
+
+class Strict(BaseModel):
+    """A body somebody sends: a misspelt field is refused, as everywhere in the service."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Span(BaseModel):
+    """A run of text with one look; a page shows it as a text node, never as markup."""
+
+    text: str
+    marks: list[Mark] = []
+    href: str | None = None
+
+
+class Button(BaseModel):
+    """A button under a message: it opens `url`, or tells the bot `data`."""
+
+    text: str
+    url: str | None = None
+    data: str | None = None
+
+
+class Media(BaseModel):
+    """A picture, film or file that a message carries, by its address."""
+
+    type: Literal["image", "video", "document"]
+    url: str
+    filename: str | None = None
+
+
+class MessageBody(BaseModel):
+    """The part of a message that an edit replaces."""
+
+    spans: list[Span] = []
+    media: Media | None = None
+    buttons: list[list[Button]] = []
+    silent: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words alone, without their looks."""
+        return "".join(span.text for span in self.spans)
+
+
+class Message(MessageBody):
+    """One message in a chat; `ref` is what the bot edits and deletes it by."""
+
+    ref: str
+    channel: str
+    author: Literal["bot", "person"]
+    #: `start` is the message a messenger sends for the person who presses Start.
+    kind: Literal["text", "start"] = "text"
+    sent_at_ms: int
+    edited_at_ms: int | None = None
+    deleted: bool = False
+    #: The person's revision at the last change of this message.
+    revision: int
+
+
+class Person(BaseModel):
+    """Somebody who uses the messenger; one person may chat with every bot."""
+
+    person_id: str
+    name: str
+    username: str
+    lang: Lang
+    created_at_ms: int
+
+
+class NewPerson(Strict):
+    """What makes a person. An empty username is allowed, as in real messengers."""
+
+    name: Name
+    username: Username = ""
+    lang: Lang = "en"
+
+
+class PersonChange(Strict):
+    """The same fields, each of which may be left out to keep what it is."""
+
+    name: Name | None = None
+    username: Username | None = None
+    lang: Lang | None = None
+
+
+class Chat(BaseModel):
+    """A person's conversation with one bot."""
+
+    channel: str
+    blocked: bool
+    unread: int
+    #: The last answer to a button press, shown for a moment; new when its revision is.
+    notice: str
+    notice_revision: int
+
+
+class Fault(Strict):
+    """How a channel misbehaves. The default is a messenger in good health."""
+
+    reason: Reason | None = None
+    #: What a 429 asks for; only with `rate_limited`.
+    retry_after_s: int = Field(default=5, ge=1, le=3600)
+    #: Every call to the messenger takes this long before it works or fails.
+    delay_s: float = Field(default=0, ge=0, le=120)
+    #: Calls until the messenger is well again; `None` means until it is switched off.
+    remaining: int | None = Field(default=None, ge=1, le=1_000_000)
+
+
+class Bot(BaseModel):
+    """A configured channel of this kind, as people see it, and how it misbehaves."""
+
+    channel: str
+    title: str
+    fault: Fault
+
+
+class PersonState(BaseModel):
+    """Everything that changed for a person since the revision they know."""
+
+    revision: int
+    person: Person
+    bots: list[Bot]
+    chats: list[Chat]
+    messages: list[Message]
+    #: More changes wait than one answer holds: ask again at once.
+    more: bool = False
+
+
+class OpenLink(Strict):
+    """A start link as pasted or scanned, or the channel and payload it stands for."""
+
+    link: str | None = Field(default=None, max_length=2048)
+    channel: str | None = None
+    payload: str = Field(default="", pattern=START_PAYLOAD)
+
+
+class Opened(BaseModel):
+    """The chat that a start link led to."""
+
+    channel: str
+
+
+class SentText(Strict):
+    """What a person types."""
+
+    text: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARS)
+    ]
+
+
+class Press(Strict):
+    """Which button of a message is pressed, counted from the top left, from 0."""
+
+    row: int = Field(ge=0, le=99)
+    column: int = Field(ge=0, le=99)
+
+
+class Blocking(Strict):
+    """Whether the person wants to hear from the bot."""
+
+    blocked: bool

@@ -1,0 +1,303 @@
+"""The person's side: what people do in the messenger, and what they see of it."""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypedDict
+
+from msgsvc_core.channels import (
+    Blocked,
+    ButtonPressed,
+    ChannelUser,
+    Started,
+    TextReceived,
+    Unblocked,
+    Update,
+)
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_sandbox import store
+from msgsvc_sandbox.channel import SandboxChannel
+from msgsvc_sandbox.faults import Faults
+from msgsvc_sandbox.formatting import to_spans
+from msgsvc_sandbox.links import read_start_link, valid_payload
+from msgsvc_sandbox.models import (
+    Bot,
+    Fault,
+    Message,
+    NewPerson,
+    Opened,
+    OpenLink,
+    Person,
+    PersonChange,
+    PersonState,
+)
+from msgsvc_sandbox.wakeups import Wakeups
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Messages of each chat that a page gets when it opens.
+PER_CHAT = 50
+
+#: Changed messages in one answer; a page asks again at once for the rest.
+PER_ANSWER = 200
+
+#: Seconds after which a waiting page looks at the database by itself, for other processes' changes.
+LOOK_EVERY_S = 1.0
+
+
+class Messenger:
+    """People and what they do. Each act is stored first, then handed to the core as an update."""
+
+    def __init__(self, service: "Service", faults: Faults, wakeups: Wakeups) -> None:
+        self._service = service
+        self._db = service.db
+        self._faults = faults
+        self._wakeups = wakeups
+        self._closing = False
+
+    def close(self) -> None:
+        """Lets nobody wait any longer: the database is about to go."""
+        self._closing = True
+        self._wakeups.ring_all()
+
+    # ---- people and bots
+
+    async def people(self) -> list[Person]:
+        """Everybody, the first to arrive first."""
+        async with self._db.read() as tx:
+            return await store.people(tx)
+
+    async def person(self, person_id: str) -> Person:
+        """Raises `NotFound`."""
+        async with self._db.read() as tx:
+            return await _existing(tx, person_id)
+
+    async def add_person(self, new: NewPerson) -> Person:
+        person_id = new_id("per")
+        async with self._db.transaction() as tx:
+            await store.add_person(tx, person_id, new, self._service.clock.now_ms())
+            return await _existing(tx, person_id)
+
+    async def change_person(self, person_id: str, change: PersonChange) -> Person:
+        """The core learns of it with the next update, as on real platforms."""
+        async with self._db.transaction() as tx:
+            await self._raise(tx, person_id)
+            await store.change_person(tx, person_id, change)
+            return await _existing(tx, person_id)
+
+    async def delete_person(self, person_id: str) -> None:
+        """Deletes the account; bots that write to it are told `chat_not_found`."""
+        async with self._db.transaction() as tx:
+            if not await store.delete_person(tx, person_id):
+                raise NotFound("there is no such person")
+            tx.on_commit(lambda: self._wakeups.ring(person_id))
+
+    async def bots(self) -> list[Bot]:
+        """The channels of this kind, in the order of the configuration."""
+        return [
+            Bot(
+                channel=channel.name,
+                title=channel.title,
+                fault=await self._faults.of(channel.name),
+            )
+            for channel in self._service.channels
+            if isinstance(channel, SandboxChannel)
+        ]
+
+    async def fault(self, channel: str) -> Fault:
+        self._check_bot(channel)
+        return await self._faults.of(channel)
+
+    async def set_fault(self, channel: str, fault: Fault) -> Fault:
+        """Makes a channel fail or be slow; a default `Fault` heals it."""
+        self._check_bot(channel)
+        await self._faults.set(channel, fault)
+        return await self._faults.of(channel)
+
+    # ---- what a person sees
+
+    async def state(self, person_id: str, since: int = 0, wait_s: float = 0) -> PersonState:
+        """What changed since a revision (0: what a page opens with); waits for a change if none."""
+        until = time.monotonic() + wait_s
+        while True:
+            with self._wakeups.expect(person_id) as changed:
+                async with self._db.read() as tx:
+                    revision = await store.revision(tx, person_id)
+                left = until - time.monotonic()
+                if revision != since or left <= 0 or self._closing:
+                    return await self._state(person_id, since)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), min(left, LOOK_EVERY_S))
+
+    async def earlier(
+        self, person_id: str, channel: str, before: int, limit: int = PER_CHAT
+    ) -> list[Message]:
+        """Messages of a chat before a position, the newest of them first."""
+        async with self._db.read() as tx:
+            return await store.earlier_messages(tx, person_id, channel, before, limit)
+
+    async def mark_read(self, person_id: str, channel: str) -> None:
+        async with self._db.transaction() as tx:
+            chat = await store.chat(tx, person_id, channel)
+            if chat is not None and chat.unread:
+                await self._raise(tx, person_id)
+                await store.change_chat(tx, person_id, channel, unread=0)
+
+    # ---- what a person does
+
+    async def open(self, person_id: str, link: OpenLink) -> Opened:
+        """Opens a start link and presses Start.
+
+        Raises `ValidationFailed` for an address that is no start link of this messenger, and
+        `NotFound` for a bot that it does not have.
+        """
+        if (link.link is None) == (link.channel is None):
+            raise ValidationFailed("give exactly one of link and channel")
+        channel, payload = link.channel, link.payload
+        if link.link is not None:
+            start = read_start_link(link.link)
+            if start is None:
+                raise ValidationFailed("link: this is not a start link of the sandbox messenger")
+            channel, payload = start.channel, start.payload
+        assert channel is not None
+        await self._start(person_id, channel, payload)
+        return Opened(channel=channel)
+
+    async def send_text(self, person_id: str, channel: str, text: str) -> Message:
+        """Raises `Conflict` when the person has not started the bot, or blocks it."""
+        async with self._db.transaction() as tx:
+            person = await self._writing(tx, person_id, channel)
+            message = await self._add(tx, person, channel, text, "text")
+        await self._tell(
+            channel,
+            TextReceived(**_who(person, message.revision), text=text, message_ref=message.ref),
+        )
+        return message
+
+    async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
+        """Presses a button that carries data. Raises `NotFound` if it is not there (any more)."""
+        async with self._db.transaction() as tx:
+            person = await self._writing(tx, person_id, channel)
+            message = await store.message(tx, person_id, channel, ref)
+            rows = message.buttons if message else []
+            if row >= len(rows) or column >= len(rows[row]):
+                raise NotFound("there is no such button")
+            button = rows[row][column]
+            if button.data is None:
+                raise ValidationFailed("this button opens a page; the bot is not told")
+            revision = await self._raise(tx, person_id)
+        update = ButtonPressed(
+            **_who(person, revision),
+            data=button.data,
+            message_ref=ref,
+            button_ref=f"{person_id}:{revision}",
+            text=button.text,
+        )
+        await self._tell(channel, update)
+
+    async def set_blocked(self, person_id: str, channel: str, blocked: bool) -> None:
+        """Blocks or unblocks a bot that the person has started."""
+        async with self._db.transaction() as tx:
+            person = await _existing(tx, person_id)
+            chat = await store.chat(tx, person_id, channel)
+            if chat is None:
+                raise Conflict("the person has not started this bot")
+            if chat.blocked == blocked:
+                return
+            revision = await self._raise(tx, person_id)
+            await store.change_chat(tx, person_id, channel, blocked=int(blocked))
+        kind = Blocked if blocked else Unblocked
+        await self._tell(channel, kind(**_who(person, revision)))
+
+    async def _start(self, person_id: str, channel: str, payload: str) -> None:
+        self._check_bot(channel)
+        if not valid_payload(payload):
+            raise ValidationFailed("payload: at most 64 of A-Z a-z 0-9 _ and -")
+        async with self._db.transaction() as tx:
+            person = await _existing(tx, person_id)
+            await store.open_chat(tx, person_id, channel)
+            message = await self._add(tx, person, channel, payload, "start")
+        await self._tell(channel, Started(**_who(person, message.revision), payload=payload))
+
+    async def _add(self, tx: Tx, person: Person, channel: str, text: str, kind: str) -> Message:
+        revision = await self._raise(tx, person.person_id)
+        message = Message.model_validate(
+            {
+                "ref": str(revision),
+                "channel": channel,
+                "author": "person",
+                "kind": kind,
+                "spans": to_spans(text, "plain"),
+                "sent_at_ms": self._service.clock.now_ms(),
+                "revision": revision,
+            }
+        )
+        await store.add_message(tx, person.person_id, message)
+        return message
+
+    async def _writing(self, tx: Tx, person_id: str, channel: str) -> Person:
+        """The person, if they may write to the bot."""
+        person = await _existing(tx, person_id)
+        chat = await store.chat(tx, person_id, channel)
+        if chat is None:
+            raise Conflict("the person has not started this bot")
+        if chat.blocked:
+            raise Conflict("the person has blocked this bot")
+        return person
+
+    async def _raise(self, tx: Tx, person_id: str) -> int:
+        revision = await store.raise_revision(tx, person_id)
+        if revision is None:
+            raise NotFound("there is no such person")
+        tx.on_commit(lambda: self._wakeups.ring(person_id))
+        return revision
+
+    async def _tell(self, channel: str, update: Update) -> None:
+        await self._service.inbound.receive(channel, update)
+
+    async def _state(self, person_id: str, since: int) -> PersonState:
+        bots = await self.bots()
+        async with self._db.read() as tx:
+            person = await _existing(tx, person_id)
+            # Read first: what is committed while we read the rest is then only sent twice.
+            revision = await store.revision(tx, person_id) or 0
+            if since <= 0 or since > revision:
+                messages, more = await store.newest_messages(tx, person_id, PER_CHAT), False
+            else:
+                messages = await store.changed_messages(tx, person_id, since, PER_ANSWER)
+                more = len(messages) == PER_ANSWER
+            return PersonState(
+                revision=messages[-1].revision if more else revision,
+                person=person,
+                bots=bots,
+                chats=await store.chats(tx, person_id),
+                messages=messages,
+                more=more,
+            )
+
+    def _check_bot(self, channel: str) -> None:
+        channels = self._service.channels
+        if channel not in channels or not isinstance(channels[channel], SandboxChannel):
+            raise NotFound(f"there is no bot named {channel!r} here")
+
+
+async def _existing(tx: Tx, person_id: str) -> Person:
+    person = await store.person(tx, person_id)
+    if person is None:
+        raise NotFound("there is no such person")
+    return person
+
+
+class _Who(TypedDict):
+    update_id: str
+    chat_id: str
+    user: ChannelUser
+
+
+def _who(person: Person, revision: int) -> _Who:
+    """The part that all updates share. A revision is never used twice, so neither is the id."""
+    user = ChannelUser(person.person_id, person.name, person.username or None, person.lang)
+    return _Who(update_id=f"{person.person_id}:{revision}", chat_id=person.person_id, user=user)

@@ -1,0 +1,125 @@
+import pytest
+
+from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+
+NEW, OLD = "n" * 32, "o" * 40
+
+
+def test_text_survives_encryption():
+    box = SecretBox([NEW])
+
+    assert box.decrypt(box.encrypt("123456:token 🔑")) == "123456:token 🔑"
+
+
+def test_same_text_is_never_encrypted_the_same_way_twice():
+    box = SecretBox([NEW])
+
+    assert box.encrypt("token") != box.encrypt("token")
+
+
+def test_what_an_older_key_encrypted_stays_readable():
+    token = SecretBox([OLD]).encrypt("token")
+
+    assert SecretBox([NEW, OLD]).decrypt(token) == "token"
+
+
+def test_new_text_is_encrypted_with_the_first_key():
+    token = SecretBox([NEW, OLD]).encrypt("token")
+
+    assert SecretBox([NEW]).decrypt(token) == "token"
+
+
+@pytest.mark.parametrize(
+    "change", [lambda t: t[:-2], lambda t: "", lambda t: "é", lambda t: "A" + t]
+)
+def test_changed_text_can_not_be_decrypted(change):
+    box = SecretBox([NEW])
+
+    with pytest.raises(DecryptionError):
+        box.decrypt(change(box.encrypt("token")))
+
+
+def test_text_of_a_removed_key_can_not_be_decrypted():
+    token = SecretBox([OLD]).encrypt("token")
+
+    with pytest.raises(DecryptionError, match="was a key removed"):
+        SecretBox([NEW]).decrypt(token)
+
+
+@pytest.mark.parametrize("keys", [[], [""], ["x" * 31], [NEW, "short"], NEW])
+def test_missing_or_short_keys_are_refused(keys):
+    with pytest.raises(ValueError, match="at least 32 characters"):
+        SecretBox(keys)
+
+
+def test_keyed_hash_is_stable_and_differs_by_key_purpose_and_value():
+    box = SecretBox([NEW])
+    hashes = {
+        box.keyed_hash("otp", "123456"),
+        box.keyed_hash("otp", "123457"),
+        box.keyed_hash("auth", "123456"),
+        SecretBox([OLD]).keyed_hash("otp", "123456"),
+    }
+
+    assert len(hashes) == 4
+    assert box.keyed_hash("otp", "123456") == SecretBox([NEW]).keyed_hash("otp", "123456")
+
+
+def test_keyed_hash_is_64_lower_case_hex_digits():
+    value = SecretBox([NEW]).keyed_hash("otp", "")
+
+    assert len(value) == 64
+    assert set(value) <= set("0123456789abcdef")
+
+
+def test_keyed_hashes_are_those_of_every_key_current_first():
+    assert SecretBox([NEW, OLD]).keyed_hashes("otp", "1") == [
+        SecretBox([NEW]).keyed_hash("otp", "1"),
+        SecretBox([OLD]).keyed_hash("otp", "1"),
+    ]
+
+
+def test_derive_gives_the_same_32_bytes_again():
+    value = SecretBox([NEW]).derive("code", "ses_1", "nonce")
+
+    assert len(value) == 32
+    assert value == SecretBox([NEW, OLD]).derive("code", "ses_1", "nonce")
+
+
+def test_parts_can_not_be_shifted_into_one_another():
+    box = SecretBox([NEW])
+    values = {
+        box.derive("code", "ab", "c"),
+        box.derive("code", "a", "bc"),
+        box.derive("code", "abc"),
+        box.derive("codea", "bc"),
+        box.derive("code", "abc", ""),
+        box.derive("code", "ab\x00c"),
+        box.derive("code"),
+    }
+
+    assert len(values) == 7
+
+
+def test_derive_all_gives_one_value_per_key_current_first():
+    assert SecretBox([NEW, OLD]).derive_all("code", "x") == [
+        SecretBox([NEW]).derive("code", "x"),
+        SecretBox([OLD]).derive("code", "x"),
+    ]
+
+
+def test_hashes_and_derived_bytes_of_the_same_input_are_unrelated():
+    box = SecretBox([NEW])
+
+    assert box.derive("p", "x").hex() != box.keyed_hash("p", "x")
+
+
+def test_neither_repr_nor_error_shows_a_key():
+    short = "tooshort-secret"
+
+    with pytest.raises(ValueError, match="secret keys") as refused:
+        SecretBox([NEW, short])
+
+    assert short not in str(refused.value)
+    assert NEW not in repr(SecretBox([NEW]))
+    assert repr(SecretBox([NEW, OLD])) == "<SecretBox with 2 key(s)>"
