@@ -44,6 +44,7 @@ class Lane:
         self._running: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._stopping = False
+        self._is_owner = True
 
     def wake(self) -> None:
         """There may be work, or room for it."""
@@ -77,7 +78,8 @@ class Lane:
         if free <= 0:
             return 0
         async with self._db.transaction() as tx:
-            jobs = await self._claim(tx, free) if await self._owned(tx) else []
+            self._is_owner = await self._own(tx)
+            jobs = await self._claim(tx, free) if self._is_owner else []
         for start in range(0, len(jobs), self._spec.batch):
             task = asyncio.create_task(self._work(jobs[start : start + self._spec.batch]))
             self._running.add(task)
@@ -93,7 +95,7 @@ class Lane:
         if not task.cancelled() and (error := task.exception()):
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
-    async def _owned(self, tx: Tx) -> bool:
+    async def _own(self, tx: Tx) -> bool:
         return not self._spec.exclusive or await store.own_lane(
             tx,
             self.name,
@@ -113,6 +115,9 @@ class Lane:
         )
 
     async def _next_look(self) -> int | None:
+        if not self._is_owner:
+            # What is due is the other runner's, until its lease runs out.
+            return self._clock.now_ms() + self._lease.duration_ms // 3
         async with self._db.read() as tx:
             return await store.next_due(tx, self.name)
 

@@ -77,8 +77,10 @@ class LaneRunner:
         elif lane_name in self._draining:
             self._lanes[lane_name].wake()
         else:
+            # The lane is made here, not in its task: the next wake may come before that starts.
+            lane = self._lanes.get(lane_name) or self._new_lane(lane_name)
             self._draining[lane_name] = asyncio.create_task(
-                self._drain(lane_name), name=f"lane {lane_name}"
+                self._drain(lane), name=f"lane {lane_name}"
             )
 
     def _wake_later(self, lane_name: str, delay_s: float) -> None:
@@ -92,8 +94,8 @@ class LaneRunner:
             timer.cancel()
         self._timers[lane_name] = loop.call_at(at, self.wake, lane_name)
 
-    async def _drain(self, lane_name: str) -> None:
-        lane = self._lanes.get(lane_name) or self._new_lane(lane_name)
+    async def _drain(self, lane: Lane) -> None:
+        lane_name = lane.name
         try:
             next_look_ms = await lane.drain()
         except Exception as error:  # noqa: BLE001 - the edge: a lane must outlive its database

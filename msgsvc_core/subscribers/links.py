@@ -51,19 +51,15 @@ class SubscriptionLinks:
             return False
         project_id = link["project_id"]
         await ctx.enter_project(project_id)
-        subscribers = self._service.subscribers
-        subscriber = await subscribers.ensure(
+        await self._service.subscribers.ensure(
             ctx.tx,
             project_id,
             ctx.channel,
             ctx.update.user,
             ctx.update.chat_id,
             source="deep_link",
-        )
-        if link["external_id"] is not None:
-            await subscribers.bind_external_id(ctx.tx, subscriber, link["external_id"])
-        await subscribers.add_tags(
-            ctx.tx, project_id, link["tags"], subscriber_id=subscriber.subscriber_id
+            tags=link["tags"],
+            external_id=link["external_id"],
         )
         project = await self._service.projects.find(ctx.tx, project_id)
         await ctx.reply(

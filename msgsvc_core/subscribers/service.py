@@ -35,10 +35,13 @@ class Subscribers:
         chat_id: str,
         *,
         source: Source,
+        tags: Sequence[str] = (),
+        external_id: str | None = None,
     ) -> Subscriber:
         """The subscriber for this person, subscribed now if they were not.
 
-        Emits `subscription.created` for a new one, and for one who had left.
+        `tags` are added, and `external_id` is bound if they have none and nobody else on the channel
+        has it. Emits `subscription.created` for a new subscriber, and for one who had left.
         """
         now_ms = self._service.clock.now_ms()
         seen = Subscriber(
@@ -57,8 +60,11 @@ class Subscribers:
             last_seen_at_ms=now_ms,
         )
         subscribed = await store.insert_if_new(tx, seen) or await store.refresh(tx, seen)
-        subscriber = await store.find_by_user(tx, project_id, channel, user.user_id)
-        assert subscriber is not None
+        subscriber = await self._known(tx, seen)
+        if external_id is not None:
+            await store.set_external_id(tx, project_id, subscriber.subscriber_id, external_id)
+        await self.add_tags(tx, project_id, tags, subscriber_id=subscriber.subscriber_id)
+        subscriber = await self._known(tx, seen)
         if subscribed:
             await self._service.events.emit(
                 tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
@@ -127,11 +133,10 @@ class Subscribers:
                 subscriber=subscriber,
             )
 
-    async def bind_external_id(self, tx: Tx, subscriber: Subscriber, external_id: str) -> bool:
-        """Gives a subscriber the project's own id; False if they have one, or it is taken."""
-        return await store.set_external_id(
-            tx, subscriber.project_id, subscriber.subscriber_id, external_id
-        )
+    async def _known(self, tx: Tx, seen: Subscriber) -> Subscriber:
+        found = await store.find_by_user(tx, seen.project_id, seen.channel, seen.user_id)
+        assert found is not None
+        return found
 
     async def add_tags(
         self, tx: Tx, project_id: str, tags: Sequence[str], subscriber_id: str | None = None

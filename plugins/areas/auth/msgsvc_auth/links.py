@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_auth import store
 from msgsvc_auth.callbacks import check_callback_url
-from msgsvc_auth.models import LinkBody, LinkChange, LinkQuery, StaticLink
+from msgsvc_auth.models import StaticLink, StaticLinkBody, StaticLinkChange, StaticLinkQuery
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound
@@ -21,7 +21,7 @@ class StaticLinks:
         self._service = service
         self._allow_http = service.section(AuthSettings).allow_http_callbacks
 
-    async def create(self, tx: Tx, project_id: str, body: LinkBody) -> StaticLink:
+    async def create(self, tx: Tx, project_id: str, body: StaticLinkBody) -> StaticLink:
         """Raises `InvalidUrl`, and `Conflict` for a slug that any project has."""
         check_callback_url(body.callback_url, allow_http=self._allow_http)
         link = StaticLink(
@@ -45,12 +45,14 @@ class StaticLinks:
         return await store.find_link_of_any_project(tx, slug)
 
     async def page(
-        self, tx: Tx, project_id: str, query: LinkQuery, after: str | None
+        self, tx: Tx, project_id: str, query: StaticLinkQuery, after: str | None
     ) -> list[StaticLink]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         return await store.list_links(tx, project_id, after, query.limit + 1)
 
-    async def change(self, tx: Tx, project_id: str, slug: str, body: LinkChange) -> StaticLink:
+    async def change(
+        self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange
+    ) -> StaticLink:
         """Raises `NotFound` and `InvalidUrl`. The slug stays: links to it are out in the world."""
         if body.callback_url is not None:
             check_callback_url(body.callback_url, allow_http=self._allow_http)

@@ -164,7 +164,7 @@ class VerifyAnswer(Answer):
         )
 
 
-class LinkBody(Body):
+class StaticLinkBody(Body):
     """A static link to be made."""
 
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
@@ -172,21 +172,21 @@ class LinkBody(Body):
     callback_url: str = Field(description="Gets `code`; https, or http on localhost.")
 
 
-class LinkChange(Body):
+class StaticLinkChange(Body):
     """What to change of a static link; what is left out stays."""
 
     name: str | None = Field(None, min_length=1, max_length=100)
     callback_url: str | None = None
 
 
-class LinkQuery(Query):
+class StaticLinkQuery(Query):
     """Paging."""
 
     limit: int = Field(50, ge=1, le=100)
     cursor: str | None = None
 
 
-class LinkAnswer(Answer):
+class StaticLinkAnswer(Answer):
     """A static link with its addresses."""
 
     slug: str
@@ -197,8 +197,8 @@ class LinkAnswer(Answer):
     created_at: str
 
 
-class LinkList(Answer):
+class StaticLinkList(Answer):
     """A page of static links, newest first."""
 
-    data: list[LinkAnswer]
+    data: list[StaticLinkAnswer]
     next_cursor: str | None

@@ -3,14 +3,14 @@
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import (
-    LinkAnswer,
-    LinkBody,
-    LinkChange,
-    LinkList,
-    LinkQuery,
     SessionAnswer,
     SessionBody,
     StaticLink,
+    StaticLinkAnswer,
+    StaticLinkBody,
+    StaticLinkChange,
+    StaticLinkList,
+    StaticLinkQuery,
     StatusAnswer,
     StatusQuery,
     VerifyAnswer,
@@ -82,32 +82,32 @@ async def verify(ctx: Context, body: VerifyBody) -> VerifyAnswer:
 
 
 @router.get("/v1/auth/links", errors=(BadRequest,))
-async def list_auth_links(ctx: Context, query: LinkQuery) -> LinkList:
+async def list_auth_links(ctx: Context, query: StaticLinkQuery) -> StaticLinkList:
     """Lists the project's static sign-in links, newest first."""
     found = await ctx.get(StaticLinks).page(
         ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
     )
     page = found[: query.limit]
-    return LinkList(
+    return StaticLinkList(
         data=[_link_answer(ctx, link) for link in page],
         next_cursor=next_cursor(page[-1].link_id) if len(found) > query.limit else None,
     )
 
 
 @router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl))
-async def create_auth_link(ctx: Context, body: LinkBody) -> LinkAnswer:
+async def create_auth_link(ctx: Context, body: StaticLinkBody) -> StaticLinkAnswer:
     """Makes a static sign-in link, to be put on a page or in print once and for all."""
     return _link_answer(ctx, await ctx.get(StaticLinks).create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/auth/links/{slug}", errors=(NotFound,))
-async def get_auth_link(ctx: Context, slug: str) -> LinkAnswer:
+async def get_auth_link(ctx: Context, slug: str) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
     return _link_answer(ctx, await ctx.get(StaticLinks).find(ctx.tx, ctx.project_id, slug))
 
 
 @router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl))
-async def update_auth_link(ctx: Context, slug: str, body: LinkChange) -> LinkAnswer:
+async def update_auth_link(ctx: Context, slug: str, body: StaticLinkChange) -> StaticLinkAnswer:
     """Changes name or callback of a static sign-in link; what is left out stays."""
     changed = await ctx.get(StaticLinks).change(ctx.tx, ctx.project_id, slug, body)
     return _link_answer(ctx, changed)
@@ -119,9 +119,9 @@ async def delete_auth_link(ctx: Context, slug: str) -> None:
     await ctx.get(StaticLinks).delete(ctx.tx, ctx.project_id, slug)
 
 
-def _link_answer(ctx: Context, link: StaticLink) -> LinkAnswer:
+def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
     payload = link_payload(link.slug)
-    return LinkAnswer(
+    return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,

@@ -137,17 +137,7 @@ class SignIn:
             tx, session.project_id, channel, user, chat_id, source="auth"
         )
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
-        await self._service.events.emit(
-            tx,
-            session.project_id,
-            "auth.completed",
-            {
-                "session_id": confirmed.session_id,
-                "state": confirmed.state,
-                "auth_time": confirmed.auth_time,
-            },
-            subscriber=subscriber,
-        )
+        await self._emit_completed(tx, confirmed, subscriber)
         self._tell_on_commit(tx, session)
         return Confirmed(confirmed, subscriber, code.code)
 
@@ -176,6 +166,16 @@ class SignIn:
         assert session.subscriber_id is not None
         subscriber = await self._service.subscribers.find(tx, project_id, session.subscriber_id)
         return session, subscriber
+
+    async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:
+        fields = {
+            "session_id": session.session_id,
+            "state": session.state,
+            "auth_time": session.auth_time,
+        }
+        await self._service.events.emit(
+            tx, session.project_id, "auth.completed", fields, subscriber=subscriber
+        )
 
     async def _why_refused(self, tx: Tx, project_id: str, hashes: list[str]) -> ApiError:
         session = await store.find_session_by_code(tx, project_id, hashes)

@@ -15,7 +15,8 @@ def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMes
     """Takes the question's place after Yes. `return_url` hands the code to the site."""
     done = _("You are signed in to {project}.", project=project)
     if return_url is None:
-        return OutgoingMessage(f"{done} {_('Go back to the page where you began.')}")
+        way_back = _("Go back to the page where you began.")
+        return OutgoingMessage(f"{done} {way_back}")
     return OutgoingMessage(done, buttons=((Button(_("Return to the site"), url=return_url),),))
 
 

@@ -153,23 +153,28 @@ def _refusal(failure: Exception) -> ForbiddenTarget | None:
 
 
 def _explain(failure: Exception) -> str:
-    """The failure in words for the project's journal, without the addresses we resolved."""
+    """The failure in words for the project's journal."""
     match failure:
-        case ClientConnectorDNSError():
-            return "the host can't be resolved"
-        case ClientSSLError():
-            return f"TLS failed: {getattr(failure.os_error, 'verify_message', '') or 'handshake'}"
-        case ClientConnectorError(os_error=OSError(errno=int(number))) if number > 0:
-            # `strerror` of asyncio's errors names the address.
-            return f"could not connect: {os.strerror(number)}"
         case ClientConnectorError():
-            return "could not connect"
+            return _explain_no_connection(failure)
         case ServerDisconnectedError() | ClientOSError():
             return "the connection was closed before an answer came"
         case ClientPayloadError():
             return "the answer broke off"
         case _:
             return f"the answer is no valid HTTP ({type(failure).__name__})"
+
+
+def _explain_no_connection(failure: ClientConnectorError) -> str:
+    # Not the text of the error: it has the address that the name leads to.
+    match failure:
+        case ClientConnectorDNSError():
+            return "the host can't be resolved"
+        case ClientSSLError():
+            return f"TLS failed: {getattr(failure.os_error, 'verify_message', '') or 'handshake'}"
+        case _:
+            number = failure.os_error.errno
+            return f"could not connect: {os.strerror(number) if number else 'no reason given'}"
 
 
 def _as_text(answer: bytes | bytearray) -> str:

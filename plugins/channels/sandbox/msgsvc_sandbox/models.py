@@ -5,7 +5,9 @@ Times are epoch milliseconds in UTC, because the page formats them in the reader
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
+
+from msgsvc_core.api.endpoint import Body, Query
 
 #: The two languages of the interface spec, section 2.
 Lang = Literal["en", "ru"]
@@ -38,12 +40,6 @@ Name = Annotated[
 Username = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=r"^@?[A-Za-z0-9_]{0,32}$")
 ]
-
-
-class Strict(BaseModel):
-    """A body somebody sends: a misspelt field is refused, as everywhere in the service."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Span(BaseModel):
@@ -109,7 +105,7 @@ class Person(BaseModel):
     created_at_ms: int
 
 
-class NewPerson(Strict):
+class NewPerson(Body):
     """What makes a person. An empty username is allowed, as in real messengers."""
 
     name: Name
@@ -117,7 +113,7 @@ class NewPerson(Strict):
     lang: Lang = "en"
 
 
-class PersonChange(Strict):
+class PersonChange(Body):
     """The same fields, each of which may be left out to keep what it is."""
 
     name: Name | None = None
@@ -136,7 +132,7 @@ class Chat(BaseModel):
     notice_revision: int
 
 
-class Fault(Strict):
+class Fault(Body):
     """How a channel misbehaves. The default is a messenger in good health."""
 
     reason: Reason | None = None
@@ -168,7 +164,7 @@ class PersonState(BaseModel):
     more: bool = False
 
 
-class OpenLink(Strict):
+class OpenLink(Body):
     """A start link as pasted or scanned, or the channel and payload it stands for."""
 
     link: str | None = Field(default=None, max_length=2048)
@@ -182,7 +178,7 @@ class Opened(BaseModel):
     channel: str
 
 
-class SentText(Strict):
+class SentText(Body):
     """What a person types."""
 
     text: Annotated[
@@ -190,14 +186,48 @@ class SentText(Strict):
     ]
 
 
-class Press(Strict):
+class Press(Body):
     """Which button of a message is pressed, counted from the top left, from 0."""
 
     row: int = Field(ge=0, le=99)
     column: int = Field(ge=0, le=99)
 
 
-class Blocking(Strict):
+class Blocking(Body):
     """Whether the person wants to hear from the bot."""
 
     blocked: bool
+
+
+class StateQuery(Query):
+    """What the asker knows already, and how long they can wait for more."""
+
+    since: int = Field(
+        0, ge=0, lt=2**63, description="Revision of the last answer; 0 asks for all."
+    )
+    wait: int = Field(0, ge=0, le=25, description="Seconds to wait for a change if there is none.")
+
+
+class EarlierQuery(Query):
+    """Which part of a chat's past."""
+
+    before: int = Field(ge=0, lt=2**63, description="The `ref` of the oldest message known.")
+    limit: int = Field(50, ge=1, le=200, description="Messages in one answer.")
+
+
+class People(BaseModel):
+    """Everybody in the messenger, the first to arrive first."""
+
+    data: list[Person]
+
+
+class Bots(BaseModel):
+    """The channels of this kind, in the order of the configuration."""
+
+    data: list[Bot]
+
+
+class Messages(BaseModel):
+    """Messages of one chat, the newest first."""
+
+    data: list[Message]

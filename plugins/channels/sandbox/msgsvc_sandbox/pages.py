@@ -1,5 +1,6 @@
 """The messenger's pages: the people, one person's messenger, and what a start link opens."""
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
@@ -11,13 +12,16 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.errors import ApiError, Forbidden, NotFound
 from msgsvc_core.texts import Texts
-from msgsvc_sandbox.admission import Handler, Who, admitting
+from msgsvc_sandbox.admission import Who, check_admitted
+from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form
 from msgsvc_sandbox.links import valid_payload
 from msgsvc_sandbox.models import OpenLink, Person
 from msgsvc_sandbox.service import Messenger
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 STATIC = Path(__file__).parent / "static"
 
@@ -51,6 +55,7 @@ class SandboxPages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.globals.update(initials=initials, tone=tone)
 
     def routes(self, who: Who) -> list[BaseRoute]:
         table = [
@@ -62,7 +67,7 @@ class SandboxPages:
         ]
         return [
             *(
-                Route(path, admitting(who, self._explaining(handler)), methods=[method])
+                Route(path, self._admitting(who, handler), methods=[method])
                 for method, path, handler in table
             ),
             Mount("/sandbox/static", StaticFiles(directory=STATIC)),
@@ -128,25 +133,33 @@ class SandboxPages:
             error="person" if status != HTTPStatus.OK else "",
         )
 
-    def _explaining(self, handler: Handler) -> Handler:
-        """Shows a refusal as a page: it is a person who reads it."""
+    def _admitting(self, who: Who, handler: Handler) -> Handler:
+        """`handler` for those who may use the messenger; a page that says no for the others."""
 
-        async def explained(request: Request) -> Response:
+        async def admitted(request: Request) -> Response:
             try:
+                check_admitted(who, request.client.host if request.client else "")
+                _check_own_form(request)
                 return await handler(request)
             except ApiError as error:
                 return self._page(request, "problem.html", error.status)
 
-        return explained
+        return admitted
 
     def _page(
         self, request: Request, template: str, status: int = 200, lang: str = "", **values: object
     ) -> Response:
         lang = self._texts.choose(lang or _preferred(request))
         html = self._templates.get_template(template).render(
-            root=_root(request), lang=lang, _=self._texts.into(lang), **values
+            root=_root(request), lang=lang, _=self._texts.into(lang), status=status, **values
         )
         return HTMLResponse(html, status, HEADERS)
+
+
+def _check_own_form(request: Request) -> None:
+    """Forms come from our own pages: another site must not act for a person here."""
+    if request.method == "POST" and request.headers.get("sec-fetch-site") == "cross-site":
+        raise Forbidden
 
 
 def _root(request: Request) -> str:

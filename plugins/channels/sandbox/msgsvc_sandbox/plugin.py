@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import ChannelKind
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.hookspecs import hookimpl
@@ -12,7 +13,7 @@ from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.pages import SandboxPages
-from msgsvc_sandbox.routes import SandboxApi
+from msgsvc_sandbox.routes import endpoints
 from msgsvc_sandbox.service import Messenger
 from msgsvc_sandbox.settings import SandboxChannelSettings, SandboxSettings
 from msgsvc_sandbox.wakeups import Wakeups
@@ -55,12 +56,17 @@ def register_services(service: "Service") -> Mapping[type, Any]:
 
 
 @hookimpl
+def register_endpoints(service: "Service") -> Sequence[Endpoint]:
+    who = service.section(SandboxSettings).pages
+    return [] if who == "off" else endpoints(who)
+
+
+@hookimpl
 def register_pages(service: "Service") -> Sequence[Any]:
     who = service.section(SandboxSettings).pages
     if who == "off":
         return []
-    messenger = service.get(Messenger)
-    return [*SandboxPages(messenger, service.texts).routes(who), *SandboxApi(messenger).routes(who)]
+    return SandboxPages(service.get(Messenger), service.texts).routes(who)
 
 
 @hookimpl

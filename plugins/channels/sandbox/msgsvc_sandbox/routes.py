@@ -1,177 +1,144 @@
 """The messenger's JSON API, which its pages and the test API use. It takes no API key."""
 
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from msgsvc_core.errors import ApiError, ValidationFailed
-from msgsvc_sandbox.admission import Who, admitting
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Endpoint, Router
+from msgsvc_core.errors import Conflict, Forbidden, NotFound
+from msgsvc_sandbox.admission import Who, check_admitted
 from msgsvc_sandbox.models import (
     Blocking,
-    Bot,
+    Bots,
+    EarlierQuery,
     Fault,
     Message,
+    Messages,
     NewPerson,
+    Opened,
     OpenLink,
+    People,
     Person,
     PersonChange,
+    PersonState,
     Press,
     SentText,
+    StateQuery,
 )
 from msgsvc_sandbox.service import Messenger
 
-#: Seconds for which a page may wait for news; longer is what proxies cut.
-MAX_WAIT_S = 25
+PERSON = "/sandbox/api/people/{person_id}"
+CHAT = PERSON + "/chats/{channel}"
+FAULT = "/sandbox/api/bots/{channel}/fault"
 
-M = TypeVar("M", bound=BaseModel)
+# The messenger opens its own transactions: an update is stored before the core is told of it, as a
+# platform would, and the core then has one of its own.
+OPEN: dict[str, Any] = {"public": True, "holds_connection": False}
 
-_people = TypeAdapter(list[Person])
-_bots = TypeAdapter(list[Bot])
-_messages = TypeAdapter(list[Message])
-
-
-class SandboxApi:
-    """One method per endpoint: HTTP in and out, and nothing else."""
-
-    def __init__(self, messenger: Messenger) -> None:
-        self._messenger = messenger
-
-    def routes(self, who: Who) -> list[Route]:
-        person = "/sandbox/api/people/{person_id}"
-        chat = person + "/chats/{channel}"
-        table = [
-            ("GET", "/sandbox/api/people", self.people),
-            ("POST", "/sandbox/api/people", self.add_person),
-            ("PATCH", person, self.change_person),
-            ("DELETE", person, self.delete_person),
-            ("GET", person + "/state", self.state),
-            ("POST", person + "/open", self.open),
-            ("GET", chat + "/messages", self.earlier),
-            ("POST", chat + "/messages", self.send_text),
-            ("POST", chat + "/messages/{ref}/press", self.press),
-            ("POST", chat + "/read", self.mark_read),
-            ("PUT", chat + "/blocked", self.set_blocked),
-            ("GET", "/sandbox/api/bots", self.bots),
-            ("GET", "/sandbox/api/bots/{channel}/fault", self.fault),
-            ("PUT", "/sandbox/api/bots/{channel}/fault", self.set_fault),
-        ]
-        return [
-            Route(path, admitting(who, handler), methods=[method])
-            for method, path, handler in table
-        ]
-
-    async def people(self, request: Request) -> Response:
-        return _json(_people.dump_json(await self._messenger.people()))
-
-    async def add_person(self, request: Request) -> Response:
-        person = await self._messenger.add_person(await _body(request, NewPerson))
-        return _json(person.model_dump_json(), status=201)
-
-    async def change_person(self, request: Request) -> Response:
-        change = await _body(request, PersonChange)
-        person = await self._messenger.change_person(_person_id(request), change)
-        return _json(person.model_dump_json())
-
-    async def delete_person(self, request: Request) -> Response:
-        await self._messenger.delete_person(_person_id(request))
-        return Response(status_code=204)
-
-    async def state(self, request: Request) -> Response:
-        state = await self._messenger.state(
-            _person_id(request),
-            since=_number(request, "since", 0, most=2**62),
-            wait_s=_number(request, "wait", 0, most=MAX_WAIT_S),
-        )
-        return _json(state.model_dump_json())
-
-    async def open(self, request: Request) -> Response:
-        link = await _body(request, OpenLink)
-        opened = await self._messenger.open(_person_id(request), link)
-        return _json(opened.model_dump_json())
-
-    async def earlier(self, request: Request) -> Response:
-        messages = await self._messenger.earlier(
-            _person_id(request),
-            _channel(request),
-            before=_number(request, "before", 2**62, most=2**62),
-            limit=_number(request, "limit", 50, least=1, most=200),
-        )
-        return _json(_messages.dump_json(messages))
-
-    async def send_text(self, request: Request) -> Response:
-        sent = await _body(request, SentText)
-        message = await self._messenger.send_text(_person_id(request), _channel(request), sent.text)
-        return _json(message.model_dump_json(), status=201)
-
-    async def press(self, request: Request) -> Response:
-        pressed = await _body(request, Press)
-        await self._messenger.press(
-            _person_id(request),
-            _channel(request),
-            request.path_params["ref"],
-            pressed.row,
-            pressed.column,
-        )
-        return Response(status_code=204)
-
-    async def mark_read(self, request: Request) -> Response:
-        await self._messenger.mark_read(_person_id(request), _channel(request))
-        return Response(status_code=204)
-
-    async def set_blocked(self, request: Request) -> Response:
-        blocking = await _body(request, Blocking)
-        await self._messenger.set_blocked(_person_id(request), _channel(request), blocking.blocked)
-        return Response(status_code=204)
-
-    async def bots(self, request: Request) -> Response:
-        return _json(_bots.dump_json(await self._messenger.bots()))
-
-    async def fault(self, request: Request) -> Response:
-        fault = await self._messenger.fault(_channel(request))
-        return _json(fault.model_dump_json())
-
-    async def set_fault(self, request: Request) -> Response:
-        fault = await self._messenger.set_fault(_channel(request), await _body(request, Fault))
-        return _json(fault.model_dump_json())
+router = Router(area="sandbox")
 
 
-def _person_id(request: Request) -> str:
-    return str(request.path_params["person_id"])
+def endpoints(who: Who) -> Sequence[Endpoint]:
+    """The API, for those who may use it."""
+    return [_admitting(who, endpoint) for endpoint in router.endpoints]
 
 
-def _channel(request: Request) -> str:
-    return str(request.path_params["channel"])
+def _admitting(who: Who, endpoint: Endpoint) -> Endpoint:
+    handler = endpoint.handler
+
+    @wraps(handler)
+    async def admitted(ctx: Context, **arguments: Any) -> Any:
+        check_admitted(who, ctx.client_ip)
+        return await handler(ctx, **arguments)
+
+    return replace(endpoint, handler=admitted, errors=(Forbidden, *endpoint.errors))
 
 
-async def _body(request: Request, model: type[M]) -> M:
-    """The typed body. It must say that it is JSON, which a form on another site can't."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise ValidationFailed("Content-Type: must be application/json")
-    try:
-        return model.model_validate_json(await request.body())
-    except ValidationError as error:
-        raise _refusal(error) from error
+@router.get("/sandbox/api/people", **OPEN)
+async def sandbox_people(ctx: Context) -> People:
+    """Lists everybody in the sandbox messenger."""
+    return People(data=await ctx.get(Messenger).people())
 
 
-def _refusal(error: ValidationError) -> ApiError:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(part) for part in problem["loc"]) or "body"
-    return ValidationFailed(f"{where}: {problem['msg'].removeprefix('Value error, ')}")
+@router.post("/sandbox/api/people", status=201, **OPEN)
+async def sandbox_add_person(ctx: Context, body: NewPerson) -> Person:
+    """Makes a person."""
+    return await ctx.get(Messenger).add_person(body)
 
 
-def _number(request: Request, name: str, default: int, *, least: int = 0, most: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
-        raise ValidationFailed(f"{name}: must be a whole number from {least} to {most}")
-    return int(text)
+@router.patch(PERSON, errors=(NotFound,), **OPEN)
+async def sandbox_change_person(ctx: Context, person_id: str, body: PersonChange) -> Person:
+    """Changes a person's name, username or language."""
+    return await ctx.get(Messenger).change_person(person_id, body)
 
 
-def _json(body: str | bytes, status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    return Response(body, status, headers, media_type="application/json")
+@router.delete(PERSON, errors=(NotFound,), **OPEN)
+async def sandbox_delete_person(ctx: Context, person_id: str) -> None:
+    """Deletes a person's account; bots that write to it are told `chat_not_found`."""
+    await ctx.get(Messenger).delete_person(person_id)
+
+
+@router.get(PERSON + "/state", errors=(NotFound,), **OPEN)
+async def sandbox_state(ctx: Context, person_id: str, query: StateQuery) -> PersonState:
+    """Shows what changed for a person since a revision; waits for a change if asked to."""
+    return await ctx.get(Messenger).state(person_id, query.since, query.wait)
+
+
+@router.post(PERSON + "/open", errors=(NotFound,), **OPEN)
+async def sandbox_open(ctx: Context, person_id: str, body: OpenLink) -> Opened:
+    """Opens a start link and presses Start."""
+    return await ctx.get(Messenger).open(person_id, body)
+
+
+@router.get(CHAT + "/messages", errors=(NotFound,), **OPEN)
+async def sandbox_messages(
+    ctx: Context, person_id: str, channel: str, query: EarlierQuery
+) -> Messages:
+    """Shows earlier messages of a chat."""
+    return Messages(
+        data=await ctx.get(Messenger).earlier(person_id, channel, query.before, query.limit)
+    )
+
+
+@router.post(CHAT + "/messages", status=201, errors=(NotFound, Conflict), **OPEN)
+async def sandbox_send(ctx: Context, person_id: str, channel: str, body: SentText) -> Message:
+    """Writes to a bot."""
+    return await ctx.get(Messenger).send_text(person_id, channel, body.text)
+
+
+@router.post(CHAT + "/messages/{ref}/press", errors=(NotFound, Conflict), **OPEN)
+async def sandbox_press(ctx: Context, person_id: str, channel: str, ref: str, body: Press) -> None:
+    """Presses a button that carries data."""
+    await ctx.get(Messenger).press(person_id, channel, ref, body.row, body.column)
+
+
+@router.post(CHAT + "/read", errors=(NotFound,), **OPEN)
+async def sandbox_read(ctx: Context, person_id: str, channel: str) -> None:
+    """Marks a chat's messages as read."""
+    await ctx.get(Messenger).mark_read(person_id, channel)
+
+
+@router.put(CHAT + "/blocked", errors=(NotFound, Conflict), **OPEN)
+async def sandbox_block(ctx: Context, person_id: str, channel: str, body: Blocking) -> None:
+    """Blocks or unblocks a bot."""
+    await ctx.get(Messenger).set_blocked(person_id, channel, body.blocked)
+
+
+@router.get("/sandbox/api/bots", **OPEN)
+async def sandbox_bots(ctx: Context) -> Bots:
+    """Lists the bots, and how they misbehave."""
+    return Bots(data=await ctx.get(Messenger).bots())
+
+
+@router.get(FAULT, errors=(NotFound,), **OPEN)
+async def sandbox_fault(ctx: Context, channel: str) -> Fault:
+    """Shows how a channel misbehaves."""
+    return await ctx.get(Messenger).fault(channel)
+
+
+@router.put(FAULT, errors=(NotFound,), **OPEN)
+async def sandbox_set_fault(ctx: Context, channel: str, body: Fault) -> Fault:
+    """Makes a channel fail, be slow or answer 429; `{}` heals it."""
+    return await ctx.get(Messenger).set_fault(channel, body)

@@ -1,0 +1,13 @@
+"""The plugin's door: it brings the kind of messenger `letterbox`."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.channels import ChannelKind
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_letterbox.channel import LetterboxChannel
+from msgsvc_letterbox.settings import LetterboxSettings
+
+
+@hookimpl
+def register_channel_kinds() -> Sequence[ChannelKind]:
+    return [ChannelKind("letterbox", LetterboxSettings, LetterboxChannel)]

@@ -1,0 +1,14 @@
+"""What stands beside `plugin = "letterbox"` in `[channels.<name>]`."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from msgsvc_core.settings import Section
+
+
+class LetterboxSettings(Section):
+    """One letterbox. Two channels need two folders."""
+
+    folder: Path = Field(description="Holds `outbox.jsonl` and the folder `inbox`.")
+    poll_s: float = Field(0.2, gt=0, description="Seconds between looks into the inbox.")

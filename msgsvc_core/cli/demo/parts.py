@@ -1,0 +1,227 @@
+"""The demo's processes: the service on SQLite, and the example site beside it."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+#: Seconds within which a process must answer.
+START_TIMEOUT_S = 30.0
+
+#: Lines of a process's log that are shown when it fails.
+LOG_LINES = 15
+
+SLUG = "demo"
+PROJECT = "Pinewood Library"
+
+_SETTINGS = """\
+base_url = "{service_url}"
+database_url = "sqlite:///{folder}/demo.db"
+secret_keys = ["{secret_key}"]
+plugins = ["sandbox", "auth", "webhooks"]
+
+[server]
+port = {port}
+
+[channels.messenger_a]
+plugin = "sandbox"
+
+[channels.messenger_b]
+plugin = "sandbox"
+
+[auth]
+# The spec allows a project five an hour; the demo is pressed more often than that.
+sessions_per_hour = 1000
+
+[limits]
+requests_per_minute = 6000
+
+[webhooks]
+# The demo's receiver is on this machine, without TLS.
+allow_http = true
+allow_cidrs = ["127.0.0.0/8"]
+"""
+
+
+class DemoError(Exception):
+    """A part of the demo can't be started; the text says which and shows its log."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the tour needs to know of the running demo."""
+
+    folder: Path
+    service_url: str
+    site_url: str
+    api_key: str = ""
+    webhook_secret: str = ""
+    processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+
+    async def until_one_ends(self) -> None:
+        """Returns only with an error: the processes are meant to run until Ctrl-C."""
+        waiting = {asyncio.create_task(p.wait()): name for name, p in self.processes.items()}
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        name = waiting[done.pop()]
+        raise DemoError(f"{name} ended by itself\n{self.log_end(name)}")
+
+    def log_end(self, name: str) -> str:
+        """The last lines of a process's log."""
+        path = self.folder / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return "\n".join(lines[-LOG_LINES:])
+
+
+@asynccontextmanager
+async def running_parts(
+    folder: Path, site: Path, port: int, site_port: int
+) -> AsyncIterator[Parts]:
+    """Starts the service, sets up a project, and starts the site; ends both at the end."""
+    port, site_port = _free_port(port), _free_port(site_port)
+    parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
+    config = folder / "msgsvc.toml"
+    config.write_text(
+        _SETTINGS.format(
+            service_url=parts.service_url,
+            folder=folder,
+            secret_key=secrets.token_urlsafe(32),
+            port=port,
+        )
+    )
+    try:
+        parts.api_key = await _new_api_key(config)
+        await _start(parts, "service", [*_MSGSVC, "serve", "--config", str(config)])
+        await _answers(parts, "service", f"{parts.service_url}/readyz")
+        await _set_up(parts)
+        await _start(
+            parts, "site", [sys.executable, str(site)], _site_environment(parts, site_port)
+        )
+        await _answers(parts, "site", f"{parts.site_url}/session.json")
+        yield parts
+    finally:
+        await _end_all(parts)
+
+
+_MSGSVC = [sys.executable, "-m", "msgsvc_core.cli.main"]
+
+
+async def _new_api_key(config: Path) -> str:
+    """A project and its key, made as an operator makes them."""
+    project = await _run([*_MSGSVC, "project", "create", PROJECT, "--json", "-c", str(config)])
+    command = [*_MSGSVC, "key", "create", project["project_id"], "--name", "site", "--json"]
+    key = await _run([*command, "-c", str(config)])
+    return key["key"]
+
+
+async def _set_up(parts: Parts) -> None:
+    """Registers the site's webhook receiver and its permanent sign-in link."""
+    headers = {"Authorization": f"Bearer {parts.api_key}"}
+    async with aiohttp.ClientSession(parts.service_url, headers=headers) as api:
+        endpoint = {"url": f"{parts.site_url}/webhooks", "description": "the example site"}
+        parts.webhook_secret = (await _post(api, "/v1/webhooks", endpoint))["secret"]
+        link = {"slug": SLUG, "name": PROJECT, "callback_url": f"{parts.site_url}/callback"}
+        await _post(api, "/v1/auth/links", link)
+
+
+async def _post(api: aiohttp.ClientSession, path: str, body: dict[str, str]) -> dict[str, str]:
+    async with api.post(path, json=body) as answer:
+        text = await answer.text()
+        if answer.status != 201:
+            raise DemoError(f"POST {path} answered {answer.status}: {text}")
+        found: dict[str, str] = json.loads(text)
+        return found
+
+
+def _site_environment(parts: Parts, port: int) -> dict[str, str]:
+    return {
+        "LOGIN_SITE_SERVICE_URL": parts.service_url,
+        "LOGIN_SITE_API_KEY": parts.api_key,
+        "LOGIN_SITE_WEBHOOK_SECRET": parts.webhook_secret,
+        "LOGIN_SITE_PORT": str(port),
+        "LOGIN_SITE_URL": parts.site_url,
+        "LOGIN_SITE_LINK_SLUG": SLUG,
+        "LOGIN_SITE_NAME": PROJECT,
+    }
+
+
+async def _run(command: list[str]) -> dict[str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=_environment(),
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise DemoError(f"{' '.join(command[3:5])} failed: {err.decode(errors='replace')}")
+    answer: dict[str, str] = json.loads(out)
+    return answer
+
+
+async def _start(
+    parts: Parts, name: str, command: list[str], environment: dict[str, str] | None = None
+) -> None:
+    with (parts.folder / f"{name}.log").open("wb") as log:
+        parts.processes[name] = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**_environment(), **(environment or {})},
+            # Ctrl-C must reach us alone, so that we end them in order.
+            start_new_session=True,
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Ours without settings of another deployment, which the demo must not pick up."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MSGSVC_")}
+
+
+async def _answers(parts: Parts, name: str, url: str) -> None:
+    """Waits until the process serves; raises `DemoError` if it ends or takes too long."""
+    process = parts.processes[name]
+    with suppress(TimeoutError):
+        async with asyncio.timeout(START_TIMEOUT_S), aiohttp.ClientSession() as http:
+            while process.returncode is None:
+                with suppress(aiohttp.ClientError):
+                    async with http.get(url) as answer:
+                        if answer.status == 200:
+                            return
+                await asyncio.sleep(0.05)
+    raise DemoError(f"{name} does not answer at {url}\n{parts.log_end(name)}")
+
+
+async def _end_all(parts: Parts) -> None:
+    for process in reversed(parts.processes.values()):
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), 15)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _free_port(wanted: int) -> int:
+    """`wanted`, or any other if somebody has it."""
+    for port in (wanted, 0):
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            found: int = listener.getsockname()[1]
+            return found
+    raise DemoError("there is no free port on 127.0.0.1")

@@ -1,0 +1,310 @@
+"""One attempt against a real server."""
+
+import asyncio
+import base64
+import gzip
+import hmac
+import socket
+import tracemalloc
+from collections.abc import AsyncIterator
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from msgsvc_core.security.guard import OutboundGuard
+from msgsvc_core.security.signing import new_secret, verify
+from msgsvc_core.testing import FakeClock
+from msgsvc_webhooks.models import Attempt, Delivery
+from msgsvc_webhooks.sender import Sender
+from msgsvc_webhooks.settings import WebhookSettings
+
+SECRET, OLD_SECRET = new_secret(), new_secret()
+BODY = '{"event":"event.tracked","data":{"name":"Привет, \\u0000"}}'
+DELIVERY = Delivery(
+    project_id="prj_1",
+    delivery_id="whd_1",
+    webhook_id="whe_1",
+    event_id="evt_1",
+    event="event.tracked",
+    body=BODY,
+    status="pending",
+    attempts=0,
+    step=0,
+    created_at_ms=0,
+    first_attempt_at_ms=None,
+    next_attempt_at_ms=0,
+    finished_at_ms=None,
+)
+
+
+class Sending:
+    """A sender with its own settings, open while a test runs."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self._open: list[Sender] = []
+
+    async def __call__(
+        self,
+        url: str,
+        *,
+        secrets: tuple[str, ...] = (SECRET,),
+        cidrs: tuple[str, ...] = ("127.0.0.0/8",),
+        prefix: str = "X-Service",
+        **settings: Any,
+    ) -> Attempt:
+        sender = Sender(
+            WebhookSettings(**{"attempt_timeout_s": 5, **settings}),
+            OutboundGuard(cidrs, allow_http=True),
+            self.clock,
+            prefix,
+        )
+        self._open.append(sender)
+        await sender.open()
+        return await sender.send(url, DELIVERY, secrets)
+
+    async def close(self) -> None:
+        for sender in self._open:
+            await sender.close()
+
+
+@pytest.fixture
+async def send() -> AsyncIterator[Sending]:
+    sending = Sending()
+    yield sending
+    await sending.close()
+
+
+async def test_body_arrives_byte_for_byte_with_a_valid_signature(send: Sending, receiver: Any):
+    attempt = await send(receiver.url)
+    (request,) = receiver.received
+
+    assert (attempt.status_code, attempt.error, attempt.answer) == (200, None, "ok")
+    assert request.body == BODY.encode()
+    assert verify(request.body, request.headers["X-Service-Signature"], [SECRET])
+
+
+async def test_headers_carry_the_metadata(send: Sending, receiver: Any):
+    await send(receiver.url)
+    headers = receiver.received[0].headers
+
+    assert headers["X-Service-Delivery-Id"] == "whd_1"
+    assert headers["X-Service-Event"] == "event.tracked"
+    assert headers["X-Service-Timestamp"] == str(int(send.clock.time()))
+    assert headers["X-Service-Signature"].startswith(f"t={int(send.clock.time())},v1=")
+    assert headers["Content-Type"] == "application/json"
+    assert headers["User-Agent"] == "msgsvc"
+
+
+async def test_prefix_of_the_headers_is_a_setting(send: Sending, receiver: Any):
+    await send(receiver.url, prefix="X-Acme")
+    headers = receiver.received[0].headers
+
+    assert verify(BODY.encode(), headers["X-Acme-Signature"], [SECRET])
+    assert not [name for name in headers if name.lower().startswith("x-service")]
+
+
+async def test_standard_webhooks_headers_verify_with_the_decoded_secret(
+    send: Sending, receiver: Any
+):
+    await send(receiver.url)
+    headers = receiver.received[0].headers
+    signed = f"whd_1.{headers['webhook-timestamp']}.{BODY}".encode()
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    expected = base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+    assert headers["webhook-id"] == "whd_1"
+    assert headers["webhook-signature"] == f"v1,{expected}"
+
+
+async def test_every_valid_secret_signs(send: Sending, receiver: Any):
+    await send(receiver.url, secrets=(SECRET, OLD_SECRET))
+    headers = receiver.received[0].headers
+
+    assert verify(BODY.encode(), headers["X-Service-Signature"], [SECRET])
+    assert verify(BODY.encode(), headers["X-Service-Signature"], [OLD_SECRET])
+    assert len(headers["webhook-signature"].split()) == 2
+
+
+async def test_redirect_is_a_failure_and_not_followed(send: Sending, receiver: Any):
+    receiver.then(receiver.answer(307, Location="/elsewhere"))
+
+    attempt = await send(receiver.url)
+
+    assert attempt.status_code == 307
+    assert "redirect" in str(attempt.error)
+    assert len(receiver.received) == 1
+
+
+async def test_answer_that_trickles_is_given_up_at_the_time_limit(send: Sending, receiver: Any):
+    receiver.always = receiver.trickle
+
+    attempt = await send(receiver.url, attempt_timeout_s=0.3)
+
+    assert attempt.status_code == 200
+    assert attempt.error == "no complete answer within 0.3 s"
+    assert 250 <= attempt.duration_ms < 2000
+
+
+async def test_receiver_that_never_answers_is_given_up_at_the_time_limit(send: Sending):
+    hung_up = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        hung_up.set()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        attempt = await send(f"http://127.0.0.1:{port}/", attempt_timeout_s=0.2)
+        await asyncio.wait_for(hung_up.wait(), 2)
+
+    assert attempt.status_code is None
+    assert attempt.error == "no complete answer within 0.2 s"
+
+
+async def test_only_the_limit_of_an_endless_answer_is_read(send: Sending, receiver: Any):
+    receiver.always = receiver.flood
+
+    attempt = await send(receiver.url)
+
+    assert (attempt.status_code, attempt.error) == (200, None)
+    assert attempt.answer == "x" * 2048
+    # What the sockets' buffers hold was sent too.
+    assert receiver.sent_bytes < 32 * 1024 * 1024
+
+
+async def test_compressed_bomb_is_not_unpacked(send: Sending, receiver: Any):
+    bomb = gzip.compress(b"\0" * 64 * 1024 * 1024)
+    receiver.then(receiver.answer_bytes(bomb, Content_Encoding="gzip"))
+
+    tracemalloc.start()
+    attempt = await send(receiver.url)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (attempt.status_code, attempt.error) == (200, None)
+    assert peak_bytes < 8 * 1024 * 1024
+
+
+async def test_journal_text_is_storable_whatever_the_receiver_sends(send: Sending, receiver: Any):
+    receiver.then(receiver.answer_bytes(b"\0\xff" + "ж".encode() * 2000))
+
+    attempt = await send(receiver.url)
+
+    assert attempt.answer.startswith("\ufffd\ufffdж")
+    assert len(attempt.answer.encode()) < 2048 + 16
+
+
+async def test_closed_port_is_a_failed_attempt(send: Sending):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    attempt = await send(f"http://127.0.0.1:{port}/")
+
+    assert attempt.status_code is None
+    assert attempt.error == "could not connect: Connection refused"
+    assert not attempt.forbidden
+
+
+async def test_connection_closed_without_an_answer_is_a_failed_attempt(
+    send: Sending, receiver: Any
+):
+    receiver.always = receiver.hang_up
+
+    attempt = await send(receiver.url)
+
+    assert attempt.status_code is None
+    assert attempt.error == "the connection was closed before an answer came"
+
+
+async def test_answer_that_breaks_off_is_a_failed_attempt(send: Sending, receiver: Any):
+    receiver.always = receiver.break_off
+
+    attempt = await send(receiver.url)
+
+    assert (attempt.status_code, attempt.error) == (200, "the answer broke off")
+
+
+async def test_answer_that_is_no_http_is_a_failed_attempt(send: Sending):
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"220 mail.example ESMTP\r\n")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(babble, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        attempt = await send(f"http://127.0.0.1:{port}/")
+
+    assert attempt.status_code is None
+    assert "no valid HTTP" in str(attempt.error)
+
+
+async def test_address_that_is_not_public_is_never_connected_to(send: Sending, receiver: Any):
+    attempt = await send(receiver.url, cidrs=())
+
+    assert attempt.forbidden
+    assert attempt.error == "the address 127.0.0.1 is not public"
+    assert receiver.received == []
+
+
+async def test_name_that_leads_to_a_private_address_is_never_connected_to(
+    send: Sending, receiver: Any, monkeypatch: pytest.MonkeyPatch
+):
+    async def getaddrinfo(host: str, port: int, **_options: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    url = receiver.url.replace("127.0.0.1", "hooks.example.com")
+
+    attempt = await send(url, cidrs=())
+
+    assert attempt.forbidden
+    assert "127.0.0.1" not in str(attempt.error)
+    assert receiver.received == []
+
+
+async def test_cookies_of_a_receiver_are_not_kept(send: Sending, receiver: Any):
+    receiver.then(receiver.answer(200, Set_Cookie="session=1; Path=/"))
+    sender = Sender(WebhookSettings(), OutboundGuard(["127.0.0.0/8"], True), FakeClock())
+    await sender.open()
+
+    await sender.send(receiver.url.replace("127.0.0.1", "localhost"), DELIVERY, [SECRET])
+    await sender.send(receiver.url.replace("127.0.0.1", "localhost"), DELIVERY, [SECRET])
+    await sender.close()
+
+    assert len(receiver.received) == 2
+    assert "Cookie" not in receiver.received[1].headers
+
+
+@pytest.mark.parametrize(
+    ("header", "expected_s"),
+    [
+        ("120", 120.0),
+        ("0", 0.0),
+        ("-5", None),
+        ("soon", None),
+        ("", None),
+        ("9" * 500, 999999999999.0),
+    ],
+)
+async def test_retry_after_in_seconds(
+    send: Sending, receiver: Any, header: str, expected_s: float | None
+):
+    receiver.then(receiver.answer(429, Retry_After=header))
+
+    attempt = await send(receiver.url)
+
+    assert attempt.retry_after_s == expected_s
+
+
+async def test_retry_after_as_a_date(send: Sending, receiver: Any):
+    date = formatdate(send.clock.time() + 300, usegmt=True)
+    receiver.then(receiver.answer(503, Retry_After=date))
+
+    attempt = await send(receiver.url)
+
+    assert attempt.retry_after_s == 300

@@ -1,0 +1,32 @@
+"""docs/reference is generated from the code, and says what the code says."""
+
+from pathlib import Path
+
+import pytest
+
+from msgsvc_core.cli.reference import reference_pages
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.fixtures import SECRET_KEY
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGES = reference_pages(Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)})))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    written = (REFERENCE / name).read_text(encoding="utf-8")
+
+    assert written == PAGES[name], "run `make docs`"
+
+
+def test_no_page_is_left_over() -> None:
+    assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_without_a_meaning(name: str) -> None:
+    rows = [line for line in PAGES[name].splitlines() if line.startswith("| `")]
+
+    if name in {"errors.md", "settings.md"}:
+        assert all(row.rstrip(" |").count("|") >= 2 and not row.endswith("|  |") for row in rows)
