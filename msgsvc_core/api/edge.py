@@ -45,7 +45,10 @@ class Edge:
         self._errors_url = service.settings.errors_url
         self._max_body_bytes = service.settings.server.max_body_bytes
         self._idempotency = Idempotency(
-            service.db, service.clock, service.settings.limits.idempotency_hours
+            service.db,
+            service.clock,
+            service.secrets,
+            keep_hours=service.settings.limits.idempotency_hours,
         )
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:

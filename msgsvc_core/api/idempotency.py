@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, LockTimeout, Tx
 from msgsvc_core.errors import ApiError, IdempotencyConflict, TooEarly, ValidationFailed
+from msgsvc_core.security.secret_box import SecretBox
 
 #: Characters of a key (interface spec, section 4).
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
@@ -42,8 +43,12 @@ class _Gate:
 class Idempotency:
     """Runs a request's work at most once for each key of a project."""
 
-    def __init__(self, db: Database, clock: Clock, keep_hours: int) -> None:
+    def __init__(
+        self, db: Database, clock: Clock, secrets: SecretBox, *, keep_hours: int
+    ) -> None:
         self._db = db
+        # An answer may hold a secret that is shown once, so answers are encrypted at rest.
+        self._secrets = secrets
         self._clock = clock
         self._keep_ms = keep_hours * 3600 * 1000
         self._running: dict[tuple[str, str], _Gate] = {}
@@ -130,7 +135,7 @@ class Idempotency:
                 "project_id": project_id,
                 "key": key,
                 "status": answer.status,
-                "body": answer.body,
+                "body": self._secrets.encrypt(answer.body),
             },
         )
 
@@ -146,7 +151,7 @@ class Idempotency:
             raise IdempotencyConflict(
                 "Idempotency-Key: used before with another method, path or body"
             )
-        return StoredAnswer(row["status"], row["body"], replayed=True)
+        return StoredAnswer(row["status"], self._secrets.decrypt(row["body"]), replayed=True)
 
 
 def check_key(key: str) -> str:

@@ -51,6 +51,7 @@ class Tx:
         self._raw = raw
         self.dialect = dialect
         self._after_commit: list[Callable[[], None]] = []
+        self._begun = False
 
     async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """All rows of a query, or of a statement with RETURNING."""
@@ -95,11 +96,18 @@ class Tx:
     async def savepoint(self) -> AsyncIterator[None]:
         """What happens inside is undone if the block raises, the rest of the transaction is not."""
         await self.execute("SAVEPOINT step")
+        known = len(self._after_commit)
         try:
             yield
         except BaseException:
-            await asyncio.shield(self.execute("ROLLBACK TO SAVEPOINT step"))
+            del self._after_commit[known:]
+            await _shielded(self._undo_step())
             raise
+        await self.execute("RELEASE SAVEPOINT step")
+
+    async def _undo_step(self) -> None:
+        await self.execute("ROLLBACK TO SAVEPOINT step")
+        # A savepoint outlives the rollback to it, and would hide an outer one of the same name.
         await self.execute("RELEASE SAVEPOINT step")
 
     async def wait_for_locks(self, timeout_s: float) -> None:
@@ -109,6 +117,17 @@ class Tx:
         """
         if self.dialect == "postgresql":
             await self.execute(f"SET LOCAL lock_timeout = {int(timeout_s * 1000)}")
+
+    async def lock(self, name: str) -> None:
+        """Waits until no other transaction holds the lock of that name; it ends with this one.
+
+        For rules over many rows, such as "at most 20 tags": count and insert under one lock. On
+        SQLite, where one transaction writes at a time, there is nothing to wait for.
+        """
+        if self.dialect == "postgresql":
+            await self.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", {"name": name}
+            )
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Has `callback` called after a successful commit. It must not raise and not block."""
@@ -125,6 +144,7 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, synchronous: str = "FULL") -> None:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
+        self._connected = False
         self._backend: Any
         if self.dialect == "sqlite":
             self._backend = SQLiteBackend(sqlite_path(url), synchronous)
@@ -135,9 +155,13 @@ class Database:
         """Opens the connections; raises `DatabaseUnavailable` with the reason."""
         with _unavailable():
             await self._backend.connect()
+        self._connected = True
 
     async def disconnect(self) -> None:
-        await self._backend.disconnect()
+        """Closes the connections; from now on the database is unavailable."""
+        if self._connected:
+            self._connected = False
+            await self._backend.disconnect()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Tx]:
@@ -147,7 +171,7 @@ class Database:
             connection = self._backend.reading_connection()
         else:
             connection = self._backend.connection()
-        async with _acquired(connection):
+        async with self._acquired(connection):
             yield Tx(connection.raw_connection, self.dialect)
 
     @asynccontextmanager
@@ -158,43 +182,48 @@ class Database:
         then, and its pool ran empty.
         """
         connection: ConnectionBackend = self._backend.connection()
-        async with _acquired(connection):
+        async with self._acquired(connection):
             tx = Tx(connection.raw_connection, self.dialect)
-            # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
-            # "database is locked".
-            await _finish(
-                tx.execute("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"), tx
-            )
             try:
+                await _shielded(_begin(tx))
                 yield tx
             except BaseException:
                 await _shielded(_rollback(tx))
                 raise
             await _shielded(_commit(tx))
-        tx._committed()
+
+    @asynccontextmanager
+    async def _acquired(self, connection: ConnectionBackend) -> AsyncIterator[None]:
+        if not self._connected:
+            raise DatabaseUnavailable("the database is not open")
+        with _unavailable():
+            await connection.acquire()
+        try:
+            yield
+        finally:
+            await _shielded(connection.release())
 
 
-async def _finish(begin: Any, tx: Tx) -> None:
-    """Begins; a cancellation in the middle must not leave the connection in a transaction."""
-    task = asyncio.ensure_future(begin)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.exception():
-            await _shielded(_rollback(tx))
-        raise
+async def _begin(tx: Tx) -> None:
+    # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
+    # "database is locked".
+    await tx.execute("BEGIN IMMEDIATE" if tx.dialect == "sqlite" else "BEGIN")
+    tx._begun = True
 
 
 async def _commit(tx: Tx) -> None:
+    """Commits, and does here what follows: a caller that is cancelled meanwhile must not skip it."""
     try:
         await tx.execute("COMMIT")
     except BaseException:
         await _rollback(tx)
         raise
+    tx._committed()
 
 
 async def _rollback(tx: Tx) -> None:
+    if not tx._begun:
+        return
     try:
         await tx.execute("ROLLBACK")
     except (DatabaseUnavailable, sqlite3.OperationalError) as error:
@@ -218,16 +247,6 @@ async def _shielded(work: Any) -> None:
         raise cancelled
 
 
-@asynccontextmanager
-async def _acquired(connection: ConnectionBackend) -> AsyncIterator[None]:
-    with _unavailable():
-        await connection.acquire()
-    try:
-        yield
-    finally:
-        await _shielded(connection.release())
-
-
 def _ordered(names: tuple[str, ...], params: Mapping[str, Any] | None) -> list[Any]:
     return [params[name] for name in names] if params else []
 
@@ -240,6 +259,21 @@ _LOST = (
     asyncpg.TooManyConnectionsError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)
+
+#: Primary result codes of SQLite that mean "not now" or "not here"; the others are our mistakes.
+_SQLITE_UNAVAILABLE = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_NOTADB,
+    }
 )
 
 
@@ -251,14 +285,13 @@ def _unavailable() -> Iterator[None]:
     except asyncpg.LockNotAvailableError as error:
         raise LockTimeout(str(error)) from error
     except _LOST as error:
+        # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
+        if isinstance(error, ValueError):
+            raise
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname in {
-            "SQLITE_BUSY",
-            "SQLITE_FULL",
-            "SQLITE_IOERR",
-            "SQLITE_CANTOPEN",
-        }:
+    except sqlite3.DatabaseError as error:
+        # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE:
             raise DatabaseUnavailable(str(error)) from error
         raise
 

@@ -14,17 +14,15 @@ _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_][a-z0-9_]*)")
 @lru_cache(maxsize=2048)
 def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     """`... = :name` as `... = $1`, and the names in the order of their numbers."""
-    names: list[str] = []
+    numbers: dict[str, int] = {}
 
     def replace(match: re.Match[str]) -> str:
         name = match[1]
         if name is None:
             return match[0]
-        if name not in names:
-            names.append(name)
-        return f"${names.index(name) + 1}"
+        return f"${numbers.setdefault(name, len(numbers) + 1)}"
 
-    return _PARAMETER.sub(replace, sql), tuple(names)
+    return _PARAMETER.sub(replace, sql), tuple(numbers)
 
 
 def insert_statement(table: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:

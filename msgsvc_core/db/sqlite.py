@@ -54,9 +54,14 @@ class SQLiteBackend(DatabaseBackend):
 
     async def connect(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer.put_nowait(await self._open(read_only=False))
-        for _ in range(READERS):
-            self._readers.put_nowait(await self._open(read_only=True))
+        try:
+            self._writer.put_nowait(await self._open(read_only=False))
+            for _ in range(READERS):
+                self._readers.put_nowait(await self._open(read_only=True))
+        except BaseException:
+            # The thread of a connection that stays open keeps the process from ending.
+            await self.disconnect()
+            raise
 
     async def disconnect(self) -> None:
         for connection in self._connections:

@@ -32,7 +32,10 @@ class Batch:
         self._open = {job.job_id: job for job in jobs}
 
     async def run(self) -> None:
-        """Never raises: a failed job is put back or buried, and the reason is logged."""
+        """Runs the handler; a job that fails is put back or buried, and the reason is logged.
+
+        Raises only when the database is away; the leases then run out, and the jobs go on elsewhere.
+        """
         await self._bury_poison()
         jobs = list(self._open.values())
         if not jobs:

@@ -142,8 +142,11 @@ class Subscribers:
         self, tx: Tx, project_id: str, tags: Sequence[str], subscriber_id: str | None = None
     ) -> None:
         """Makes tags exist, and gives them to a subscriber. Raises `Conflict` beyond the limit."""
+        if not tags:
+            return
         limit = self._service.settings.limits.tags
-        if tags and await store.count_tags(tx, project_id, tags) > limit:
+        await tx.lock(f"tags of {project_id}")
+        if await store.count_tags(tx, project_id, tags) > limit:
             raise Conflict(f"tags: a project has at most {limit}")
         await store.add_tags(tx, project_id, subscriber_id, tags, self._service.clock.now_ms())
 

@@ -46,6 +46,9 @@ class SQLiteDatabases:
         """The URL of a new database without any table."""
         return f"sqlite:///{self._new_path()}"
 
+    async def give_back(self, url: str) -> None:
+        """Nothing to do: a copy costs less than cleaning."""
+
     async def drop_all(self) -> None:
         """Nothing to do: the folder is the test runner's."""
 
@@ -54,7 +57,10 @@ class SQLiteDatabases:
 
 
 class PostgresDatabases:
-    """Databases on a server, all of them dropped at the end."""
+    """Databases on a server, emptied and used again, and dropped at the end.
+
+    Making one takes a tenth of a second, dropping one as long; emptying one takes milliseconds.
+    """
 
     name = "postgresql"
 
@@ -62,6 +68,8 @@ class PostgresDatabases:
         self._url = url
         self._templates: dict[tuple[str, ...], str] = {}
         self._made: list[str] = []
+        self._free: dict[tuple[str, ...], list[str]] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
 
     async def fresh(self, sources: Sequence[MigrationSource]) -> str:
         """The URL of a new, migrated database."""
@@ -70,11 +78,26 @@ class PostgresDatabases:
             template = await self._create()
             await migrate(self._url_of(template), sources)
             self._templates[key] = template
-        return self._url_of(await self._create(self._templates[key]))
+        if self._free.get(key):
+            return self._free[key].pop()
+        url = self._url_of(await self._create(self._templates[key]))
+        self._owners[url] = key
+        return url
 
     async def empty(self) -> str:
         """The URL of a new database without any table."""
         return self._url_of(await self._create())
+
+    async def give_back(self, url: str) -> None:
+        """Empties a database that `fresh` made, for the next who asks for one like it."""
+        if url not in self._owners:
+            return
+        connection = await asyncpg.connect(url)
+        try:
+            await _empty_tables(connection)
+        finally:
+            await connection.close()
+        self._free.setdefault(self._owners[url], []).append(url)
 
     async def drop_all(self) -> None:
         connection = await asyncpg.connect(self._url)
@@ -97,6 +120,21 @@ class PostgresDatabases:
 
     def _url_of(self, name: str) -> str:
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+
+async def _empty_tables(connection: asyncpg.Connection) -> None:
+    rows = await connection.fetch(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        " AND tablename NOT LIKE '%\\_migrations'"
+    )
+    tables = [row["tablename"] for row in rows]
+    try:
+        async with connection.transaction():
+            # Foreign keys are checked by triggers; without them the order does not matter.
+            await connection.execute("SET LOCAL session_replication_role = replica")
+            await connection.execute(";".join(f"DELETE FROM {table}" for table in tables))
+    except asyncpg.InsufficientPrivilegeError:
+        await connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
 
 def postgres_answers(url: str) -> bool:

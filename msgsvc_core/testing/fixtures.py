@@ -146,6 +146,7 @@ async def make_service(
     yield make
     for service in reversed(started):
         await service.stop()
+        await backend.give_back(service.settings.database_url)
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ def read_update(update_id: str, raw: bytes) -> Update:
 
 def _update(update_id: str, found: dict[str, Any]) -> Update:
     user = ChannelUser(
-        user_id=found["user"],
-        first_name=found.get("name", found["user"]),
+        user_id=str(found["user"]),
+        first_name=str(found.get("name", found["user"])),
         lang=found.get("lang"),
     )
     # A person has one chat with the bot, so their id serves for both.

@@ -55,7 +55,7 @@ class Webhooks:
         """
         self._check_url(body.url)
         events = self._known_events(body.events)
-        await store.lock_project(tx, project_id)
+        await tx.lock(f"webhooks of {project_id}")
         limit = self.settings.endpoints_per_project
         if await store.count(tx, project_id) >= limit:
             raise Conflict(f"a project has at most {limit} webhooks; delete one first")

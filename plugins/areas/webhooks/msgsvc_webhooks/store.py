@@ -11,18 +11,6 @@ _COLUMNS = "project_id, webhook_id, url, events, description, status, created_at
 _THIS = "project_id = :project_id AND webhook_id = :webhook_id"
 
 
-async def lock_project(tx: Tx, project_id: str) -> None:
-    """Lets one transaction a project go on, so that two can't both take the last free place.
-
-    SQLite has one writer anyway.
-    """
-    if tx.dialect == "postgresql":
-        await tx.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))",
-            {"name": f"webhooks:{project_id}"},
-        )
-
-
 async def count(tx: Tx, project_id: str) -> int:
     found: int = await tx.fetch_val(
         "SELECT COUNT(*) AS count FROM webhooks_endpoints WHERE project_id = :project_id",

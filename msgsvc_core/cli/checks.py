@@ -1,0 +1,88 @@
+"""What `msgsvc doctor` looks at in the configuration itself, before anything is started."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgsvc_core.cli.findings import Finding, ok, problem, warning
+from msgsvc_core.plugins import PluginError, load_plugins
+from msgsvc_core.settings import Settings
+
+#: Different characters that a random key of 32 hex digits has with near certainty.
+MIN_DIFFERENT_CHARACTERS = 8
+
+#: Parts of keys that were copied from some example.
+EXAMPLE_WORDS = ("change", "example", "secret", "password", "1234567", "abcdefg")
+
+
+def check_file(path: Path | None) -> Iterator[Finding]:
+    """Who else can read the file: it holds the secret keys."""
+    if path is None:
+        yield ok("settings", "read from the environment")
+    elif path.stat().st_mode & 0o077:
+        text = f"{path} can be read by other users of this machine, and holds the secret keys"
+        yield warning("settings", text, f"chmod 600 {path}")
+    else:
+        yield ok("settings", f"read from {path}")
+
+
+def check_secret_keys(settings: Settings) -> Iterator[Finding]:
+    """Whether the keys look random. Their length has been checked with the settings."""
+    mend = "let `msgsvc init` make a file with a random one, elsewhere, and copy its `secret_keys`"
+    for number, key in enumerate(settings.secret_keys, start=1):
+        text = key.get_secret_value().lower()
+        if any(word in text for word in EXAMPLE_WORDS):
+            yield problem("secret keys", f"key {number} looks like that of an example", mend)
+        elif len(set(text)) < MIN_DIFFERENT_CHARACTERS:
+            yield problem("secret keys", f"key {number} is too regular to be random", mend)
+        else:
+            yield ok("secret keys", f"key {number} is long enough and looks random")
+
+
+def check_addresses(settings: Settings) -> Iterator[Finding]:
+    """Whether the links that people get lead to where the service listens."""
+    url, server = urlsplit(settings.base_url), settings.server
+    host = url.hostname or ""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    if _is_local(host) and server.port not in {0, port}:
+        yield problem(
+            "base_url",
+            f"links lead to port {port} of this machine, but the service listens on {server.port}",
+            f'set base_url = "{url.scheme}://{host}:{server.port}", or server.port = {port}',
+        )
+    elif _is_local(host) and not _is_local(server.host):
+        yield warning(
+            "base_url",
+            f"the service listens on {server.host}, but its links lead to {host}, which other "
+            "devices take for themselves",
+            "set base_url to the address under which phones and sites reach this machine",
+        )
+    elif not _is_local(host) and url.scheme == "http":
+        yield warning(
+            "base_url",
+            "sign-in codes and API keys travel unencrypted",
+            "put a proxy with TLS before the service, and set base_url to its https address",
+        )
+    else:
+        yield ok("base_url", settings.base_url)
+
+
+def check_plugins(settings: Settings) -> Iterator[Finding]:
+    """Each plugin by itself, so that every broken one is named at once."""
+    for name in settings.plugins:
+        try:
+            load_plugins([name])
+        except PluginError as error:
+            yield problem("plugins", str(error), f"or take {name!r} out of `plugins`")
+        else:
+            yield ok("plugins", f"{name} can be loaded")
+    if not settings.plugins:
+        yield warning("plugins", "none is loaded", 'name some: plugins = ["sandbox", "auth"]')
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,88 @@
+"""`msgsvc doctor`: says what is wrong with a configuration, and how to mend it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import typer
+
+from msgsvc_core.cli import checks, live_checks
+from msgsvc_core.cli.configuration import ConfigOption, find_config
+from msgsvc_core.cli.findings import Finding, Level, problem
+from msgsvc_core.logs import configure_logs
+from msgsvc_core.plugins import PluginError
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings, SettingsError, load_settings
+
+COLOURS: dict[Level, str] = {
+    "ok": typer.colors.GREEN,
+    "warning": typer.colors.YELLOW,
+    "problem": typer.colors.RED,
+}
+
+
+def doctor(config: ConfigOption = None) -> None:
+    """Look for what is wrong with a configuration and around it; exit 1 if it can't work."""
+    levels = asyncio.run(_report(find_config(config)))
+    found = [f"{levels[level]} {level}(s)" for level in ("problem", "warning") if levels[level]]
+    typer.echo("\n" + (", ".join(found) or "all is well"))
+    if levels["problem"]:
+        raise typer.Exit(1)
+
+
+async def _report(path: Path | None) -> Counter[str]:
+    """Shows findings as they come, since a messenger may take seconds to answer."""
+    levels: Counter[str] = Counter()
+    async for finding in examine(path):
+        levels[finding.level] += 1
+        mark = typer.style(f"{finding.level:8}", fg=COLOURS[finding.level])
+        typer.echo(f"{mark} {finding.subject}: {finding.text}")
+        if finding.mend:
+            typer.echo(f"{'':8} -> {finding.mend}")
+    return levels
+
+
+async def examine(path: Path | None) -> AsyncIterator[Finding]:
+    """Everything that can be said of a configuration; what needs a broken part is left out."""
+    try:
+        settings = load_settings(path)
+    except SettingsError as error:
+        for line in str(error).splitlines():
+            yield problem("settings", line, f"correct it in {path or 'the environment'}")
+        return
+    configure_logs(settings.log)
+    in_itself = [
+        *checks.check_file(path),
+        *checks.check_secret_keys(settings),
+        *checks.check_addresses(settings),
+        *checks.check_plugins(settings),
+    ]
+    for finding in in_itself:
+        yield finding
+    if any(f.level == "problem" and f.subject == "plugins" for f in in_itself):
+        return
+    async for finding in _examine_service(settings):
+        yield finding
+
+
+async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
+    try:
+        service = Service(settings)
+    except (SettingsError, PluginError) as error:
+        yield problem("settings", str(error), "correct it, or change `plugins`")
+        return
+    except ValueError as error:
+        # Two plugins declare the same path, error code or button; each works without the other.
+        yield problem("plugins", f"they don't go together: {error}", "take one out of `plugins`")
+        return
+    try:
+        for finding in live_checks.check_lanes(service):
+            yield finding
+        async for finding in live_checks.check_database(service):
+            yield finding
+        async for finding in live_checks.check_channels(service):
+            yield finding
+    finally:
+        await service.channels.close()
+        await service.db.disconnect()

@@ -1,0 +1,31 @@
+"""What a check of `msgsvc doctor` says."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `mend` says what to do where it isn't well."""
+
+    level: Level
+    subject: str
+    text: str
+    mend: str = ""
+
+
+def ok(subject: str, text: str) -> Finding:
+    """All is well."""
+    return Finding("ok", subject, text)
+
+
+def warning(subject: str, text: str, mend: str) -> Finding:
+    """It works, and somebody will wish that it were otherwise."""
+    return Finding("warning", subject, text, mend)
+
+
+def problem(subject: str, text: str, mend: str) -> Finding:
+    """It doesn't work."""
+    return Finding("problem", subject, text, mend)

@@ -1,0 +1,139 @@
+"""What `msgsvc doctor` looks at around the service: its database, its work, its messengers."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+from alembic.util.exc import CommandError
+
+from msgsvc_core.channels import Channel, ChannelHealth
+from msgsvc_core.cli.findings import Finding, ok, problem, warning
+from msgsvc_core.db import Database, DatabaseUnavailable, pending_revisions
+from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.service import Service
+
+#: Seconds that a messenger's platform gets to answer.
+CHECK_TIMEOUT_S = 10.0
+
+#: Seconds after which due work that nobody has begun is remarkable.
+OVERDUE_S = 60
+
+RUN_MIGRATE = "run `msgsvc migrate`"
+
+
+async def check_database(service: Service) -> AsyncIterator[Finding]:
+    """Whether it can be reached, written, and is up to date; then what its jobs are doing."""
+    url = service.settings.database_url
+    if service.db.dialect == "sqlite" and not sqlite_path(url).exists():
+        yield ok("database", f"{sqlite_path(url)} will be made at the first start")
+        return
+    try:
+        await service.db.connect()
+        await _try_writing(service.db)
+    except Exception as error:  # noqa: BLE001 - the edge: whatever a driver says is the finding
+        yield problem("database", str(error) or type(error).__name__, _mend(error, service))
+        return
+    yield ok("database", f"{service.db.dialect} can be reached and written")
+    async for finding in _check_migrations(service):
+        yield finding
+        if finding.level != "ok":
+            return
+    async for finding in _check_jobs(service):
+        yield finding
+
+
+def check_lanes(service: Service) -> Iterator[Finding]:
+    """Whether two plugins claim the same lanes: the last one's concurrency would win unseen."""
+    counts = Counter(lane.prefix for lane in service.lane_specs)
+    for prefix, count in counts.items():
+        if count > 1:
+            mend = "report it to the plugins' authors, and load one of them"
+            yield problem("lanes", f"{count} declarations of the lanes {prefix!r}", mend)
+    if len(counts) == counts.total():
+        yield ok("lanes", ", ".join(counts))
+
+
+async def check_channels(service: Service) -> AsyncIterator[Finding]:
+    """Asks every messenger's platform, all at once."""
+    channels = list(service.channels)
+    answers = await asyncio.gather(*(_ask(channel) for channel in channels))
+    for channel, health in zip(channels, answers, strict=True):
+        subject = f"channel {channel.name}"
+        if health.ok:
+            yield ok(subject, health.detail or "works")
+        else:
+            mend = f"look at [channels.{channel.name}] in the configuration"
+            yield problem(subject, health.detail or "does not work", mend)
+    if not channels:
+        mend = "configure one: [channels.<name>]"
+        yield warning("channels", "there are none, so nobody can be reached", mend)
+
+
+class _Undo(Exception):
+    """Ends the transaction of a trial."""
+
+
+async def _try_writing(db: Database) -> None:
+    """Makes a table, which needs every right that migrations need, and takes it back."""
+    with suppress(_Undo):
+        async with db.transaction() as tx:
+            await tx.execute("CREATE TABLE core_doctor_trial (id INTEGER)")
+            raise _Undo
+
+
+def _mend(error: Exception, service: Service) -> str:
+    if service.db.dialect == "sqlite":
+        return "see that the file and its folder can be written by this user, and the disk has room"
+    if isinstance(error, DatabaseUnavailable):
+        return "start the database, or correct its host, port, name, user or password"
+    return "grant the user of database_url the right to create tables in its database"
+
+
+async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
+    try:
+        pending = await pending_revisions(service.settings.database_url, service.migrations)
+    except CommandError as error:
+        mend = "run the newer release of msgsvc or of the plugin that wrote it"
+        yield problem("migrations", f"the database is newer than this code: {error}", mend)
+        return
+    if not pending:
+        yield ok("migrations", "all are applied")
+    elif service.db.dialect == "sqlite":
+        yield warning(
+            "migrations",
+            f"pending: {', '.join(pending)}; the next start applies them",
+            f"copy the file first if you may want to go back; or {RUN_MIGRATE} now",
+        )
+    else:
+        yield problem("migrations", f"pending: {', '.join(pending)}", RUN_MIGRATE)
+
+
+async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
+    async with service.db.read() as tx:
+        counts = await jobs_store.count_by_state(tx)
+        lanes = await jobs_store.lanes_with_work(tx)
+    overdue_ms = service.clock.now_ms() - OVERDUE_S * 1000
+    overdue = [lane for lane, due_ms in lanes.items() if due_ms < overdue_ms]
+    if overdue:
+        yield warning(
+            "jobs",
+            f"nobody has taken up due work for over {OVERDUE_S} s in: {', '.join(overdue)}",
+            'is a server running, with jobs.runner = "embedded" and the plugins of that work?',
+        )
+    if dead := counts.get("dead", 0):
+        mend = "see their last_error in the table core_jobs"
+        yield warning("jobs", f"{dead} failed for good and are kept as dead letters", mend)
+    if not overdue and not dead:
+        yield ok("jobs", f"{sum(counts.values())} are waiting or running, none is overdue")
+
+
+async def _ask(channel: Channel) -> ChannelHealth:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            return await channel.check()
+    except TimeoutError:
+        return ChannelHealth(False, f"no answer within {CHECK_TIMEOUT_S:.0f} s")
+    except Exception as error:  # noqa: BLE001 - the edge: a channel plugin broke its contract
+        return ChannelHealth(False, f"its check failed: {error!r}")

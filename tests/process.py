@@ -1,0 +1,146 @@
+"""`msgsvc` as an operator runs it: commands, and a server in a process of its own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Seconds that a server gets to come up, and to end.
+START_S, STOP_S = 30.0, 45.0
+
+#: The `msgsvc` script that stands beside the interpreter of the tests.
+MSGSVC = Path(sys.executable).with_name("msgsvc")
+
+SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
+
+_LISTENS = re.compile(r"listens on (http://\S+?),")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A folder with a configuration. `packages` are folders with plugins, as on `PYTHONPATH`."""
+
+    folder: Path
+    packages: Sequence[Path] = ()
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "msgsvc.toml"
+
+    def configure(self, toml: str) -> None:
+        """Writes the configuration: a port that is free, a database in the folder, and `toml`."""
+        self.config.write_text(
+            f'secret_keys = ["{SECRET_KEY}"]\n'
+            f'database_url = "sqlite:///{self.folder / "msgsvc.db"}"\n'
+            f"{toml}\n[server]\nport = 0\n",
+            encoding="utf-8",
+        )
+
+    def run(self, *arguments: str) -> str:
+        """What a command prints. Raises `AssertionError` with its complaint when it fails."""
+        done = subprocess.run(
+            [MSGSVC, *arguments, "--config", self.config],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def create_key(self) -> str:
+        """The secret of an API key for a new project."""
+        project: dict[str, Any] = json.loads(self.run("project", "create", "Shop", "--json"))
+        key: dict[str, Any] = json.loads(self.run("key", "create", project["project_id"], "--json"))
+        return str(key["key"])
+
+    def start(self) -> "Server":
+        """`msgsvc serve`, ready for requests. Its log is `serve.log` in the folder."""
+        with (self.folder / "serve.log").open("a") as log:
+            process = subprocess.Popen(
+                [MSGSVC, "serve", "--config", self.config],
+                env=self._environment(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := _LISTENS.search(line):
+                return Server(process, found[1])
+        process.wait(STOP_S)
+        process.stdout.close()
+        raise AssertionError((self.folder / "serve.log").read_text())
+
+    @contextmanager
+    def serving(self) -> Iterator["Server"]:
+        """A server that has ended, one way or another, when the block has."""
+        server = self.start()
+        try:
+            yield server
+        finally:
+            server.end()
+
+    def _environment(self) -> dict[str, str]:
+        # No MSGSVC_* of the tester's own reaches the process.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("MSGSVC_")}
+        return {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running `msgsvc serve`."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def kill(self) -> None:
+        """kill -9: nothing of it gets a chance to tidy up."""
+        self.process.kill()
+        self._wait()
+
+    def end(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.terminate()
+        return self._wait()
+
+    def _wait(self) -> int:
+        try:
+            code = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            if self.process.stdout:
+                self.process.stdout.close()
+        return code
+
+
+def until(found: Callable[[], T], *, timeout_s: float = 20.0) -> T:
+    """What `found` answers once that is true."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := found()):
+        assert time.monotonic() < deadline, f"not within {timeout_s} s; last: {answer!r}"
+        time.sleep(0.02)
+    return answer
+
+
+def install_module(folder: Path, module: Path) -> Path:
+    """Makes a module a plugin of its own name, as pip would: found by its entry point in `folder`."""
+    name = module.stem
+    info = folder / f"{name}-0.dist-info"
+    info.mkdir(parents=True)
+    (folder / module.name).write_bytes(module.read_bytes())
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n")
+    (info / "entry_points.txt").write_text(f"[msgsvc.plugins]\n{name} = {name}\n")
+    return folder
