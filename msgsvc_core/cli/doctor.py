@@ -79,10 +79,14 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
     try:
         for finding in live_checks.check_lanes(service):
             yield finding
+        usable = True
         async for finding in live_checks.check_database(service):
             yield finding
-        async for finding in live_checks.check_channels(service):
-            yield finding
+            usable = usable and finding.level == "ok"
+        # A channel may keep its state in the database, and would wait for it.
+        if usable and live_checks.database_exists(service):
+            async for finding in live_checks.check_channels(service):
+                yield finding
     finally:
         await service.channels.close()
         await service.db.disconnect()

@@ -1,4 +1,4 @@
-"""What `msgsvc doctor` looks at around the service: its database, its work, its messengers."""
+"""What `msgsvc doctor` looks at around a service: its database, its work, its messengers."""
 
 import asyncio
 from collections import Counter
@@ -23,11 +23,16 @@ OVERDUE_S = 60
 RUN_MIGRATE = "run `msgsvc migrate`"
 
 
+def database_exists(service: Service) -> bool:
+    """False before the first start on SQLite; a look at it must not make the file."""
+    return service.db.dialect != "sqlite" or sqlite_path(service.settings.database_url).exists()
+
+
 async def check_database(service: Service) -> AsyncIterator[Finding]:
     """Whether it can be reached, written, and is up to date; then what its jobs are doing."""
-    url = service.settings.database_url
-    if service.db.dialect == "sqlite" and not sqlite_path(url).exists():
-        yield ok("database", f"{sqlite_path(url)} will be made at the first start")
+    if not database_exists(service):
+        path = sqlite_path(service.settings.database_url)
+        yield ok("database", f"{path} will be made at the first start; then more can be checked")
         return
     try:
         await service.db.connect()

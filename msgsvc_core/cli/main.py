@@ -7,11 +7,13 @@ import typer
 from typer.core import TyperGroup
 
 from msgsvc_core.cli.database import migrate
+from msgsvc_core.cli.demo import demo
 from msgsvc_core.cli.doctor import doctor
 from msgsvc_core.cli.init import init
 from msgsvc_core.cli.keys import app as keys
 from msgsvc_core.cli.plugins import plugins
 from msgsvc_core.cli.projects import app as projects
+from msgsvc_core.cli.reference import reference
 from msgsvc_core.cli.serve import serve
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.errors import ApiError
@@ -52,9 +54,11 @@ app = typer.Typer(
 )
 app.command()(init)
 app.command()(serve)
+app.command()(demo)
 app.command()(migrate)
 app.command()(doctor)
 app.command()(plugins)
+app.command(hidden=True)(reference)
 app.add_typer(projects, name="project")
 app.add_typer(keys, name="key")
 

@@ -4,7 +4,8 @@ So a plugin that is taken out leaves its tables behind, and nothing else trips o
 (docs/decisions/0004-migrations-per-owner.md).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, text
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
+
+from msgsvc_core.db.database import DatabaseUnavailable, sqlite_path
 
 #: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
 MIGRATION_LOCK = 7_136_742_001
@@ -46,8 +50,11 @@ CORE_MIGRATIONS = MigrationSource("core", Path(__file__).parent.parent / "migrat
 async def migrate(url: str, sources: Sequence[MigrationSource]) -> list[str]:
     """Brings every owner's tables to their newest revision, in order; returns what was applied.
 
-    One process migrates at a time; a failed step leaves the database as it was.
+    One process migrates at a time; a failed step leaves the database as it was. Raises
+    `DatabaseUnavailable`.
     """
+    if url.startswith("sqlite"):
+        _make_folder(sqlite_path(url).parent)
 
     def run(connection: Connection) -> list[str]:
         if connection.dialect.name == "postgresql":
@@ -108,13 +115,33 @@ def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
     return applied
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseUnavailable(f"{folder} can't be made: {error.strerror}") from error
+
+
 async def _in_transaction(url: str, run: Any) -> Any:
     engine = _engine(url)
     try:
-        async with engine.begin() as connection:
+        async with _connected(engine) as connection:
             return await connection.run_sync(run)
     finally:
         await engine.dispose()
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """A transaction. Raises `DatabaseUnavailable` when it can't be begun; what fails later is a
+    script's mistake, and keeps its own name."""
+    async with AsyncExitStack() as stack:
+        try:
+            connection = await stack.enter_async_context(engine.connect())
+            await stack.enter_async_context(connection.begin())
+        except (OSError, DBAPIError) as error:
+            raise DatabaseUnavailable(str(getattr(error, "orig", error))) from error
+        yield connection
 
 
 def _engine(url: str) -> AsyncEngine:

@@ -14,7 +14,7 @@ from msgsvc_core.jobs.contract import Job, JobSpec, LeaseLost, NewJob, Retry
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Claims without an outcome after which a job is taken to kill its worker, beyond `max_attempts`.
+#: Claims without an outcome after which a job is taken to kill its worker.
 CRASHES_ALLOWED = 5
 
 log = structlog.get_logger(__name__)
@@ -67,7 +67,8 @@ class Batch:
         self, job: Job, *, after_s: float, counts: bool = True
     ) -> AsyncIterator[Tx]:
         async with self.service.db.transaction() as tx:
-            await self._put_back(tx, job, after_s, error=None, counts=counts)
+            if not await self._put_back(tx, job, after_s, error=None, counts=counts):
+                raise LeaseLost
             yield tx
         self._forget([job])
 
@@ -77,8 +78,8 @@ class Batch:
 
     async def _put_back(
         self, tx: Tx, job: Job, after_s: float, *, error: str | None, counts: bool
-    ) -> None:
-        """Writes the wait, and has the lane woken when it is over."""
+    ) -> bool:
+        """Writes the wait, and has the lane woken when it is over; False if the lease is lost."""
         run_at_ms = self.service.clock.now_ms() + round(after_s * 1000)
         kept = await store.put_back(
             tx,
@@ -88,9 +89,11 @@ class Batch:
             attempts=job.attempts if counts else job.attempts - 1,
             error=error,
         )
-        if not kept:
-            raise LeaseLost
-        tx.on_commit(lambda: self.service.jobs.wake(job.lane, run_at_ms))
+        if kept:
+            tx.on_commit(lambda: self.service.jobs.wake(job.lane, run_at_ms))
+        else:
+            log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
+        return kept
 
     async def _put_back_all(self, after_s: float, error: str, *, counts: bool = True) -> None:
         async with self.service.db.transaction() as tx:
@@ -112,7 +115,7 @@ class Batch:
     async def _bury_poison(self) -> None:
         """Buries jobs that were claimed again and again without any outcome, a crash each time."""
         for job in list(self._open.values()):
-            if job.deliveries <= job.attempts - 1 + self._spec.max_attempts + CRASHES_ALLOWED:
+            if job.deliveries - job.attempts <= CRASHES_ALLOWED:
                 continue
             log.error("job_buried", job=job.name, job_id=job.job_id, deliveries=job.deliveries)
             async with self.service.db.transaction() as tx:

@@ -11,6 +11,9 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Job, LaneSpec
 
+#: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
+CONTENDED_MS = 50
+
 log = structlog.get_logger(__name__)
 
 
@@ -29,6 +32,7 @@ class Lane:
         self,
         name: str,
         spec: LaneSpec,
+        job_names: Sequence[str],
         *,
         db: Database,
         clock: Clock,
@@ -37,6 +41,7 @@ class Lane:
     ) -> None:
         self.name = name
         self._spec = spec
+        self._job_names = job_names
         self._db = db
         self._clock = clock
         self._lease = lease
@@ -61,12 +66,13 @@ class Lane:
         try:
             while True:
                 self._woken.clear()
+                looked_at_ms = self._clock.now_ms()
                 claimed = 0 if self._stopping else await self._claim_and_start()
                 full = len(self._running) >= self._spec.concurrency
                 if self._running and (full or not claimed):
                     await self._woken.wait()
                 elif not claimed and not self._woken.is_set():
-                    next_look_ms = None if self._stopping else await self._next_look()
+                    next_look_ms = None if self._stopping else await self._next_look(looked_at_ms)
                     if not self._woken.is_set() or self._stopping:
                         return next_look_ms
         finally:
@@ -81,12 +87,12 @@ class Lane:
             self._is_owner = await self._own(tx)
             jobs = await self._claim(tx, free) if self._is_owner else []
         for start in range(0, len(jobs), self._spec.batch):
-            task = asyncio.create_task(self._work(jobs[start : start + self._spec.batch]))
+            task = asyncio.create_task(self._run_batch(jobs[start : start + self._spec.batch]))
             self._running.add(task)
             task.add_done_callback(self._ended)
         return len(jobs)
 
-    async def _work(self, jobs: Sequence[Job]) -> None:
+    async def _run_batch(self, jobs: Sequence[Job]) -> None:
         await self._run(jobs)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -108,18 +114,24 @@ class Lane:
         return await store.claim(
             tx,
             self.name,
+            self._job_names,
             runner_id=self._lease.runner_id,
             now_ms=self._clock.now_ms(),
             lease_ms=self._lease.duration_ms,
             limit=free * self._spec.batch,
         )
 
-    async def _next_look(self) -> int | None:
+    async def _next_look(self, looked_at_ms: int) -> int | None:
+        """When to look again, nothing having been there to claim at `looked_at_ms`."""
         if not self._is_owner:
             # What is due is the other runner's, until its lease runs out.
             return self._clock.now_ms() + self._lease.duration_ms // 3
         async with self._db.read() as tx:
-            return await store.next_due(tx, self.name)
+            due_ms = await store.next_due(tx, self.name, self._job_names)
+        if due_ms is not None and due_ms <= looked_at_ms:
+            # Another runner is just claiming it; looking at once would spin until it has.
+            return looked_at_ms + CONTENDED_MS
+        return due_ms
 
     async def _end_running(self) -> None:
         """Cancels what still runs, when `drain` itself is cancelled or failed."""

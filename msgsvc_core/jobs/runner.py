@@ -33,6 +33,10 @@ class LaneRunner:
         self._specs = {spec.name: spec for spec in specs}
         self._lane_specs = {lane.prefix: lane for lane in lanes}
         self._lease = Lease(new_id("run"), round(self._settings.lease_s * 1000))
+        self._names = tuple(self._specs)
+        #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
+        #: written, because the database was away, must run out and come again.
+        self._working: set[str] = set()
         self._lanes: dict[str, Lane] = {}
         self._draining: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -47,6 +51,8 @@ class LaneRunner:
         ]
         async with self._service.db.transaction() as tx:
             await self._service.jobs.enqueue(tx, *recurring_jobs)
+            if without_handler := await store.names_without_handler(tx, self._names):
+                log.warning("jobs_without_handler", jobs=without_handler)
         self._service.jobs.woken_by(self.wake)
         self._upkeep = [
             asyncio.create_task(_forever(self._settings.lease_s / 3, self._renew)),
@@ -88,11 +94,15 @@ class LaneRunner:
         loop = asyncio.get_running_loop()
         at = loop.time() + min(delay_s, 3600.0)
         timer = self._timers.get(lane_name)
-        if timer and loop.time() < timer.when() <= at and not timer.cancelled():
+        if timer and timer.when() <= at:
             return
         if timer:
             timer.cancel()
-        self._timers[lane_name] = loop.call_at(at, self.wake, lane_name)
+        self._timers[lane_name] = loop.call_at(at, self._timer_ended, lane_name)
+
+    def _timer_ended(self, lane_name: str) -> None:
+        del self._timers[lane_name]
+        self.wake(lane_name)
 
     async def _drain(self, lane: Lane) -> None:
         lane_name = lane.name
@@ -113,6 +123,7 @@ class LaneRunner:
         lane = Lane(
             name,
             self._lane_specs.get(prefix) or LaneSpec(prefix),
+            self._names,
             db=self._service.db,
             clock=self._service.clock,
             lease=self._lease,
@@ -123,22 +134,25 @@ class LaneRunner:
 
     async def _run(self, jobs: Sequence[Job]) -> None:
         """Hands a batch to its handlers, the jobs of one name together."""
-        for name, same in groupby(jobs, key=lambda job: job.name):
-            spec = self._specs.get(name)
-            if spec is None:
-                # Its plugin is not loaded here. The lease runs out, and a runner that has it goes on.
-                log.error("job_unknown", job=name)
-                continue
-            await Batch(self._service, spec, list(same), self._lease.runner_id).run()
+        ids = {job.job_id for job in jobs}
+        self._working |= ids
+        try:
+            for name, same in groupby(jobs, key=lambda job: job.name):
+                batch = Batch(self._service, self._specs[name], list(same), self._lease.runner_id)
+                await batch.run()
+        finally:
+            self._working -= ids
 
     async def _renew(self) -> None:
         until_ms = self._service.clock.now_ms() + self._lease.duration_ms
         async with self._service.db.transaction() as tx:
-            await store.renew(tx, runner_id=self._lease.runner_id, until_ms=until_ms)
+            await store.renew(
+                tx, list(self._working), runner_id=self._lease.runner_id, until_ms=until_ms
+            )
 
     async def _sweep(self) -> None:
         async with self._service.db.read() as tx:
-            lanes = await store.lanes_with_work(tx)
+            lanes = await store.lanes_with_work(tx, self._names)
         for lane_name, due_ms in lanes.items():
             self.wake(lane_name, due_ms)
 

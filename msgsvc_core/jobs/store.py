@@ -14,18 +14,33 @@ _DUE = (
 
 
 async def claim(
-    tx: Tx, lane: str, *, runner_id: str, now_ms: int, lease_ms: int, limit: int
+    tx: Tx,
+    lane: str,
+    names: Sequence[str],
+    *,
+    runner_id: str,
+    now_ms: int,
+    lease_ms: int,
+    limit: int,
 ) -> list[Job]:
-    """Takes up to `limit` due jobs of a lane under a lease, most urgent first."""
+    """Takes up to `limit` due jobs of a lane under a lease, most urgent first.
+
+    Only jobs of `names` are taken: those that the runner has a handler for.
+    """
+    known, params = in_list("name", names)
     skip = "FOR UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""
+    # MATERIALIZED: a subquery with LIMIT may run again for every row, and then takes too many.
     rows = await tx.fetch_all(
-        "UPDATE core_jobs SET state = 'running', leased_by = :runner_id,"
-        " leased_until_ms = :until_ms, deliveries = deliveries + 1"
-        f" WHERE job_id IN (SELECT job_id FROM core_jobs WHERE lane = :lane AND {_DUE}"
+        "WITH due AS MATERIALIZED (SELECT job_id FROM core_jobs"
+        f" WHERE lane = :lane AND name IN {known} AND {_DUE}"
         f" ORDER BY priority, run_at_ms, job_id LIMIT :most {skip})"
+        " UPDATE core_jobs SET state = 'running', leased_by = :runner_id,"
+        " leased_until_ms = :until_ms, deliveries = deliveries + 1"
+        " WHERE job_id IN (SELECT job_id FROM due)"
         " RETURNING job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id,"
         " priority, run_at_ms",
         {
+            **params,
             "runner_id": runner_id,
             "until_ms": now_ms + lease_ms,
             "now_ms": now_ms,
@@ -52,10 +67,13 @@ async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
 async def put_back(
     tx: Tx, job: Job, *, runner_id: str, run_at_ms: int, attempts: int, error: str | None
 ) -> bool:
-    """Makes a job wait until `run_at_ms`; False if this runner has lost it."""
+    """Makes a job wait until `run_at_ms`; False if this runner has lost it.
+
+    This is an outcome, so the count of deliveries without one begins anew.
+    """
     count = await tx.execute(
         "UPDATE core_jobs SET state = 'ready', run_at_ms = :run_at_ms, attempts = :attempts,"
-        " last_error = :error, leased_by = NULL, leased_until_ms = NULL"
+        " deliveries = :attempts, last_error = :error, leased_by = NULL, leased_until_ms = NULL"
         " WHERE job_id = :job_id AND state = 'running' AND leased_by = :runner_id",
         {
             "job_id": job.job_id,
@@ -78,14 +96,16 @@ async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> None:
     )
 
 
-async def renew(tx: Tx, *, runner_id: str, until_ms: int) -> None:
-    """Extends the leases of all jobs and lanes that this runner holds."""
+async def renew(tx: Tx, job_ids: Sequence[str], *, runner_id: str, until_ms: int) -> None:
+    """Extends the leases of the runner's lanes, and of the jobs that it is working on."""
     params = {"runner_id": runner_id, "until_ms": until_ms}
-    await tx.execute(
-        "UPDATE core_jobs SET leased_until_ms = :until_ms"
-        " WHERE leased_by = :runner_id AND state = 'running'",
-        params,
-    )
+    if job_ids:
+        ids, id_params = in_list("id", job_ids)
+        await tx.execute(
+            "UPDATE core_jobs SET leased_until_ms = :until_ms"
+            f" WHERE job_id IN {ids} AND leased_by = :runner_id AND state = 'running'",
+            {**params, **id_params},
+        )
     await tx.execute(
         "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id", params
     )
@@ -94,7 +114,8 @@ async def renew(tx: Tx, *, runner_id: str, until_ms: int) -> None:
 async def release(tx: Tx, *, runner_id: str) -> None:
     """Gives back everything a stopping runner still holds, so that another need not wait."""
     await tx.execute(
-        "UPDATE core_jobs SET state = 'ready', leased_by = NULL, leased_until_ms = NULL"
+        "UPDATE core_jobs SET state = 'ready', deliveries = deliveries - 1,"
+        " leased_by = NULL, leased_until_ms = NULL"
         " WHERE leased_by = :runner_id AND state = 'running'",
         {"runner_id": runner_id},
     )
@@ -119,22 +140,37 @@ async def own_lane(tx: Tx, lane: str, *, runner_id: str, now_ms: int, lease_ms: 
     )
 
 
-async def lanes_with_work(tx: Tx) -> dict[str, int]:
-    """Each lane with open jobs, and the Unix milliseconds from which the first of them is due."""
+async def lanes_with_work(tx: Tx, names: Sequence[str]) -> dict[str, int]:
+    """Each lane with open jobs of `names`, and the Unix milliseconds from which one is due."""
+    known, params = in_list("name", names)
     rows = await tx.fetch_all(
         "SELECT lane, MIN(CASE WHEN state = 'ready' THEN run_at_ms ELSE leased_until_ms END) AS due"
-        " FROM core_jobs WHERE state <> 'dead' GROUP BY lane"
+        f" FROM core_jobs WHERE state <> 'dead' AND name IN {known} GROUP BY lane",
+        params,
     )
     return {row["lane"]: row["due"] for row in rows}
 
 
-async def next_due(tx: Tx, lane: str) -> int | None:
-    """When the lane's next waiting job is due, in Unix milliseconds; None without one."""
+async def next_due(tx: Tx, lane: str, names: Sequence[str]) -> int | None:
+    """When the lane's next waiting job of `names` is due, in Unix milliseconds; None without one."""
+    known, params = in_list("name", names)
     due: int | None = await tx.fetch_val(
-        "SELECT MIN(run_at_ms) FROM core_jobs WHERE lane = :lane AND state = 'ready'",
-        {"lane": lane},
+        "SELECT MIN(run_at_ms) FROM core_jobs"
+        f" WHERE lane = :lane AND state = 'ready' AND name IN {known}",
+        {"lane": lane, **params},
     )
     return due
+
+
+async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
+    """Names of waiting jobs that are none of `names`: their plugin is not loaded."""
+    known, params = in_list("name", names)
+    rows = await tx.fetch_all(
+        "SELECT DISTINCT name FROM core_jobs"
+        f" WHERE state <> 'dead' AND name NOT IN {known} ORDER BY name",
+        params,
+    )
+    return [row["name"] for row in rows]
 
 
 async def count_by_state(tx: Tx) -> dict[str, int]:

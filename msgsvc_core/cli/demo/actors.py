@@ -54,8 +54,10 @@ class Person:
         self.name = name
 
     @classmethod
-    async def arrive(cls, http: aiohttp.ClientSession, name: str, lang: str) -> "Person":
-        body = {"name": name, "username": name.lower(), "lang": lang}
+    async def arrive(
+        cls, http: aiohttp.ClientSession, name: str, username: str, lang: str
+    ) -> "Person":
+        body = {"name": name, "username": username, "lang": lang}
         async with http.post("/sandbox/api/people", json=body) as answer:
             if answer.status != 201:
                 raise StepFailed(f"no person could be made: {await answer.text()}")

@@ -115,7 +115,7 @@ async def running_parts(
         await _end_all(parts)
 
 
-_MSGSVC = [sys.executable, "-m", "msgsvc_core.cli.main"]
+_MSGSVC = [sys.executable, "-m", "msgsvc_core"]
 
 
 async def _new_api_key(config: Path) -> str:

@@ -15,8 +15,8 @@ from msgsvc_core.cli.demo.actors import Api, Browser, Person
 from msgsvc_core.cli.demo.parts import PROJECT, SLUG, Parts
 from msgsvc_core.cli.demo.stage import Stage, StepFailed, appears, expect
 
-#: The languages that the two people of the tour read, and the buttons they press.
-ANN, BORIS = ("Ann", "en"), ("Борис", "ru")
+#: Name, username and language of the two people of the tour.
+ANN, BORIS = ("Ann", "ann", "en"), ("Борис", "boris", "ru")
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Cast:
     plain: aiohttp.ClientSession
     ann: Person
     boris: Person
-    new_browser: Callable[[], Awaitable[Browser]]
+    new_browser: Callable[..., Awaitable[Browser]]
 
 
 async def play(console: Console, parts: Parts) -> None:
@@ -52,10 +52,11 @@ async def play(console: Console, parts: Parts) -> None:
 
 
 async def _gather(stage: Stage, parts: Parts, stack: AsyncExitStack) -> Cast:
-    async def browser() -> Browser:
+    async def browser(lang: str = "en") -> Browser:
         # Cookies of 127.0.0.1 are kept only by an unsafe jar: it has no host name.
         jar = aiohttp.CookieJar(unsafe=True)
-        http = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=jar))
+        reads = {"Accept-Language": lang}
+        http = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=jar, headers=reads))
         return Browser(http, parts.site_url)
 
     key = {"Authorization": f"Bearer {parts.api_key}"}
@@ -111,7 +112,7 @@ async def _static_link(cast: Cast) -> None:
 
 
 async def _session_with_state(cast: Cast) -> None:
-    browser = await cast.new_browser()
+    browser = await cast.new_browser("ru")
     async with cast.stage.step("Session with state: Борис signs in by his other messenger"):
         begun = await browser.begin("link")
         await cast.boris.open(begun["links"]["messenger_b"])
@@ -144,7 +145,7 @@ async def _qr_with_polling(cast: Cast) -> None:
 
 async def _cancel(cast: Cast) -> None:
     async with cast.stage.step("Борис presses Cancel, and the site is told"):
-        browser = await cast.new_browser()
+        browser = await cast.new_browser("ru")
         begun = await browser.begin("qr")
         await cast.boris.open(begun["links"]["messenger_a"])
         question = await cast.boris.sees("messenger_a", PROJECT, button="Отмена")

@@ -28,7 +28,7 @@ export function faultWords(fault) {
 export function editFault(bot) {
   channel = bot.channel;
   byId("fault-bot").textContent = bot.title;
-  form.elements.reason.value = bot.fault.reason ?? "";
+  for (const radio of form.elements.reason) radio.checked = radio.value === (bot.fault.reason ?? "");
   retry.value = bot.fault.retry_after_s;
   delay.value = bot.fault.delay_s;
   remaining.value = bot.fault.remaining ?? "";

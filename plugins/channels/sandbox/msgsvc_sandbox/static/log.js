@@ -13,6 +13,7 @@ export class Log {
   #shown = new Map();
   #onPress;
   #following = true;
+  #lastTop = 0;
 
   constructor(onPress) {
     this.#onPress = onPress;
@@ -100,8 +101,11 @@ export class Log {
   }
 
   #scrolled() {
-    const left = this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
-    this.#following = left < NEAR_PX;
+    const { scrollHeight, scrollTop, clientHeight } = this.#log;
+    // Only going up stops the following: growing content also moves the end away.
+    if (scrollHeight - scrollTop - clientHeight < NEAR_PX) this.#following = true;
+    else if (scrollTop < this.#lastTop) this.#following = false;
+    this.#lastTop = scrollTop;
     if (this.#following) this.#jump.hidden = true;
   }
 

@@ -78,11 +78,12 @@ function showOpen() {
   byId("chat-title").textContent = bot.title;
   fillAvatar(byId("chat-avatar"), bot.title, bot.channel);
   const status = byId("chat-status");
-  status.textContent = trouble || word(chat?.blocked ? "blocked" : "bot");
+  status.textContent = trouble || `${word(chat?.blocked ? "blocked" : "bot")} · ${bot.channel}`;
   status.dataset.warn = byId("edit-fault").dataset.warn = trouble ? "yes" : "no";
   byId("composer").hidden = !chat || chat.blocked;
   byId("start-bar").hidden = Boolean(chat);
   byId("blocked-bar").hidden = !chat?.blocked;
+  byId("chat-more").hidden = !chat;
   byId("block").hidden = !chat || chat.blocked;
   byId("unblock").hidden = !chat?.blocked;
   const known = inOrder(open);

@@ -2,7 +2,7 @@
 
 import { lang, word } from "./page.js";
 
-const clock = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit" });
+const clock = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "long" });
 const shortDate = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
 const full = new Intl.DateTimeFormat(lang, { dateStyle: "long", timeStyle: "medium" });

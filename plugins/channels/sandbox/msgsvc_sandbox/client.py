@@ -1,0 +1,117 @@
+"""The messenger over HTTP, for tests and programs outside the service's process."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+from pydantic import BaseModel
+
+from msgsvc_core.errors import CORE_ERRORS, ApiError, InternalError
+from msgsvc_sandbox.models import (
+    Blocking,
+    Fault,
+    Message,
+    NewPerson,
+    Opened,
+    OpenLink,
+    Person,
+    PersonState,
+    Press,
+    SentText,
+)
+
+#: Seconds beyond the asked-for wait before an answer is given up.
+GRACE_S = 10
+
+_BY_CODE = {error.code: error for error in CORE_ERRORS}
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class HttpMessenger:
+    """The same calls as `Messenger`, with the same errors, against `<base_url>/sandbox/api`."""
+
+    def __init__(self, base_url: str) -> None:
+        self._api = f"{base_url.rstrip('/')}/sandbox/api"
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def add_person(self, new: NewPerson) -> Person:
+        return await self._ask(Person, "POST", "/people", new)
+
+    async def state(self, person_id: str, since: int = 0, wait_s: float = 0) -> PersonState:
+        query = {"since": str(since), "wait": str(min(25, int(wait_s)))}
+        path = f"{_person(person_id)}/state"
+        return await self._ask(PersonState, "GET", path, query=query, wait_s=wait_s)
+
+    async def open(self, person_id: str, link: OpenLink) -> Opened:
+        return await self._ask(Opened, "POST", f"{_person(person_id)}/open", link)
+
+    async def send_text(self, person_id: str, channel: str, text: str) -> Message:
+        path = f"{_chat(person_id, channel)}/messages"
+        return await self._ask(Message, "POST", path, SentText(text=text))
+
+    async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
+        path = f"{_chat(person_id, channel)}/messages/{quote(ref, safe='')}/press"
+        await self._call("POST", path, Press(row=row, column=column))
+
+    async def set_blocked(self, person_id: str, channel: str, blocked: bool) -> None:
+        path = f"{_chat(person_id, channel)}/blocked"
+        await self._call("PUT", path, Blocking(blocked=blocked))
+
+    async def set_fault(self, channel: str, fault: Fault) -> Fault:
+        return await self._ask(Fault, "PUT", f"/bots/{quote(channel, safe='')}/fault", fault)
+
+    async def _ask(
+        self,
+        model: type[M],
+        method: str,
+        path: str,
+        body: BaseModel | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        wait_s: float = 0,
+    ) -> M:
+        return model.model_validate(await self._call(method, path, body, query, wait_s))
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: BaseModel | None = None,
+        query: Mapping[str, str] | None = None,
+        wait_s: float = 0,
+    ) -> Any:
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        async with self._session.request(
+            method,
+            self._api + path,
+            params=query,
+            json=None if body is None else body.model_dump(mode="json"),
+            timeout=aiohttp.ClientTimeout(total=wait_s + GRACE_S),
+        ) as answer:
+            if answer.status == 204:
+                return None
+            data = await answer.json()
+            if answer.status >= 400:
+                raise _refusal(data)
+            return data
+
+
+def _refusal(envelope: Mapping[str, Any]) -> ApiError:
+    kind = _BY_CODE.get(envelope.get("code", ""), InternalError)
+    return kind(envelope.get("error"))
+
+
+def _person(person_id: str) -> str:
+    return f"/people/{quote(person_id, safe='')}"
+
+
+def _chat(person_id: str, channel: str) -> str:
+    return f"{_person(person_id)}/chats/{quote(channel, safe='')}"
