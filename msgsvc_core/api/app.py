@@ -29,6 +29,8 @@ def build_app(service: Service) -> ASGIApp:
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if error.status_code == 405 and request.method == "OPTIONS":
+            return Response(status_code=204, headers=error.headers)
         return envelope(http_error(request, error), errors_url)
 
     middleware = [Middleware(RequestLog, service=service)]
@@ -41,7 +43,7 @@ def build_app(service: Service) -> ASGIApp:
                 allow_headers=["*"],
             )
         )
-    return Starlette(
+    app = Starlette(
         routes=[
             *_endpoint_routes(service),
             *operation_routes(service),
@@ -53,6 +55,9 @@ def build_app(service: Service) -> ASGIApp:
         exception_handlers={HTTPException: on_http_error},
         lifespan=service.lifespan,
     )
+    # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _endpoint_routes(service: Service) -> list[BaseRoute]:

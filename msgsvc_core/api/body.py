@@ -9,7 +9,8 @@ from msgsvc_core.errors import BadRequest, PayloadTooLarge
 async def read_body(request: Request, max_bytes: int) -> bytes:
     """The whole body. Raises `PayloadTooLarge` as soon as it is known to be too large."""
     declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > max_bytes:
+    # More digits than the limit has are too much too, and Python reads only so many.
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
         raise _too_large(max_bytes)
     chunks: list[bytes] = []
     size = 0

@@ -18,23 +18,15 @@ from msgsvc_core.api.authentication import (
 from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Endpoint
-from msgsvc_core.api.envelope import envelope
+from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprint_of
 from msgsvc_core.api.json_input import is_storable, parse_json
 from msgsvc_core.api.validation import validate
-from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.errors import (
-    ApiError,
-    InternalError,
-    NotFound,
-    Unavailable,
-    ValidationFailed,
-)
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.service import Service
 
 JSON = "application/json"
-
-log = structlog.get_logger(__name__)
 
 
 class Edge:
@@ -56,19 +48,8 @@ class Edge:
         headers: dict[str, str] = {}
         try:
             response = await self._answer(endpoint, request, headers)
-        except ApiError as error:
-            response = envelope(error, self._errors_url)
-        except DatabaseUnavailable as error:
-            log.warning("database_unavailable", error=str(error))
-            response = envelope(
-                Unavailable("the database can't be reached", retry_after_s=1), self._errors_url
-            )
-        except Exception:
-            log.exception("request_failed", endpoint=endpoint.name)
-            response = envelope(
-                InternalError("an error on our side; the log has it under the request id"),
-                self._errors_url,
-            )
+        except Exception as error:  # noqa: BLE001 - the edge; `api_error` logs it
+            response = envelope(api_error(error), self._errors_url)
         response.headers.update(headers)
         return response
 
@@ -105,7 +86,7 @@ class Edge:
     def _arguments(self, endpoint: Endpoint, request: Request, raw: bytes) -> dict[str, Any]:
         arguments: dict[str, Any] = dict(request.path_params)
         if any(not is_storable(value) for value in arguments.values()):
-            raise NotFound(f"there is nothing at {request.url.path}")
+            raise NotFound(f"there is nothing at {request.scope['path']}")
         if endpoint.query is not None:
             arguments["query"] = validate(endpoint.query, _query(request), "query")
         if endpoint.body is not None:
@@ -136,6 +117,8 @@ class Edge:
         async def work(tx: Tx) -> StoredAnswer:
             ctx._tx = tx
             result = await endpoint.handler(ctx, **arguments)
+            if result is None:
+                return StoredAnswer(204, "")
             return StoredAnswer(endpoint.status, _to_json(result).decode())
 
         def render(error: ApiError) -> StoredAnswer:
@@ -145,7 +128,7 @@ class Edge:
         answer = await self._idempotency.run(
             ctx.project_id,
             key,
-            fingerprint_of(endpoint.method, request.url.path, raw),
+            fingerprint_of(endpoint.method, request.scope["path"], raw),
             work,
             render,
         )

@@ -2,11 +2,22 @@
 
 import json
 
+import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    Unavailable,
+)
+
+log = structlog.get_logger(__name__)
 
 
 def envelope(error: ApiError, errors_url: str) -> Response:
@@ -28,11 +39,22 @@ def envelope(error: ApiError, errors_url: str) -> Response:
     )
 
 
+def api_error(error: Exception) -> ApiError:
+    """What a client is told of a failure; the log gets what they need not know."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, DatabaseUnavailable):
+        log.warning("database_unavailable", error=str(error))
+        return Unavailable("the database can't be reached", retry_after_s=1)
+    log.error("request_failed", exc_info=error)
+    return InternalError("an error on our side; the log has it under the request id")
+
+
 def http_error(request: Request, error: HTTPException) -> ApiError:
     """Starlette's own refusals under our codes."""
     known: dict[int, type[ApiError]] = {404: NotFound, 405: MethodNotAllowed, 500: InternalError}
     kind = known.get(error.status_code, BadRequest)
-    message = f"there is nothing at {request.url.path}" if kind is NotFound else error.detail
+    message = f"there is nothing at {request.scope['path']}" if kind is NotFound else error.detail
     answer = kind(message)
     answer.headers.update(error.headers or {})
     return answer

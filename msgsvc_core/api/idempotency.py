@@ -85,7 +85,8 @@ class Idempotency:
         gate.users += 1
         try:
             try:
-                await asyncio.wait_for(gate.lock.acquire(), WAIT_S)
+                async with asyncio.timeout(WAIT_S):
+                    await gate.lock.acquire()
             except TimeoutError:
                 raise _still_running() from None
             try:

@@ -9,6 +9,9 @@ from msgsvc_core.errors import ValidationFailed
 #: Deepest nesting of arrays and objects.
 MAX_DEPTH = 32
 
+#: Characters of the client's own text that an error message repeats.
+MAX_REPEATED = 64
+
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -48,7 +51,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValidationFailed(f"body: the name {name!r} stands twice in one object")
+        raise ValidationFailed(f"body: the name {shortened(name)!r} stands twice in one object")
     return found
 
 
@@ -71,13 +74,13 @@ def _constant(text: str) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    level = [value]
+    level = [[value]]
     for _ in range(MAX_DEPTH + 1):
         level = [
             inner
             for outer in level
-            if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
         ]
         if not level:
             return
@@ -96,6 +99,11 @@ def _check_text(value: Any) -> None:
             waiting.extend(item)
         elif isinstance(item, str) and not is_storable(item):
             raise ValidationFailed("body: a text holds NUL or half of a surrogate pair")
+
+
+def shortened(name: str) -> str:
+    """A name from the body, fit to be repeated in a message."""
+    return name if len(name) <= MAX_REPEATED else name[: MAX_REPEATED - 1] + "…"
 
 
 def is_storable(text: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -17,6 +18,8 @@ CHECK_TIMEOUT_S = 5.0
 
 #: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
 CHANNEL_HEALTH_S = 30.0
+
+log = structlog.get_logger(__name__)
 
 
 def operation_routes(service: Service) -> list[BaseRoute]:
@@ -79,5 +82,8 @@ class Readiness:
             health = {"ok": result.ok, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}
+        except Exception as error:
+            log.exception("channel_broke_contract", channel=channel.name)
+            health = {"ok": False, "detail": type(error).__name__}
         self._channel_health[channel.name] = (now, health)
         return health

@@ -6,8 +6,7 @@ import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from msgsvc_core.api.envelope import envelope
-from msgsvc_core.errors import InternalError
+from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.ids import new_id
 from msgsvc_core.service import Service
 
@@ -29,7 +28,6 @@ class RequestLog:
         request_id = new_id("req")
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
-        structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         status = 0
 
@@ -43,12 +41,11 @@ class RequestLog:
         started = time.perf_counter()
         try:
             await self._app(scope, receive, send_with_id)
-        except Exception:
-            log.exception("page_failed")
+        except Exception as error:
+            answer = envelope(api_error(error), self._errors_url)
             if status:
                 raise
-            error = InternalError("an error on our side; the log has it under the request id")
-            await envelope(error, self._errors_url)(scope, receive, send_with_id)
+            await answer(scope, receive, send_with_id)
         finally:
             log.info(
                 "request",
@@ -58,3 +55,5 @@ class RequestLog:
                 status=status,
                 duration_ms=round((time.perf_counter() - started) * 1000, 1),
             )
+            # Only what is ours: an application that mounts this one may have bound more.
+            structlog.contextvars.unbind_contextvars("request_id", "project_id")

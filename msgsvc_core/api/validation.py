@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from msgsvc_core.api.json_input import shortened
 from msgsvc_core.errors import ValidationFailed
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
@@ -40,7 +41,7 @@ def field_path(location: Sequence[int | str]) -> str:
         if isinstance(part, int):
             path += f"[{part}]"
         else:
-            path += f".{part}" if path else part
+            path += f".{shortened(part)}" if path else shortened(part)
     return path
 
 

@@ -11,10 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.body import read_body
-from msgsvc_core.api.envelope import envelope
 from msgsvc_core.channels.contract import InvalidWebhook, WebhookCall
-from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.errors import ApiError, Unauthorized, Unavailable
+from msgsvc_core.errors import Unauthorized
 from msgsvc_core.service import Service
 
 #: What a start payload may hold, on every platform.
@@ -37,10 +35,7 @@ def channel_routes(service: Service) -> list[BaseRoute]:
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
-        try:
-            await _take(service, request)
-        except ApiError as error:
-            return envelope(error, service.settings.errors_url)
+        await _take(service, request)
         return JSONResponse({"ok": True})
 
     return [
@@ -69,8 +64,5 @@ async def _take(service: Service, request: Request) -> None:
     except InvalidWebhook as error:
         log.warning("webhook_refused", channel=name, error=str(error))
         raise Unauthorized("this call is not from the messenger's platform") from None
-    try:
-        for update in updates:
-            await service.inbound.receive(name, update)
-    except DatabaseUnavailable as error:
-        raise Unavailable("the database can't be reached", retry_after_s=1) from error
+    for update in updates:
+        await service.inbound.receive(name, update)

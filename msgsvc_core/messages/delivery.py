@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels.contract import Channel, DeliveryError, Reason
+from msgsvc_core.channels.contract import DeliveryError, Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, exponential
 from msgsvc_core.messages import store
@@ -38,32 +38,65 @@ class Delivery:
     job: Job
     message: Message
     subscriber: Subscriber | None
+    marked: bool = False
     message_ref: str | None = None
     failure: DeliveryError | None = None
 
+    @property
+    def chat_id(self) -> str:
+        assert self.subscriber is not None, "what is due has a receiver"
+        return self.subscriber.chat_id
+
 
 async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Sends a batch: chats side by side, the messages of one chat in their order."""
+    """Sends a batch in rounds: chats side by side, one message of each chat at a time.
+
+    So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
+    message of a chat in doubt.
+    """
+    waiting = list(jobs)
+    while waiting:
+        waiting = await _round(ctx, waiting)
+
+
+async def _round(ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+    """Sends the first message of each chat; returns the jobs that are still to be done."""
     service = ctx.service
-    deliveries = await _load(service, jobs)
-    due = [delivery for delivery in deliveries if _is_due(service, delivery)]
-    async with ctx.completing(*(d.job for d in deliveries if d not in due)) as tx:
-        for delivery in deliveries:
-            if delivery not in due:
-                await _settle_unsent(service, tx, delivery)
-        if due:
-            await store.mark_sending(tx, [delivery.message for delivery in due])
-    if not due:
-        return
-    await _send_all(service, due)
-    for delivery in due:
-        if _may_retry(service, delivery):
-            await _put_back(ctx, delivery)
-    final = [delivery for delivery in due if not _may_retry(service, delivery)]
+    chats = await _begin(ctx, await _load(service, jobs))
+    await asyncio.gather(*(_send(service, first) for first, *_ in chats if first.marked))
+    final = [first for first, *_ in chats if first.marked and not _may_retry(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
             for delivery in final:
                 await _settle(service, tx, delivery)
+    left: list[Job] = []
+    for first, *rest in chats:
+        if _may_retry(service, first):
+            await _put_back(ctx, first, rest)
+        else:
+            left += [delivery.job for delivery in rest]
+    return left
+
+
+async def _begin(ctx: JobContext, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
+    """Settles what is not to be sent; returns the others by chat, the first of each marked."""
+    service = ctx.service
+    chats: dict[str, list[Delivery]] = defaultdict(list)
+    not_due: list[Delivery] = []
+    for delivery in deliveries:
+        if _is_due(service, delivery):
+            chats[delivery.chat_id].append(delivery)
+        else:
+            not_due.append(delivery)
+    firsts = [chat[0] for chat in chats.values()]
+    async with ctx.completing(*(delivery.job for delivery in not_due)) as tx:
+        for delivery in not_due:
+            await _settle_unsent(service, tx, delivery)
+        marked = await store.mark_sending(tx, [first.message for first in firsts])
+    for first in firsts:
+        # One that could not be marked is not ours any more: another runner has it.
+        first.marked = first.message.message_id in marked
+    return list(chats.values())
 
 
 async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
@@ -113,27 +146,15 @@ async def _settle_unsent(service: "Service", tx: Tx, delivery: Delivery) -> None
         await store.finish(tx, message, "skipped", now_ms, error=why)
 
 
-async def _send_all(service: "Service", deliveries: Sequence[Delivery]) -> None:
-    by_chat: dict[str, list[Delivery]] = defaultdict(list)
-    for delivery in deliveries:
-        assert delivery.subscriber is not None
-        by_chat[delivery.subscriber.chat_id].append(delivery)
-    channel = service.channels[deliveries[0].message.channel]
-    await asyncio.gather(*(_send_in_order(channel, chat) for chat in by_chat.values()))
-
-
-async def _send_in_order(channel: Channel, deliveries: Sequence[Delivery]) -> None:
-    for delivery in deliveries:
-        assert delivery.subscriber is not None
-        try:
-            delivery.message_ref = await channel.send(
-                delivery.subscriber.chat_id, delivery.message.content
-            )
-        except DeliveryError as error:
-            delivery.failure = error
-        except Exception as error:
-            log.exception("channel_broke_contract", channel=channel.name)
-            delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
+async def _send(service: "Service", delivery: Delivery) -> None:
+    channel = service.channels[delivery.message.channel]
+    try:
+        delivery.message_ref = await channel.send(delivery.chat_id, delivery.message.content)
+    except DeliveryError as error:
+        delivery.failure = error
+    except Exception as error:
+        log.exception("channel_broke_contract", channel=channel.name)
+        delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
 
 
 def _may_retry(service: "Service", delivery: Delivery) -> bool:
@@ -144,7 +165,8 @@ def _may_retry(service: "Service", delivery: Delivery) -> bool:
     )
 
 
-async def _put_back(ctx: JobContext, delivery: Delivery) -> None:
+async def _put_back(ctx: JobContext, delivery: Delivery, rest: Sequence[Delivery]) -> None:
+    """Has a message tried again later, and the `rest` of its chat after it, in their order."""
     failure = delivery.failure
     assert failure is not None
     after_s = failure.retry_after_s
@@ -152,6 +174,9 @@ async def _put_back(ctx: JobContext, delivery: Delivery) -> None:
         after_s = BACKOFF(delivery.job.attempts)
     async with ctx.rescheduling(delivery.job, after_s=after_s) as tx:
         await store.mark_queued(tx, delivery.message, failure.text)
+    for follower in rest:
+        async with ctx.rescheduling(follower.job, after_s=after_s, counts=False):
+            pass
 
 
 async def _settle(service: "Service", tx: Tx, delivery: Delivery) -> None:

@@ -84,14 +84,20 @@ async def find_by_ref(tx: Tx, channel: str, user_id: str, message_ref: str) -> M
     return None if row is None else await find(tx, row["project_id"], row["message_id"])
 
 
-async def mark_sending(tx: Tx, messages: Sequence[Message]) -> None:
-    """Notes, before the platform is called, that it will be: see `delivery`."""
+async def mark_sending(tx: Tx, messages: Sequence[Message]) -> set[str]:
+    """Notes, before the platform is called, that it will be: see `delivery`.
+
+    Returns the ids of those that were `queued` until now: only who marked a message may send it.
+    """
+    if not messages:
+        return set()
     ids, params = in_list("id", [message.message_id for message in messages])
-    await tx.execute(
+    rows = await tx.fetch_all(
         "UPDATE core_messages SET status = 'sending', attempts = attempts + 1"
-        f" WHERE message_id IN {ids} AND status = 'queued'",
+        f" WHERE message_id IN {ids} AND status = 'queued' RETURNING message_id",
         params,
     )
+    return {row["message_id"] for row in rows}
 
 
 async def mark_queued(tx: Tx, message: Message, error: str) -> None:
