@@ -3,7 +3,7 @@
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -12,12 +12,12 @@ from msgsvc_core.settings import LogSettings
 
 #: Names of values that never reach a log, whoever writes them.
 _SECRET_NAMES = re.compile(
-    r"(secret|token|password|authorization|api_?key|cookie|signature|code|payload|body)$",
+    r"(secret|token|password|authorization|api_?key|cookie|signature|(?<!status_)code|payload|body)$",
     re.IGNORECASE,
 )
 
 #: What our secrets look like, wherever they stand, e.g. in the text of an exception.
-_SECRET_TEXT = re.compile(r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+|(?<=://)[^/@\s:]+:[^/@\s]+(?=@)")
+_SECRET_TEXT = re.compile(r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)")
 
 HIDDEN = "[hidden]"
 
@@ -61,8 +61,20 @@ def hide_secrets(
 ) -> MutableMapping[str, Any]:
     """A structlog processor that blanks secrets by name and by look."""
     for name, value in entry.items():
-        if _SECRET_NAMES.search(name):
-            entry[name] = HIDDEN
-        elif isinstance(value, str):
-            entry[name] = _SECRET_TEXT.sub(HIDDEN, value)
+        entry[name] = _without_secrets(name, value)
     return entry
+
+
+def _without_secrets(name: str, value: Any) -> Any:
+    if _SECRET_NAMES.search(name):
+        return HIDDEN
+    match value:
+        case str():
+            return _SECRET_TEXT.sub(HIDDEN, value)
+        case Mapping():
+            return {key: _without_secrets(str(key), inner) for key, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_without_secrets("", inner) for inner in value]
+        case bytes() | BaseException():
+            return _SECRET_TEXT.sub(HIDDEN, str(value))
+    return value

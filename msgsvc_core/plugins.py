@@ -1,16 +1,18 @@
 """Finds plugins by entry point, loads those that are named, and refuses what they get wrong."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import pluggy
 
 from msgsvc_core.hookspecs import PROJECT, HookSpecs
 
 ENTRY_POINT_GROUP = "msgsvc.plugins"
+
+D = TypeVar("D")
 
 
 class PluginError(Exception):
@@ -31,14 +33,16 @@ def load_plugins(
     installed = available_plugins()
     # pluggy calls the plugin registered last first; reversed, hooks run in the order of the setting.
     plugins = [(name, _load(name, installed)) for name in names] + list(extra)
-    for name, plugin in reversed(plugins):
-        manager.register(plugin, name)
     try:
+        for name, plugin in reversed(plugins):
+            manager.register(plugin, name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise PluginError(
-            f"a plugin implements a hook that this core does not have: {error}"
+            f"a plugin implements a hook, or takes an argument, that this core does not have: {error}"
         ) from error
+    except ValueError as error:
+        raise PluginError(f"a plugin is named twice: {error}") from error
     _check_sync_or_async(manager)
     return manager
 
@@ -46,6 +50,28 @@ def load_plugins(
 def answers(results: Iterable[Iterable[Any]]) -> list[Any]:
     """The declarations of all plugins in one list; hooks answer with a sequence a plugin."""
     return [item for result in results for item in result]
+
+
+def by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> dict[str, D]:
+    """Declarations by their name. Raises `PluginError` when two have the same one."""
+    named: dict[str, D] = {}
+    for declaration in declarations:
+        name = getattr(declaration, attribute)
+        if name in named:
+            raise PluginError(f"two plugins, or a plugin and the core, declare the {what} {name!r}")
+        named[name] = declaration
+    return named
+
+
+async def in_turn(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Awaits what the implementations of an async hook returned; the first failure ends it."""
+    waiting = list(calls)
+    try:
+        while waiting:
+            await waiting.pop(0)
+    finally:
+        for call in waiting:
+            call.close()
 
 
 def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:

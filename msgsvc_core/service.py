@@ -8,12 +8,13 @@ async with service:                    # or started by hand, inside another appl
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import structlog
 from starlette.types import ASGIApp
 
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
@@ -34,7 +35,7 @@ from msgsvc_core.limits import Limiter, MemoryLimiter
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
 from msgsvc_core.messages.routes import router as messages_router
-from msgsvc_core.plugins import answers, load_plugins
+from msgsvc_core.plugins import answers, in_turn, load_plugins
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security.secret_box import SecretBox
@@ -49,6 +50,8 @@ S = TypeVar("S", bound=Section)
 
 CORE_LOCALE = Path(__file__).parent / "locale"
 CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES)
+log = structlog.get_logger(__name__)
+
 CORE_ROUTERS = (projects_router, subscribers_router, messages_router, events_router)
 
 
@@ -102,7 +105,8 @@ class Service:
             *answers(hook.register_endpoints(service=self)),
         ]
         check_endpoints(self.endpoints)
-        self._runner: LaneRunner | None = None
+        #: What `stop` undoes, the last first.
+        self._started = AsyncExitStack()
 
     @cached_property
     def app(self) -> ASGIApp:
@@ -174,27 +178,37 @@ class Service:
         await self.db.connect()
 
     async def start(self) -> None:
-        """Opens the database and begins to work. Raises what `open_database` raises."""
-        await self.open_database()
-        await self.events.start()
-        for started in self.plugins.hook.on_start(service=self):
-            await started
-        if self.settings.jobs.runner == "embedded":
-            self._runner = LaneRunner(self, self.job_specs, self.lane_specs)
-            await self._runner.start()
-        await self.channels.start()
+        """Opens the database and begins to work.
+
+        Raises what `open_database` and a plugin's `on_start` raise, and then leaves nothing open.
+        """
+        async with AsyncExitStack() as undo:
+            await self.open_database()
+            undo.push_async_callback(self.db.disconnect)
+            undo.push_async_callback(self.channels.close)
+            await self.events.start()
+            undo.push_async_callback(self.events.stop)
+            undo.push_async_callback(self._stop_plugins)
+            await in_turn(self.plugins.hook.on_start(service=self))
+            if self.settings.jobs.runner == "embedded":
+                runner = LaneRunner(self, self.job_specs, self.lane_specs)
+                undo.push_async_callback(runner.stop)
+                await runner.start()
+            await self.channels.start()
+            undo.push_async_callback(self.channels.stop_receiving)
+            self._started = undo.pop_all()
 
     async def stop(self) -> None:
         """Ends the work in the order in which nothing is lost, and closes everything."""
-        await self.channels.stop_receiving()
-        if self._runner is not None:
-            await self._runner.stop()
-            self._runner = None
+        started, self._started = self._started, AsyncExitStack()
+        await started.aclose()
+
+    async def _stop_plugins(self) -> None:
         for stopped in self.plugins.hook.on_stop(service=self):
-            await stopped
-        await self.events.stop()
-        await self.channels.close()
-        await self.db.disconnect()
+            try:
+                await stopped
+            except Exception:
+                log.exception("plugin_did_not_stop")
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncIterator[None]:

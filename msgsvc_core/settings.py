@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 ENV_PREFIX = "MSGSVC_"
 
@@ -165,7 +173,19 @@ class Settings(BaseModel):
     def _known_database(cls, url: str) -> str:
         if not url.startswith(("sqlite:///", "postgresql://")):
             raise ValueError("must begin with sqlite:/// or postgresql://")
+        if url in {"sqlite:///", "sqlite:///:memory:"}:
+            raise ValueError(
+                "SQLite needs a file: each of our connections would have its own memory"
+            )
         return url
+
+    @field_validator("plugins")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is named twice")
+        return names
 
     @field_validator("secret_keys")
     @classmethod
@@ -175,6 +195,15 @@ class Settings(BaseModel):
         if any(len(key.get_secret_value()) < MIN_SECRET_KEY_LENGTH for key in keys):
             raise ValueError(f"each key needs {MIN_SECRET_KEY_LENGTH} characters or more")
         return keys
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "Settings":
+        if self.limits.text_length > self.server.max_body_bytes:
+            raise ValueError(
+                "limits.text_length: a text of that length can't arrive in a body of"
+                " server.max_body_bytes"
+            )
+        return self
 
     @property
     def errors_url(self) -> str:
@@ -190,6 +219,8 @@ def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> di
     extra = dict(settings.model_extra or {})
     read: dict[str, Section] = {}
     for section in sections:
+        if section.name in read or section.name in Settings.model_fields:
+            raise SettingsError(f"{section.name}: two owners declare this section")
         try:
             read[section.name] = section.model.model_validate(extra.pop(section.name, {}))
         except ValidationError as error:
@@ -229,6 +260,12 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
         target = values
         for parent in parents:
             target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise SettingsError(
+                    f"{name}: contradicts {ENV_PREFIX}{parent.upper()}, which is set too"
+                )
+        if isinstance(target.get(last), dict):
+            raise SettingsError(f"{name}: contradicts {name}__..., which is set too")
         target[last] = _parse(text)
     return values
 
@@ -260,7 +297,9 @@ def _explain(error: ValidationError, prefix: str = "") -> str:
         if problem["type"] == "extra_forbidden":
             lines.append(f"{name}: there is no such setting")
         else:
-            lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}")
+            text = problem["msg"].removeprefix("Value error, ")
+            # What concerns several settings names them itself.
+            lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Seconds that a server gets to come up, and to end.
-START_S, STOP_S = 30.0, 45.0
+#: Seconds that a server gets to end: more than the grace of its jobs.
+STOP_S = 45.0
 
 #: The `msgsvc` script that stands beside the interpreter of the tests.
 MSGSVC = Path(sys.executable).with_name("msgsvc")
@@ -36,11 +36,12 @@ class Deployment:
     def config(self) -> Path:
         return self.folder / "msgsvc.toml"
 
-    def configure(self, toml: str) -> None:
-        """Writes the configuration: a port that is free, a database in the folder, and `toml`."""
+    def configure(self, toml: str, database_url: str | None = None) -> None:
+        """Writes the configuration: any free port, by default a file as database, and `toml`."""
+        database_url = database_url or f"sqlite:///{self.folder / 'msgsvc.db'}"
         self.config.write_text(
             f'secret_keys = ["{SECRET_KEY}"]\n'
-            f'database_url = "sqlite:///{self.folder / "msgsvc.db"}"\n'
+            f'database_url = "{database_url}"\n'
             f"{toml}\n[server]\nport = 0\n",
             encoding="utf-8",
         )
@@ -65,21 +66,8 @@ class Deployment:
 
     def start(self) -> "Server":
         """`msgsvc serve`, ready for requests. Its log is `serve.log` in the folder."""
-        with (self.folder / "serve.log").open("a") as log:
-            process = subprocess.Popen(
-                [MSGSVC, "serve", "--config", self.config],
-                env=self._environment(),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if found := _LISTENS.search(line):
-                return Server(process, found[1])
-        process.wait(STOP_S)
-        process.stdout.close()
-        raise AssertionError((self.folder / "serve.log").read_text())
+        command: list[str | Path] = [MSGSVC, "serve", "--config", self.config]
+        return start_server(command, self.folder / "serve.log", self._environment())
 
     @contextmanager
     def serving(self) -> Iterator["Server"]:
@@ -124,6 +112,23 @@ class Server:
             if self.process.stdout:
                 self.process.stdout.close()
         return code
+
+
+def start_server(
+    command: Sequence[str | Path], log: Path, environment: Mapping[str, str]
+) -> Server:
+    """A server that prints `... listens on <address>, ...` once it takes requests."""
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if found := _LISTENS.search(line):
+            return Server(process, found[1])
+    process.wait(STOP_S)
+    process.stdout.close()
+    raise AssertionError(log.read_text())
 
 
 def until(found: Callable[[], T], *, timeout_s: float = 20.0) -> T:

@@ -18,7 +18,7 @@ from msgsvc_core.api.envelope import envelope, http_error
 from msgsvc_core.api.operations import operation_routes
 from msgsvc_core.api.requests import RequestLog
 from msgsvc_core.channels.pages import channel_routes
-from msgsvc_core.errors import MethodNotAllowed
+from msgsvc_core.errors import ApiError, MethodNotAllowed
 from msgsvc_core.plugins import answers
 from msgsvc_core.service import Service
 
@@ -32,6 +32,11 @@ def build_app(service: Service) -> ASGIApp:
         if error.status_code == 405 and request.method == "OPTIONS":
             return Response(status_code=204, headers=error.headers)
         return envelope(http_error(request, error), errors_url)
+
+    async def on_api_error(_request: Request, error: Exception) -> Response:
+        """For pages of plugins; endpoints have an edge of their own."""
+        assert isinstance(error, ApiError)
+        return envelope(error, errors_url)
 
     middleware = [Middleware(RequestLog, service=service)]
     if service.settings.server.cors_origins:
@@ -52,7 +57,7 @@ def build_app(service: Service) -> ASGIApp:
             *answers(service.plugins.hook.register_pages(service=service)),
         ],
         middleware=middleware,
-        exception_handlers={HTTPException: on_http_error},
+        exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
         lifespan=service.lifespan,
     )
     # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.

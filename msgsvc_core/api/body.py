@@ -7,7 +7,11 @@ from msgsvc_core.errors import BadRequest, PayloadTooLarge
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The whole body. Raises `PayloadTooLarge` as soon as it is known to be too large."""
+    """The whole body. Raises `PayloadTooLarge` as soon as it is known to be too large.
+
+    The answer then goes out while the rest arrives, which the server drops. Closing the connection
+    instead would reset it, and most clients would never see the answer.
+    """
     declared = request.headers.get("content-length", "0")
     # More digits than the limit has are too much too, and Python reads only so many.
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
@@ -35,7 +39,4 @@ def check_is_json(request: Request) -> None:
 
 
 def _too_large(max_bytes: int) -> PayloadTooLarge:
-    error = PayloadTooLarge(f"the body is larger than {max_bytes} bytes")
-    # What is still on its way is not read; the connection can't be used again.
-    error.headers["Connection"] = "close"
-    return error
+    return PayloadTooLarge(f"the body is larger than {max_bytes} bytes")

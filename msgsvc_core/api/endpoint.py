@@ -138,9 +138,13 @@ class Router:
 
 
 def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
-    """Raises ValueError for a declaration that can't work: two of one path, or odd arguments."""
+    """Raises ValueError for a declaration that can't work: two of one path or name, odd arguments."""
     seen: set[tuple[str, str]] = set()
+    names: set[str] = set()
     for endpoint in endpoints:
+        if endpoint.name in names:
+            raise ValueError(f"two handlers are named {endpoint.name!r}, their OpenAPI operation")
+        names.add(endpoint.name)
         where = (endpoint.method, _PATH_PARAMETER.sub("{}", endpoint.path))
         if where in seen:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")

@@ -74,7 +74,7 @@ def _constant(text: str) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    level = [[value]]
+    level: list[Any] = [[value]]
     for _ in range(MAX_DEPTH + 1):
         level = [
             inner

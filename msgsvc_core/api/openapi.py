@@ -51,7 +51,7 @@ def openapi(endpoints: Sequence[Endpoint], base_url: str) -> dict[str, Any]:
     schemas, components = _schemas(endpoints)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        operation = _operation(endpoint, schemas)
+        operation = _operation(endpoint, schemas, components)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -102,14 +102,14 @@ def _schemas(
 
 
 def _operation(
-    endpoint: Endpoint, schemas: dict[type[BaseModel], dict[str, Any]]
+    endpoint: Endpoint, schemas: dict[type[BaseModel], dict[str, Any]], components: dict[str, Any]
 ) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "tags": [endpoint.area],
         "summary": endpoint.summary,
         "description": endpoint.description,
-        "parameters": _parameters(endpoint),
+        "parameters": _parameters(endpoint, schemas, components),
         "responses": _responses(endpoint, schemas),
     }
     if endpoint.body:
@@ -122,13 +122,15 @@ def _operation(
     return operation
 
 
-def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _parameters(
+    endpoint: Endpoint, schemas: dict[type[BaseModel], dict[str, Any]], components: dict[str, Any]
+) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in endpoint.path_parameters
     ]
     if endpoint.query:
-        schema = endpoint.query.model_json_schema()
+        schema = components[schemas[endpoint.query]["$ref"].rpartition("/")[2]]
         parameters += [
             {
                 "name": name,

@@ -86,7 +86,14 @@ async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
     by_chat: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         by_chat[job.payload.get("chat_id", job.job_id)].append(job)
-    await asyncio.gather(*(_run_in_order(ctx, channel, chat) for chat in by_chat.values()))
+    # All chats are awaited even if one fails: a call that went on beside the retry of its own job
+    # would be made twice.
+    ended = await asyncio.gather(
+        *(_run_in_order(ctx, channel, chat) for chat in by_chat.values()), return_exceptions=True
+    )
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) -> None:
@@ -98,6 +105,8 @@ async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) 
                 await _retry_later(ctx, jobs[number:], error)
                 return
             log.warning("channel_call_failed", channel=channel.name, reason=str(error.reason))
+        except Exception:
+            log.exception("channel_broke_contract", channel=channel.name)
         async with ctx.completing(job):
             pass
 

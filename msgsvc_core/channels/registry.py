@@ -10,6 +10,7 @@ import structlog
 from pydantic import ValidationError
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.plugins import by_name
 from msgsvc_core.settings import Section, SettingsError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Channels:
 
     def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
         self._service = service
-        by_name = {kind.name: kind for kind in kinds}
+        known = by_name("kind of messenger", kinds)
         self._channels = {
-            name: self._create(name, settings.plugin, settings.options, by_name)
+            name: self._create(name, settings.plugin, settings.options, known)
             for name, settings in service.settings.channels.items()
         }
         self._tasks: list[asyncio.Task[None]] = []

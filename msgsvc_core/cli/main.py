@@ -28,7 +28,7 @@ REFUSED, UNUSABLE = 1, 2
 class Commands(TyperGroup):
     """Tells what a person can mend in a line or two; a traceback is left for what is our fault."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except ApiError as error:

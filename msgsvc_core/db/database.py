@@ -149,7 +149,9 @@ class Database:
         if self.dialect == "sqlite":
             self._backend = SQLiteBackend(sqlite_path(url), synchronous)
         else:
-            self._backend = PostgresBackend(url, min_size=1, max_size=pool_size)
+            self._backend = PostgresBackend(
+                url, min_size=1, max_size=pool_size, reset=None
+            )
 
     async def connect(self) -> None:
         """Opens the connections; raises `DatabaseUnavailable` with the reason."""

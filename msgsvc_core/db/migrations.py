@@ -4,6 +4,7 @@ So a plugin that is taken out leaves its tables behind, and nothing else trips o
 (docs/decisions/0004-migrations-per-owner.md).
 """
 
+import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from msgsvc_core.db.database import DatabaseUnavailable, sqlite_path
+from msgsvc_core.db.sqlite import make_file
 
 #: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
 MIGRATION_LOCK = 7_136_742_001
@@ -54,7 +56,7 @@ async def migrate(url: str, sources: Sequence[MigrationSource]) -> list[str]:
     `DatabaseUnavailable`.
     """
     if url.startswith("sqlite"):
-        _make_folder(sqlite_path(url).parent)
+        _make_file(sqlite_path(url))
 
     def run(connection: Connection) -> list[str]:
         if connection.dialect.name == "postgresql":
@@ -115,11 +117,11 @@ def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
     return applied
 
 
-def _make_folder(folder: Path) -> None:
+def _make_file(path: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DatabaseUnavailable(f"{folder} can't be made: {error.strerror}") from error
+        make_file(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise DatabaseUnavailable(f"{path}: {error}") from error
 
 
 async def _in_transaction(url: str, run: Any) -> Any:

@@ -19,6 +19,16 @@ BUSY_TIMEOUT_S = 10.0
 READERS = 3
 
 
+def make_file(path: Path) -> None:
+    """Makes the file and its folder where they are missing. Raises OSError or sqlite3's error.
+
+    Not left to aiosqlite: a connection of its that can't be opened has a thread that outlives the
+    loop for a moment, and then writes a traceback.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sqlite3.connect(path).close()
+
+
 class SQLiteConnection(ConnectionBackend):
     """Hands out one of the backend's kept connections."""
 
@@ -53,7 +63,7 @@ class SQLiteBackend(DatabaseBackend):
         self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
 
     async def connect(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_file(self._path)
         try:
             self._writer.put_nowait(await self._open(read_only=False))
             for _ in range(READERS):

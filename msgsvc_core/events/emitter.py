@@ -13,6 +13,7 @@ from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
 from msgsvc_core.events.contract import Event, EventSpec, Listener
 from msgsvc_core.ids import new_id
+from msgsvc_core.plugins import by_name, in_turn
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -29,7 +30,7 @@ class Events:
 
     def __init__(self, service: "Service", specs: Iterable[EventSpec]) -> None:
         self._service = service
-        self.catalogue = {spec.name: spec for spec in specs}
+        self.catalogue = by_name("event", specs)
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
@@ -70,10 +71,9 @@ class Events:
                 "occurred_at_ms": now_ms,
             },
         )
-        for observed in self._service.plugins.hook.on_event(
-            service=self._service, tx=tx, event=event
-        ):
-            await observed
+        await in_turn(
+            self._service.plugins.hook.on_event(service=self._service, tx=tx, event=event)
+        )
         if self._listeners[name]:
             tx.on_commit(lambda: self._queue.put_nowait(event))
         return event

@@ -12,6 +12,7 @@ from msgsvc_core.jobs import store
 from msgsvc_core.jobs.batch import Batch, recurring
 from msgsvc_core.jobs.contract import Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane, Lease
+from msgsvc_core.plugins import by_name
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -30,8 +31,8 @@ class LaneRunner:
     ) -> None:
         self._service = service
         self._settings = service.settings.jobs
-        self._specs = {spec.name: spec for spec in specs}
-        self._lane_specs = {lane.prefix: lane for lane in lanes}
+        self._specs = by_name("job", specs)
+        self._lane_specs = by_name("lane", lanes, "prefix")
         self._lease = Lease(new_id("run"), round(self._settings.lease_s * 1000))
         self._names = tuple(self._specs)
         #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be

@@ -140,12 +140,16 @@ async def own_lane(tx: Tx, lane: str, *, runner_id: str, now_ms: int, lease_ms: 
     )
 
 
-async def lanes_with_work(tx: Tx, names: Sequence[str]) -> dict[str, int]:
-    """Each lane with open jobs of `names`, and the Unix milliseconds from which one is due."""
-    known, params = in_list("name", names)
+async def lanes_with_work(tx: Tx, names: Sequence[str] | None = None) -> dict[str, int]:
+    """Each lane with open jobs, and the Unix milliseconds from which one is due.
+
+    With `names`, only jobs of those kinds count.
+    """
+    known, params = in_list("name", names) if names else ("", {})
     rows = await tx.fetch_all(
         "SELECT lane, MIN(CASE WHEN state = 'ready' THEN run_at_ms ELSE leased_until_ms END) AS due"
-        f" FROM core_jobs WHERE state <> 'dead' AND name IN {known} GROUP BY lane",
+        f" FROM core_jobs WHERE state <> 'dead'{f' AND name IN {known}' if names else ''}"
+        " GROUP BY lane",
         params,
     )
     return {row["lane"]: row["due"] for row in rows}

@@ -119,15 +119,19 @@ async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
 
 def _is_due(service: "Service", delivery: Delivery) -> bool:
     """Whether the message is still to be sent; `_settle_unsent` says what happens otherwise."""
+    return delivery.message.status == "queued" and _obstacle(service, delivery) is None
+
+
+def _obstacle(service: "Service", delivery: Delivery) -> str | None:
+    """Why a queued message is skipped; None if it is not."""
     message, subscriber = delivery.message, delivery.subscriber
-    expired = message.expires_at_ms is not None and message.expires_at_ms <= service.clock.now_ms()
-    return (
-        message.status == "queued"
-        and not expired
-        and subscriber is not None
-        and subscriber.status == "active"
-        and message.channel in service.channels
-    )
+    if subscriber is None or subscriber.status != "active":
+        return "not subscribed"
+    if message.expires_at_ms is not None and message.expires_at_ms <= service.clock.now_ms():
+        return "expired"
+    if message.channel not in service.channels:
+        return "its channel is gone"
+    return None
 
 
 async def _settle_unsent(service: "Service", tx: Tx, delivery: Delivery) -> None:
@@ -138,12 +142,7 @@ async def _settle_unsent(service: "Service", tx: Tx, delivery: Delivery) -> None
         if await store.finish(tx, message, "unknown", now_ms, reason="unknown", error=error):
             await _emit_failure(service, tx, delivery, DeliveryError(Reason.UNKNOWN, error))
     elif message.status == "queued":
-        why = (
-            "expired"
-            if delivery.subscriber and delivery.subscriber.status == "active"
-            else ("not subscribed")
-        )
-        await store.finish(tx, message, "skipped", now_ms, error=why)
+        await store.finish(tx, message, "skipped", now_ms, error=_obstacle(service, delivery))
 
 
 async def _send(service: "Service", delivery: Delivery) -> None:

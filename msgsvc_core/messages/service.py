@@ -3,6 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import ButtonPressed, Capabilities, OutgoingMessage
 from msgsvc_core.channels.inbound import InboundContext
@@ -33,7 +34,7 @@ class Messages:
         Raises the errors of `POST /v1/send`.
         """
         async with self._service.db.transaction() as tx:
-            return await self.queue(tx, project_id, body or SendBody.model_validate(fields))
+            return await self.queue(tx, project_id, body or validate(SendBody, fields))
 
     async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
         """Queues a message in `tx`. It is delivered after the commit, by a job."""

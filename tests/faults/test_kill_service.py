@@ -72,7 +72,7 @@ class Shop:
     def statuses(self) -> dict[str, str]:
         """The status of every accepted message, as the database has it."""
         rows = self.query("SELECT message_id, status FROM core_messages")
-        found = dict(rows)
+        found: dict[str, str] = {row[0]: row[1] for row in rows}
         return {message_id: found.get(message_id, "lost") for message_id in self.accepted}
 
     def all_final(self) -> bool:

@@ -203,6 +203,7 @@ async def test_a_removed_message_is_gone_and_may_be_removed_twice(
 ) -> None:
     channel = service.channels["messenger_a"]
     await anna.start("messenger_a")
+    await settled(service)
     ref = await channel.send(anna.person_id, OutgoingMessage("a secret"))
     since = (await messenger.state(anna.person_id)).revision
 

@@ -1,0 +1,52 @@
+"""A folder and an environment of its own for each run of a command."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from typer.testing import CliRunner, Result
+
+from msgsvc_core.cli.main import app
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with no setting in the environment."""
+    for name in list(os.environ):
+        if name.startswith("MSGSVC_") and not name.startswith("MSGSVC_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path) -> Iterator[Run]:
+    """Runs `msgsvc` with these arguments, and lets an exception that it did not expect out."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+
+    def invoke(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+    yield invoke
+    # Commands set up logging for a process of their own; here it is the tests'.
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def config(folder: Path) -> Path:
+    """A small, sound configuration in the working folder: no plugins, no messengers."""
+    path = folder / "msgsvc.toml"
+    path.write_text(
+        'secret_keys = ["kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"]\nplugins = []\nchannels = {}\n',
+        encoding="utf-8",
+    )
+    path.chmod(0o600)
+    return path

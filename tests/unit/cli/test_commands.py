@@ -1,0 +1,64 @@
+"""`msgsvc migrate`, `msgsvc plugins`, and what holds for every command."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_migrate_names_what_it_applied_and_then_has_nothing_to_do(run: Any, config: Path) -> None:
+    assert "applied core:core_0001" in run("migrate").stdout
+
+    assert "nothing to do" in run("migrate").stdout
+
+
+def test_migrate_makes_the_folder_of_the_database(run: Any, config: Path) -> None:
+    text = config.read_text("utf-8")
+    config.write_text(f'database_url = "sqlite:///data/x/msgsvc.db"\n{text}', encoding="utf-8")
+
+    assert run("migrate").exit_code == 0
+    assert (config.parent / "data" / "x" / "msgsvc.db").exists()
+
+
+def test_plugins_tells_loaded_ones_from_installed_ones(run: Any, config: Path) -> None:
+    text = config.read_text("utf-8").replace("plugins = []", 'plugins = ["webhooks", "nonsense"]')
+    config.write_text(text, encoding="utf-8")
+    rows = {
+        words[0]: line for line in run("plugins").stdout.splitlines() if (words := line.split())
+    }
+
+    assert " yes " in rows["webhooks"]
+    assert " no " in rows["auth"]
+    assert "not installed" in rows["nonsense"]
+
+
+def test_plugins_works_without_a_configuration(run: Any) -> None:
+    result = run("plugins")
+
+    assert result.exit_code == 0
+    assert "register_inbound" in result.stdout
+
+
+def test_the_configuration_is_named_by_option_or_environment(
+    run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = config.rename(config.with_name("other.toml"))
+    assert run("migrate").exit_code == 2
+    assert run("migrate", "--config", str(elsewhere)).exit_code == 0
+    monkeypatch.setenv("MSGSVC_CONFIG", str(elsewhere))
+
+    assert run("migrate").exit_code == 0
+
+
+def test_the_environment_alone_may_be_the_configuration(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGSVC_SECRET_KEYS", '["kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"]')
+
+    assert run("migrate").exit_code == 0
+
+
+def test_every_command_and_group_explains_itself(run: Any) -> None:
+    assert run("--version").stdout.startswith("msgsvc ")
+    for command in ("init", "serve", "migrate", "doctor", "plugins", "project", "key", "demo"):
+        assert run(command, "--help").exit_code == 0

@@ -1,0 +1,107 @@
+"""`msgsvc doctor`: each fault is named, with what to do about it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: A port on which nothing listens: 1 is `tcpmux`, which no machine of ours serves.
+NOBODY = "postgresql://postgres@127.0.0.1:1/msgsvc"
+
+
+def _set(config: Path, line: str) -> None:
+    """Puts a top-level setting first; one that is there already is taken out."""
+    name = line.partition(" ")[0]
+    kept = [old for old in config.read_text("utf-8").splitlines() if not old.startswith(name)]
+    config.write_text("\n".join([line, *kept]) + "\n", encoding="utf-8")
+
+
+def test_a_sound_configuration_is_well_before_the_first_start(run: Any, config: Path) -> None:
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert "problem" not in result.stdout
+    assert not (config.parent / "msgsvc.db").exists()
+
+
+def test_a_database_in_use_is_examined(run: Any, config: Path) -> None:
+    run("project", "create", "Shop")
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert "sqlite can be reached and written" in result.stdout
+    assert "migrations: all are applied" in result.stdout
+
+
+def test_examining_leaves_the_database_as_it_was(run: Any, config: Path) -> None:
+    run("project", "create", "Shop")
+    run("doctor")
+
+    assert "problem" not in run("doctor").stdout
+
+
+def test_a_fresh_init_is_well(run: Any, folder: Path) -> None:
+    run("init")
+
+    assert run("doctor").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('secret_keys = ["short"]', "32 characters"),
+        (f'secret_keys = ["change-me-{"x" * 30}"]', "example"),
+        (f'secret_keys = ["{"ab" * 20}"]', "too regular"),
+        ('plugins = ["nonsense"]', "'nonsense' is not installed"),
+        ('base_url = "http://127.0.0.1:9999"', "server.port = 9999"),
+        ('channels.a.plugin = "telepathy"', "no loaded plugin has a messenger"),
+        ('database_uri = "sqlite:///x.db"', "did you mean 'database_url'?"),
+        (f'database_url = "{NOBODY}"', "start the database"),
+        ('database_url = "sqlite:////"', "can be written by this user"),
+    ],
+)
+def test_a_fault_is_a_problem_with_a_way_to_mend_it(
+    run: Any, config: Path, line: str, says: str
+) -> None:
+    if line.startswith("channels"):
+        _set(config, "channels = {}")
+        config.write_text(
+            config.read_text("utf-8").replace("channels = {}", line), encoding="utf-8"
+        )
+    else:
+        _set(config, line)
+    result = run("doctor")
+
+    assert result.exit_code == 1
+    assert says in result.stdout
+    assert "->" in result.stdout
+
+
+def test_a_file_that_others_can_read_is_a_warning(run: Any, config: Path) -> None:
+    config.chmod(0o644)
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert "chmod 600" in result.stdout
+
+
+def test_plain_http_for_other_machines_is_a_warning(run: Any, config: Path) -> None:
+    _set(config, 'base_url = "http://msgsvc.example"')
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert "unencrypted" in result.stdout
+
+
+def test_links_that_lead_a_phone_to_itself_are_a_warning(run: Any, config: Path) -> None:
+    config.write_text(config.read_text("utf-8") + '[server]\nhost = "0.0.0.0"\n', encoding="utf-8")
+
+    assert "other devices" in run("doctor").stdout
+
+
+def test_secrets_are_never_shown(run: Any, config: Path) -> None:
+    _set(config, f'database_url = "{NOBODY.replace("postgres@", "postgres:hush-hush@")}"')
+    shown = run("doctor").output
+
+    assert "hush-hush" not in shown
+    assert "kF3vQ9xLw2" not in shown

@@ -1,0 +1,113 @@
+"""`msgsvc project` and `msgsvc key`, and that what they make opens the API."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgsvc_core.errors import InvalidApiKey, ProjectInactive
+from msgsvc_core.projects.models import ApiKey, Project
+from msgsvc_core.service import Service
+from msgsvc_core.settings import load_settings
+
+
+async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:
+    service = Service(load_settings(config, env={}))
+    await service.open_database()
+    try:
+        return await service.projects.authenticate(secret)
+    finally:
+        await service.db.disconnect()
+
+
+@pytest.fixture
+def project_id(run: Any, config: Path) -> str:
+    """The id of a project that was made on the command line."""
+    answer: dict[str, str] = json.loads(run("project", "create", "Shop", "--json").stdout)
+    return answer["project_id"]
+
+
+@pytest.fixture
+def key(run: Any, project_id: str) -> dict[str, Any]:
+    """A key of that project, as `key create --json` answers it."""
+    answer: dict[str, Any] = json.loads(run("key", "create", project_id, "--json").stdout)
+    return answer
+
+
+def test_a_new_project_is_listed_and_active(run: Any, project_id: str) -> None:
+    listed = json.loads(run("project", "list", "--json").stdout)["data"]
+
+    assert [(row["project_id"], row["name"], row["status"]) for row in listed] == [
+        (project_id, "Shop", "active")
+    ]
+
+
+def test_the_table_of_projects_shows_whole_ids(run: Any, project_id: str) -> None:
+    assert project_id in run("project", "list").stdout
+
+
+def test_a_project_needs_a_name(run: Any, config: Path) -> None:
+    assert run("project", "create", "  ").exit_code == 2
+
+
+def test_a_new_key_opens_its_project(config: Path, project_id: str, key: dict[str, Any]) -> None:
+    project, found = asyncio.run(_authenticate(config, key["key"]))
+
+    assert project.project_id == project_id
+    assert found.key_id == key["key_id"]
+    assert found.scopes == ("*",)
+
+
+def test_the_secret_is_shown_without_json_too(run: Any, project_id: str) -> None:
+    result = run("key", "create", project_id, "--name", "site", "--scope", "messages")
+
+    assert result.stdout.splitlines()[-1].startswith("msk_")
+    assert "messages" in result.stdout
+
+
+def test_a_revoked_key_opens_nothing(
+    run: Any, config: Path, project_id: str, key: dict[str, Any]
+) -> None:
+    assert run("key", "revoke", project_id, key["key_id"]).exit_code == 0
+
+    with pytest.raises(InvalidApiKey):
+        asyncio.run(_authenticate(config, key["key"]))
+
+
+def test_disabling_and_enabling_a_project_ends_and_restores_its_access(
+    run: Any, config: Path, project_id: str, key: dict[str, Any]
+) -> None:
+    run("project", "disable", project_id)
+    with pytest.raises(ProjectInactive):
+        asyncio.run(_authenticate(config, key["key"]))
+    run("project", "enable", project_id)
+
+    assert asyncio.run(_authenticate(config, key["key"]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("key", "create", "prj_none"),
+        ("key", "revoke", "prj_none", "key_none"),
+        ("project", "disable", "prj_none"),
+        ("project", "enable", "prj_none"),
+    ],
+)
+def test_what_does_not_exist_is_refused_in_a_line(
+    run: Any, config: Path, arguments: tuple[str, ...]
+) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("msgsvc: ")
+
+
+def test_a_misspelt_scope_is_refused(run: Any, project_id: str) -> None:
+    result = run("key", "create", project_id, "--scope", "mesages")
+
+    assert result.exit_code == 2
+    assert "messages" in result.stderr
