@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import Context
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,10 @@ class LaneRunner:
             # The lane is made here, not in its task: the next wake may come before that starts.
             lane = self._lanes.get(lane_name) or self._new_lane(lane_name)
             self._draining[lane_name] = asyncio.create_task(
-                self._drain(lane), name=f"lane {lane_name}"
+                self._drain(lane),
+                name=f"lane {lane_name}",
+                # Not the waker's: its request id would stand in the logs of everybody's jobs.
+                context=Context(),
             )
 
     def _wake_later(self, lane_name: str, delay_s: float) -> None:
