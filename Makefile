@@ -15,7 +15,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo test check format docs bench clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,12 @@ check: .venv/installed-dev ## Runs ruff, mypy and import-linter
 format: .venv/installed-dev ## Formats the code and mends what ruff can mend by itself
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+# The reference describes the defaults, whatever msgsvc.toml lies here.
+docs: export MSGSVC_CONFIG = /dev/null
+docs: export MSGSVC_SECRET_KEYS = ["no secret: the reference needs a service, and never starts it"]
+docs: .venv/installed-dev ## Writes docs/reference anew
+	$(BIN)/msgsvc reference docs/reference
 
 bench: .venv/installed-dev ## Measures /v1/send against a bare echo in the same run
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)

@@ -36,10 +36,11 @@ def configure_logs(settings: LogSettings) -> None:
         structlog.processors.format_exc_info,
         hide_secrets,
     ]
+    # Ours are written at once: by way of `logging` a request's line took a fifth of its time.
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(settings.level),
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)

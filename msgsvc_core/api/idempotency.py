@@ -43,9 +43,7 @@ class _Gate:
 class Idempotency:
     """Runs a request's work at most once for each key of a project."""
 
-    def __init__(
-        self, db: Database, clock: Clock, secrets: SecretBox, *, keep_hours: int
-    ) -> None:
+    def __init__(self, db: Database, clock: Clock, secrets: SecretBox, *, keep_hours: int) -> None:
         self._db = db
         # An answer may hold a secret that is shown once, so answers are encrypted at rest.
         self._secrets = secrets

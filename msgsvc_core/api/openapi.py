@@ -26,7 +26,7 @@ from msgsvc_core.errors import (
 _REF = "#/components/schemas/{model}"
 
 #: What every endpoint with an API key can answer.
-_EVERYWHERE: tuple[type[ApiError], ...] = (
+EVERYWHERE: tuple[type[ApiError], ...] = (
     Unauthorized,
     InvalidApiKey,
     ProjectInactive,
@@ -78,7 +78,7 @@ def errors_of(endpoint: Endpoint) -> list[type[ApiError]]:
         errors.append(PayloadTooLarge)
     if endpoint.method == "POST" and not endpoint.public:
         errors += [IdempotencyConflict, TooEarly]
-    errors += [InternalError, Unavailable] if endpoint.public else _EVERYWHERE
+    errors += [InternalError, Unavailable] if endpoint.public else EVERYWHERE
     return sorted(set(errors), key=lambda error: (error.status, error.code))
 
 

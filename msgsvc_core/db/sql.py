@@ -42,3 +42,9 @@ def in_list(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """`(:name_0, :name_1)` and its parameters, for `column IN ...`. `values` is not empty."""
     params = {f"{name}_{number}": value for number, value in enumerate(values)}
     return "(" + ", ".join(f":{key}" for key in params) + ")", params
+
+
+def joined(expression: str, dialect: Dialect) -> str:
+    """The aggregate of a group's texts in one, with commas between them, in no certain order."""
+    function = "group_concat" if dialect == "sqlite" else "string_agg"
+    return f"{function}({expression}, ',')"

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import in_list, joined
 from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
 
 _COLUMNS = (
@@ -236,26 +236,19 @@ async def _find_one(
 
 
 async def _select(tx: Tx, condition: str, params: Mapping[str, Any]) -> list[Subscriber]:
-    rows = await tx.fetch_all(f"SELECT {_COLUMNS} FROM core_subscribers WHERE {condition}", params)
-    tags = await _tags_of(tx, rows)
+    rows = await tx.fetch_all(
+        # The tags come along: a query of their own would be one more on every send.
+        f"SELECT {_COLUMNS}, (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t"
+        " WHERE t.project_id = core_subscribers.project_id"
+        " AND t.subscriber_id = core_subscribers.subscriber_id) AS tags"
+        f" FROM core_subscribers WHERE {condition}",
+        params,
+    )
     return [
         Subscriber(
             **{column: row[column] for column in _COLUMNS.split(", ")},
-            tags=tuple(tags.get((row["project_id"], row["subscriber_id"]), ())),
+            # A tag holds no comma (see `TagName`).
+            tags=tuple(sorted(row["tags"].split(","))) if row["tags"] else (),
         )
         for row in rows
     ]
-
-
-async def _tags_of(tx: Tx, rows: Sequence[Row]) -> dict[tuple[str, str], list[str]]:
-    if not rows:
-        return {}
-    ids, params = in_list("id", [row["subscriber_id"] for row in rows])
-    tags: dict[tuple[str, str], list[str]] = {}
-    for row in await tx.fetch_all(
-        "SELECT project_id, subscriber_id, tag FROM core_subscriber_tags"
-        f" WHERE project_id = :project_id AND subscriber_id IN {ids} ORDER BY tag",
-        {"project_id": rows[0]["project_id"], **params},
-    ):
-        tags.setdefault((row["project_id"], row["subscriber_id"]), []).append(row["tag"])
-    return tags

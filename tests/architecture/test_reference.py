@@ -24,9 +24,9 @@ def test_no_page_is_left_over() -> None:
     assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ["errors.md", "settings.md"])
 def test_nothing_is_without_a_meaning(name: str) -> None:
-    rows = [line for line in PAGES[name].splitlines() if line.startswith("| `")]
+    rows = [line for line in PAGES[name].splitlines() if line.startswith("|") and "`" in line]
 
-    if name in {"errors.md", "settings.md"}:
-        assert all(row.rstrip(" |").count("|") >= 2 and not row.endswith("|  |") for row in rows)
+    assert rows
+    assert [row for row in rows if not row.split("|")[-2].strip()] == []

@@ -1,0 +1,212 @@
+"""The description: generated from the types that validate, complete, and without a foreign host."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.fixtures import SECRET_KEY
+
+PLUGINS = ("sandbox", "auth", "webhooks")
+
+
+@pytest.fixture(scope="module")
+def described() -> Service:
+    """A service with every plugin, which need not be started to describe itself."""
+    return Service(Settings.model_validate({"secret_keys": (SECRET_KEY,), "plugins": PLUGINS}))
+
+
+@pytest.fixture
+async def reader(described: Service) -> Any:
+    transport = httpx2.ASGITransport(app=described.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+        yield client
+
+
+@pytest.fixture
+async def document(reader: httpx2.AsyncClient) -> dict[str, Any]:
+    return dict((await reader.get("/openapi.json")).json())
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == "$ref":
+                yield inner
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+async def test_it_is_openapi_3_1_with_what_that_demands(document: dict[str, Any]) -> None:
+    assert re.fullmatch(r"3\.1\.\d+", document["openapi"])
+    assert set(document["info"]) >= {"title", "version"}
+    assert document["servers"][0]["url"] == "http://127.0.0.1:8000"
+    for _, _, operation in operations(document):
+        assert operation["responses"]
+        assert all(response["description"] for response in operation["responses"].values())
+
+
+async def test_every_endpoint_is_described(described: Service, document: dict[str, Any]) -> None:
+    found = {(method.upper(), path) for method, path, _ in operations(document)}
+
+    assert found == {(endpoint.method, endpoint.path) for endpoint in described.endpoints}
+
+
+async def test_every_endpoint_has_a_summary_of_its_own(document: dict[str, Any]) -> None:
+    summaries = [operation["summary"] for _, _, operation in operations(document)]
+
+    assert all(summary.endswith(".") and " " in summary for summary in summaries)
+    assert len(set(summaries)) == len(summaries)
+
+
+async def test_every_operation_has_an_id_of_its_own(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for _, _, operation in operations(document)]
+
+    assert len(set(ids)) == len(ids)
+
+
+async def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+    assert set(references(document)) <= schemas
+
+
+async def test_every_path_parameter_is_declared(document: dict[str, Any]) -> None:
+    for _, path, operation in operations(document):
+        declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
+        assert declared == set(re.findall(r"{(\w+)}", path))
+
+
+async def test_parameters_are_unique_and_typed(document: dict[str, Any]) -> None:
+    for _, _, operation in operations(document):
+        keys = [(parameter["in"], parameter["name"]) for parameter in operation["parameters"]]
+        assert len(set(keys)) == len(keys)
+        assert all(parameter["schema"] for parameter in operation["parameters"])
+
+
+async def test_every_schema_and_field_of_a_body_says_what_it_is(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        assert schema.get("description"), name
+        for field in schema.get("properties", {}).values():
+            assert {"type", "anyOf", "$ref", "const", "enum", "title"} & set(field), name
+
+
+async def test_bodies_refuse_unknown_fields_in_the_description_too(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for _, _, operation in operations(document):
+        if "requestBody" in operation:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            assert schemas[reference.rpartition("/")[2]]["additionalProperties"] is False
+
+
+async def test_the_key_is_demanded_where_it_is_needed(
+    described: Service, document: dict[str, Any]
+) -> None:
+    public = {(endpoint.method, endpoint.path) for endpoint in described.endpoints if endpoint.public}
+    open_operations = {
+        (method.upper(), path)
+        for method, path, operation in operations(document)
+        if operation.get("security") == []
+    }
+
+    assert open_operations == public
+    assert document["security"] == [{"bearer": []}, {"header": []}]
+
+
+async def test_posts_with_a_key_take_an_idempotency_key(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
+        names = {parameter["name"] for parameter in operation["parameters"]}
+        needs = method == "post" and operation.get("security") != []
+        assert ("Idempotency-Key" in names) is needs, path
+
+
+async def test_every_error_of_an_endpoint_is_in_the_catalogue(described: Service) -> None:
+    catalogue = {error.code for error in described.errors}
+
+    for endpoint in described.endpoints:
+        assert {error.code for error in endpoint.errors} <= catalogue, endpoint.path
+
+
+class Links(HTMLParser):
+    """Collects what a page loads or leads to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.ids: set[str] = set()
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids.add(values.get("id") or "")
+        self.scripts += tag == "script"
+        loading = "href" if tag == "link" else "src"
+        if values.get(loading):
+            self.loaded.append(str(values[loading]))
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/errors"])
+async def test_a_page_loads_nothing_from_another_host(reader: httpx2.AsyncClient, path: str) -> None:
+    answer = await reader.get(path)
+    links = Links()
+    links.feed(answer.text)
+
+    assert links.scripts == 0
+    assert links.loaded
+    for address in links.loaded:
+        assert not re.match(r"(\w+:)?//", address)
+        loaded = await reader.get(str(answer.url.join(address)))
+        assert loaded.status_code == 200, address
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+async def test_the_errors_page_has_every_code_under_its_anchor(
+    described: Service, reader: httpx2.AsyncClient
+) -> None:
+    links = Links()
+    page = (await reader.get("/docs/errors")).text
+    links.feed(page)
+
+    assert {error.code for error in described.errors} <= links.ids
+    assert all((error.__doc__ or "?").splitlines()[0].split("`")[0] in page for error in described.errors)
+
+
+async def test_the_api_page_names_every_endpoint(
+    described: Service, reader: httpx2.AsyncClient
+) -> None:
+    page = (await reader.get("/docs")).text
+
+    for endpoint in described.endpoints:
+        assert endpoint.path in page
+        assert f'id="{endpoint.name}"' in page
+
+
+async def test_the_docs_address_of_an_error_leads_to_its_anchor(reader: httpx2.AsyncClient) -> None:
+    error = (await reader.get("/v1/nothing")).json()
+    address, _, anchor = error["docs_url"].partition("#")
+    page = await reader.get(address.removeprefix("http://127.0.0.1:8000"))
+
+    assert f'id="{anchor}"' in page.text
+
+
+async def test_the_docs_address_can_be_another(reader: httpx2.AsyncClient) -> None:
+    settings = {"secret_keys": (SECRET_KEY,), "plugins": (), "channels": {}}
+    service = Service(Settings.model_validate({**settings, "docs_url": "https://docs.example/api"}))
+    transport = httpx2.ASGITransport(app=service.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+        answer = await client.get("/v1/nothing")
+
+    assert answer.json()["docs_url"] == "https://docs.example/api/errors#not_found"

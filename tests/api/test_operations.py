@@ -1,0 +1,98 @@
+"""What an operator's tools see: alive, ready, and why not."""
+
+import httpx2
+import pytest
+
+from msgsvc_core.channels import ChannelHealth
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, RecordingChannel
+from msgsvc_core.testing.fixtures import Tenant
+
+
+async def test_a_living_process_says_so_without_a_key(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/healthz", headers={"Authorization": ""})
+
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_ready_service_shows_each_of_its_checks(
+    client: httpx2.AsyncClient, service: Service
+) -> None:
+    answer = await client.get("/readyz", headers={"Authorization": ""})
+
+    assert answer.status_code == 200
+    checks = answer.json()["checks"]
+    assert set(checks) == {"database", "queue", "channel:messenger_a", "channel:messenger_b"}
+    assert checks["database"] == {"ok": True, "detail": service.db.dialect}
+    assert set(checks["queue"]["detail"]) == {"ready", "running", "dead"}
+
+
+async def test_a_service_without_its_database_lives_but_is_not_ready(
+    client: httpx2.AsyncClient, service: Service
+) -> None:
+    await service.db.disconnect()
+
+    alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+    assert (alive.status_code, ready.status_code) == (200, 503)
+    assert ready.headers["Retry-After"] == "5"
+    assert ready.json()["checks"]["database"]["ok"] is False
+    await service.db.connect()
+
+
+async def test_a_channel_that_may_not_work_makes_the_service_not_ready(
+    client: httpx2.AsyncClient, channel: RecordingChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused() -> ChannelHealth:
+        return ChannelHealth(False, "the token was revoked")
+
+    monkeypatch.setattr(channel, "check", refused)
+
+    answer = await client.get("/readyz")
+
+    assert answer.status_code == 503
+    check = answer.json()["checks"]["channel:messenger_a"]
+    assert check == {"ok": False, "detail": "the token was revoked"}
+
+
+async def test_a_channel_whose_check_fails_makes_the_service_not_ready(
+    client: httpx2.AsyncClient, channel: RecordingChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> ChannelHealth:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(channel, "check", broken)
+
+    answer = await client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["channel:messenger_a"]["ok"] is False
+
+
+async def test_a_platform_is_asked_once_for_many_probes(
+    client: httpx2.AsyncClient, channel: RecordingChannel, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def count() -> ChannelHealth:
+        nonlocal asked
+        asked += 1
+        return ChannelHealth(True)
+
+    monkeypatch.setattr(channel, "check", count)
+    for _ in range(5):
+        await client.get("/readyz")
+    within = asked
+    clock.advance(30)
+    await client.get("/readyz")
+
+    assert (within, asked) == (1, 2)
+
+
+async def test_probes_do_not_use_up_a_projects_rate(client: httpx2.AsyncClient, tenant: Tenant) -> None:
+    for _ in range(5):
+        await client.get("/readyz")
+
+    answer = await client.get("/v1/project")
+
+    assert answer.headers["X-RateLimit-Remaining"] == "299"

@@ -1,0 +1,53 @@
+"""Public ids sort by creation, and can't be told from their neighbours' where that matters."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from msgsvc_core.ids import encode_base62, new_id, new_secret_id, new_token, uuid7
+
+
+def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
+    made = [new_id("msg") for _ in range(20_000)]
+
+    assert made == sorted(made)
+
+
+def test_ids_of_many_threads_are_all_different() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: new_id("msg"), range(20_000)))
+
+    assert len(set(made)) == len(made)
+
+
+def test_an_id_has_its_prefix_and_22_base62_characters() -> None:
+    prefix, _, rest = new_id("sub").partition("_")
+
+    assert prefix == "sub"
+    assert len(rest) == 22
+    assert rest.isalnum()
+    assert rest.isascii()
+
+
+def test_the_first_bits_are_the_milliseconds_and_the_marks_of_a_uuid_of_version_7() -> None:
+    made = int.from_bytes(uuid7(), "big")
+
+    assert abs((made >> 80) / 1000 - time.time()) < 5
+    assert made >> 76 & 0xF == 7
+    assert made >> 62 & 0b11 == 0b10
+
+
+def test_a_secret_id_carries_another_128_random_bits() -> None:
+    first, second = new_secret_id("ses"), new_secret_id("ses")
+
+    assert len(first) == len("ses_") + 44
+    assert first[-22:] != second[-22:]
+
+
+def test_a_token_has_the_characters_that_its_bits_need() -> None:
+    assert [len(new_token(bits)) for bits in (128, 256)] == [22, 43]
+
+
+def test_base62_keeps_the_order_of_the_bytes() -> None:
+    values = [bytes([high, low]) for high in range(256) for low in (0, 1, 255)]
+
+    assert [encode_base62(v, 3) for v in values] == sorted(encode_base62(v, 3) for v in values)
