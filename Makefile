@@ -38,9 +38,6 @@ format: .venv/installed-dev ## Formats the code and mends what ruff can mend by 
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-# The reference describes the defaults, whatever msgsvc.toml lies here.
-docs: export MSGSVC_CONFIG = /dev/null
-docs: export MSGSVC_SECRET_KEYS = ["no secret: the reference needs a service, and never starts it"]
 docs: .venv/installed-dev ## Writes docs/reference anew
 	$(BIN)/msgsvc reference docs/reference
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -177,6 +178,8 @@ class Settings(BaseModel):
             raise ValueError(
                 "SQLite needs a file: each of our connections would have its own memory"
             )
+        if url.startswith("postgresql://"):
+            _check_postgres_url(url)
         return url
 
     @field_validator("plugins")
@@ -209,6 +212,18 @@ class Settings(BaseModel):
     def errors_url(self) -> str:
         """The page that describes error codes; `#<code>` is appended."""
         return f"{self.docs_url or self.base_url + '/docs'}/errors"
+
+
+def _check_postgres_url(url: str) -> None:
+    """Raises ValueError for what the driver would stumble over only when it connects."""
+    parts = urlsplit(url)
+    _ = parts.port  # a ValueError that says what is wrong with it
+    others = {name for name, _ in parse_qsl(parts.query)} - {"ssl"}
+    if others:
+        raise ValueError(
+            f"takes no {', '.join(sorted(others))}; `?ssl=require` encrypts the connection,"
+            " and `database_pool` sets its size"
+        )
 
 
 S = TypeVar("S", bound=Section)

@@ -5,11 +5,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
-from alembic.util.exc import CommandError
-
 from msgsvc_core.channels import Channel, ChannelHealth
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
-from msgsvc_core.db import Database, DatabaseUnavailable, pending_revisions
+from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.service import Service
@@ -99,9 +97,9 @@ def _mend(error: Exception, service: Service) -> str:
 async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
     try:
         pending = await pending_revisions(service.settings.database_url, service.migrations)
-    except CommandError as error:
+    except DatabaseTooNew as error:
         mend = "run the newer release of msgsvc or of the plugin that wrote it"
-        yield problem("migrations", f"the database is newer than this code: {error}", mend)
+        yield problem("migrations", str(error), mend)
         return
     if not pending:
         yield ok("migrations", "all are applied")

@@ -15,7 +15,7 @@ from msgsvc_core.cli.plugins import plugins
 from msgsvc_core.cli.projects import app as projects
 from msgsvc_core.cli.reference import reference
 from msgsvc_core.cli.serve import serve
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
 from msgsvc_core.errors import ApiError
 from msgsvc_core.plugins import PluginError
 from msgsvc_core.service import MigrationsPending
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
         except DatabaseUnavailable as error:
             text = f"the database can't be used: {error}\n`msgsvc doctor` looks closer"
             raise _exit(text, UNUSABLE) from error
-        except (SettingsError, PluginError, MigrationsPending) as error:
+        except (SettingsError, PluginError, MigrationsPending, DatabaseTooNew) as error:
             raise _exit(str(error), UNUSABLE) from error
 
 

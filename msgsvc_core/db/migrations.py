@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -22,6 +23,11 @@ from sqlalchemy.pool import NullPool
 
 from msgsvc_core.db.database import DatabaseUnavailable, sqlite_path
 from msgsvc_core.db.sqlite import make_file
+
+
+class DatabaseTooNew(Exception):
+    """A newer release has migrated the database; this one must not touch it."""
+
 
 #: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
 MIGRATION_LOCK = 7_136_742_001
@@ -88,7 +94,10 @@ async def pending_revisions(url: str, sources: Sequence[MigrationSource]) -> lis
 
 
 def _missing(scripts: ScriptDirectory, current: str | None) -> list[Any]:
-    newest_first = list(scripts.iterate_revisions("head", current or "base"))
+    try:
+        newest_first = list(scripts.iterate_revisions("head", current or "base"))
+    except CommandError as error:
+        raise DatabaseTooNew(f"the database is newer than this code: {error}") from error
     return newest_first[::-1]
 
 

@@ -130,10 +130,10 @@ async def _empty_tables(connection: asyncpg.Connection) -> None:
     tables = [row["tablename"] for row in rows]
     try:
         async with connection.transaction():
-            # Foreign keys are checked by triggers; without them the order does not matter.
-            await connection.execute("SET LOCAL session_replication_role = replica")
+            # In any order: our foreign keys cascade.
             await connection.execute(";".join(f"DELETE FROM {table}" for table in tables))
-    except asyncpg.InsufficientPrivilegeError:
+    except asyncpg.ForeignKeyViolationError:
+        # Somebody's does not. This always works, and takes a hundred times as long.
         await connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -93,8 +94,8 @@ class _Connection(asyncio.Protocol):
         self.failed = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are of no class of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
         self._send()
 
     def data_received(self, data: bytes) -> None:
@@ -138,6 +139,7 @@ async def _generate(connections: int, seconds: float, url: str) -> Load:
     await asyncio.sleep(seconds)
     spent_s = time.perf_counter() - started
     ordered = sorted(latencies_s)
+    assert ordered, "no request was answered"
     return Load(
         requests=len(ordered),
         failed=sum(connection.failed for connection in made),
