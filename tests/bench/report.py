@@ -70,7 +70,7 @@ def table(figures: Mapping[str, Figures], reference: str, title: str) -> Table:
     """The figures, each server's beside what it is of the reference's."""
     base = figures[reference]
     made = Table(title=title, title_justify="left", header_style="bold")
-    made.add_column("POST /v1/send")
+    made.add_column("POST /v1/send", no_wrap=True)
     for column in ("requests/s", "of the echo", "p50 ms", "p99 ms", "of the echo"):
         made.add_column(column, justify="right")
     for name, own in figures.items():

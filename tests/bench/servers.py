@@ -113,7 +113,6 @@ def _start(name: str, deployment: Deployment, database_url: str, runner: str) ->
         async with service.db.read() as tx:
             return int(await tx.fetch_val("SELECT COUNT(*) AS count FROM core_messages"))
 
-    deployment.run("migrate")
     key, subscriber_ids = asyncio.run(_opened(deployment, set_up))
     bodies = deployment.folder / "bodies.jsonl"
     bodies.write_text(
@@ -127,6 +126,7 @@ def _start(name: str, deployment: Deployment, database_url: str, runner: str) ->
 async def _opened(deployment: Deployment, use: Callable[[Service], Awaitable[T]]) -> T:
     settings = load_settings(deployment.config, env={}, plugins=())
     service = Service(settings, extra_plugins=[("sink", sink)])
+    await service.migrate()
     await service.open_database()
     try:
         return await use(service)

@@ -1,0 +1,56 @@
+"""`msgsvc demo` ends 0 if every step of its tour held, and only then."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from msgsvc_core.cli.demo import command
+from msgsvc_core.cli.demo.command import SITE
+from msgsvc_core.cli.demo.parts import Parts, running_parts
+from msgsvc_core.cli.demo.stage import StepFailed
+from msgsvc_core.cli.demo.tour import play
+from msgsvc_core.cli.main import app
+
+#: Seconds that the demo may take on a busy machine.
+PATIENCE_S = 120
+
+
+def test_the_tour_holds_and_ends_by_itself_without_a_terminal() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "msgsvc_core", "demo"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "All 15 steps held" in ended.stdout
+    assert ended.stdout.count("✓") == 15
+
+
+async def test_a_tour_without_its_site_fails_at_the_step_that_needs_it(tmp_path: Path) -> None:
+    async with running_parts(tmp_path, SITE, 0, 0) as parts:
+        site = parts.processes["site"]
+        site.terminate()
+        await site.wait()
+
+        with pytest.raises(StepFailed, match="Static link"):
+            await play(Console(quiet=True), parts)
+
+
+def test_a_step_that_does_not_hold_ends_the_demo_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_console: Console, _parts: Parts) -> None:
+        raise StepFailed("at 'a step': expected 1, found 2")
+
+    monkeypatch.setattr(command, "play", fail)
+
+    ended = CliRunner().invoke(app, ["demo", "--tour-only", "--port", "0", "--site-port", "0"])
+
+    assert ended.exit_code == 1
+    assert "expected 1, found 2" in ended.output
