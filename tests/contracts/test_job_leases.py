@@ -1,0 +1,228 @@
+"""What becomes of jobs when runners, plugins and the database come and go, on both databases."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, store
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, settled, until
+from msgsvc_core.testing.fixtures import ServiceFactory
+
+LEASE_S = 10
+
+
+class Work:
+    """A plugin with one kind of job; `fail` is raised by the next runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.fail: list[Exception] = []
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return [JobSpec("work", self.run, max_attempts=3, jitter=0)]
+
+    @hookimpl
+    def register_lanes(self) -> Sequence[LaneSpec]:
+        return [LaneSpec("own", exclusive=True), LaneSpec("many", batch=10)]
+
+    async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        self.runs += 1
+        await self.may_end.wait()
+        if self.fail:
+            raise self.fail.pop(0)
+
+
+async def enqueue(service: Service, lane: str = "default", count: int = 1) -> None:
+    async with service.db.transaction() as tx:
+        await service.jobs.enqueue(tx, *(NewJob("work", lane=lane) for _ in range(count)))
+
+
+async def states(service: Service) -> list[str]:
+    async with service.db.read() as tx:
+        rows = await tx.fetch_all("SELECT state FROM core_jobs WHERE name = 'work'")
+    return [row["state"] for row in rows]
+
+
+async def start(
+    make_service: ServiceFactory, work: Work | None, beside: Service | None = None, **settings: object
+) -> Service:
+    """A service with the plugin, if there is one, on the database of the one `beside`."""
+    if beside is not None:
+        settings["database_url"] = beside.settings.database_url
+    plugins = [] if work is None else [("work", work)]
+    return await make_service(extra_plugins=plugins, **settings)
+
+
+async def test_waits_that_do_not_count_bury_no_job(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    work = Work()
+    work.fail = [Retry(1, counts=False) for _ in range(30)]
+    service = await start(make_service, work)
+    await enqueue(service)
+    for _ in range(31):
+        await settled(service)
+        clock.advance(1)
+
+    assert work.runs == 31
+    assert await states(service) == []
+
+
+async def test_graceful_restarts_are_no_crashes(make_service: ServiceFactory) -> None:
+    work = Work()
+    work.may_end.clear()
+    service = await start(make_service, work, jobs={"sweep_s": 0.05, "grace_s": 0.01})
+    await enqueue(service)
+    for _ in range(12):
+        before = work.runs
+
+        async def running(known: int = before) -> bool:
+            return work.runs > known
+
+        await until(running)
+        await service.stop()
+        await service.start()
+    work.may_end.set()
+    await settled(service)
+
+    assert await states(service) == []
+
+
+async def test_a_job_whose_outcome_could_not_be_written_comes_again_after_its_lease(
+    make_service: ServiceFactory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work()
+    service = await start(make_service, work)
+
+    async def lost(*_arguments: object, **_options: object) -> bool:
+        raise DatabaseUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "complete", lost)
+        patch.setattr(store, "put_back", lost)
+        await enqueue(service)
+
+        async def ran() -> bool:
+            return work.runs == 1
+
+        await until(ran)
+        clock.advance(LEASE_S / 2)
+
+    # The runner lives and renews what it works on; this job is not among it any more.
+    async def ran_again() -> bool:
+        clock.advance(1)
+        return work.runs == 2
+
+    await until(ran_again)
+    await settled(service)
+
+    assert await states(service) == []
+
+
+async def test_a_long_job_keeps_its_lease(make_service: ServiceFactory, clock: FakeClock) -> None:
+    work = Work()
+    work.may_end.clear()
+    service = await start(make_service, work, jobs={"sweep_s": 0.02, "lease_s": 0.3})
+    await enqueue(service)
+
+    async def held_until() -> int:
+        async with service.db.read() as tx:
+            return int(
+                await tx.fetch_val(
+                    "SELECT COALESCE(MAX(leased_until_ms), 0) FROM core_jobs WHERE name = 'work'"
+                )
+            )
+
+    for _ in range(5):
+        clock.advance(0.2)
+
+        async def renewed() -> bool:
+            return await held_until() == clock.now_ms() + 300
+
+        await until(renewed)
+    work.may_end.set()
+    await settled(service)
+
+    assert work.runs == 1
+
+
+async def test_jobs_of_a_plugin_that_is_not_loaded_wait_for_it(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    work = Work()
+    quiet = await start(make_service, work, jobs={"runner": "none"})
+    await enqueue(quiet, count=2)
+    without = await start(make_service, None, quiet)
+    for _ in range(20):
+        clock.advance(LEASE_S)
+        await asyncio.sleep(0.01)
+    waiting = await states(quiet)
+    await without.stop()
+
+    loaded = await start(make_service, work, quiet)
+    await settled(loaded)
+
+    assert waiting == ["ready", "ready"]
+    assert work.runs == 2
+
+
+async def test_a_lane_that_another_runner_owns_is_not_asked_for_without_pause(
+    make_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work()
+    work.may_end.clear()
+    owner = await start(make_service, work)
+    await enqueue(owner, "own", 3)
+
+    async def running() -> bool:
+        return work.runs == 1
+
+    await until(running)
+    asked = 0
+    own_lane = store.own_lane
+
+    async def count(*arguments: object, **options: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return await own_lane(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "own_lane", count)
+    await start(make_service, work, owner, jobs={"sweep_s": 10})
+    await asyncio.sleep(0.3)
+    work.may_end.set()
+    await settled(owner)
+
+    assert asked < 10
+
+
+async def test_a_job_that_was_lost_does_not_keep_its_batch_from_being_put_back(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    work = Work()
+    work.may_end.clear()
+    service = await start(make_service, work)
+    await enqueue(service, "many", 3)
+
+    async def running() -> bool:
+        return work.runs == 1
+
+    await until(running)
+    async with service.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE core_jobs SET leased_by = 'another' WHERE job_id ="
+            " (SELECT MIN(job_id) FROM core_jobs WHERE name = 'work')"
+        )
+    work.fail = [ZeroDivisionError()]
+    work.may_end.set()
+
+    async def put_back() -> bool:
+        return sorted(await states(service)) == ["ready", "ready", "running"]
+
+    assert await until(put_back)
