@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.script.revision import RevisionError
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
@@ -96,7 +97,7 @@ async def pending_revisions(url: str, sources: Sequence[MigrationSource]) -> lis
 def _missing(scripts: ScriptDirectory, current: str | None) -> list[Any]:
     try:
         newest_first = list(scripts.iterate_revisions("head", current or "base"))
-    except CommandError as error:
+    except (CommandError, RevisionError) as error:
         raise DatabaseTooNew(f"the database is newer than this code: {error}") from error
     return newest_first[::-1]
 

@@ -40,7 +40,8 @@ def subscribe(service: Service, tenant: Tenant) -> Subscribe:
         user = ChannelUser(f"user-{name}", name, name.lower(), lang)
         update_id = f"start-{name}-{next(numbers)}"
         await service.inbound.receive(
-            channel, Started(update_id=update_id, chat_id=f"chat-{name}", user=user, payload=payload)
+            channel,
+            Started(update_id=update_id, chat_id=f"chat-{name}", user=user, payload=payload),
         )
         await settled(service)
         async with service.db.read() as tx:
@@ -84,6 +85,8 @@ def rate_headers() -> Callable[[httpx2.Response], dict[str, int]]:
     """The three rate-limit headers of an answer, as numbers. All of them must be there."""
 
     def read(answer: httpx2.Response) -> dict[str, int]:
-        return {name.removeprefix("X-RateLimit-"): int(answer.headers[name]) for name in RATE_HEADERS}
+        return {
+            name.removeprefix("X-RateLimit-"): int(answer.headers[name]) for name in RATE_HEADERS
+        }
 
     return read

@@ -38,8 +38,14 @@ async def test_a_key_opens_its_project(
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer  "}, {"X-API-Key": ""}]
-    + [{"Authorization": "Basic YTpi"}],
+    [
+        {},
+        {"Authorization": ""},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer  "},
+        {"X-API-Key": ""},
+        {"Authorization": "Basic YTpi"},
+    ],
 )
 async def test_no_key_is_unauthorized(
     stranger: httpx2.AsyncClient, check_error: CheckError, headers: dict[str, str]
@@ -50,7 +56,8 @@ async def test_no_key_is_unauthorized(
 
 
 @pytest.mark.parametrize(
-    "key", ["nonsense", "msk_", "msk_" + "0" * 43, "msk_" + "0" * 44, "' OR 1=1 --", "\xff", "x" * 5000]
+    "key",
+    ["nonsense", "msk_", "msk_" + "0" * 43, "msk_" + "0" * 44, "' OR 1=1 --", "\xff", "x" * 5000],
 )
 async def test_an_unknown_key_is_invalid(
     stranger: httpx2.AsyncClient, check_error: CheckError, key: str
@@ -127,7 +134,7 @@ async def test_neither_database_nor_answer_holds_the_key(service: Service, tenan
         rows = await tx.fetch_all("SELECT * FROM core_api_keys")
     answer = await tenant.client.get("/v1/project")
 
-    stored = " ".join(str(row[column]) for row in rows for column in row.keys())
+    stored = " ".join(str(row[column]) for row in rows for column in row)
     assert tenant.key not in stored
     assert tenant.key[:12] in stored
     assert tenant.key not in answer.text

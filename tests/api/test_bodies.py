@@ -52,7 +52,9 @@ BAD_JSON = {
     "an escaped NUL in a name": (WITH_METADATA % r'{"\u0000": 1}').encode(),
     "33 levels": (WITH_METADATA % ("[" * 32 + "]" * 32)).encode(),
     "100,000 levels of arrays": (WITH_METADATA % ("[" * 100_000 + "]" * 100_000)).encode(),
-    "100,000 levels of objects": (WITH_METADATA % ('{"a":' * 100_000 + "1" + "}" * 100_000)).encode(),
+    "100,000 levels of objects": (
+        WITH_METADATA % ('{"a":' * 100_000 + "1" + "}" * 100_000)
+    ).encode(),
     "100,000 open arrays": b"[" * 100_000,
 }
 
@@ -91,8 +93,10 @@ WRONG_VALUES = {
         "buttons[0][0].uri: there is no such field",
     ),
     "a wrong link deep inside": (
-        '{"subscriber_id": "sub_1", "text": "Hi", "buttons":'
-        ' [[{"text": "A", "data": "a"}, {"text": "B", "url": "ftp://example.com"}]]}',
+        (
+            '{"subscriber_id": "sub_1", "text": "Hi", "buttons":'
+            ' [[{"text": "A", "data": "a"}, {"text": "B", "url": "ftp://example.com"}]]}'
+        ),
         "buttons[0][1].url: must be an http or https URL",
     ),
     "an array as metadata": (WITH_METADATA % "[1]", "metadata: "),
@@ -191,7 +195,13 @@ async def test_an_escaped_surrogate_pair_is_one_character(
 
 @pytest.mark.parametrize(
     "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", ""],
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "json",
+        "",
+    ],
 )
 async def test_a_body_of_another_type_is_a_bad_request(
     client: httpx2.AsyncClient, check_error: CheckError, content_type: str

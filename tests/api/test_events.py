@@ -21,11 +21,11 @@ from tests.api.conftest import CheckError, Subscribe
 SUCCESS = {"message_id": "msg_1", "metadata": None}
 
 
-async def emit(service: Service, tenant: Tenant, name: str = "delivery.success", **fields: Any) -> Event:
+async def emit(
+    service: Service, tenant: Tenant, name: str = "delivery.success", **fields: Any
+) -> Event:
     async with service.db.transaction() as tx:
-        return await service.events.emit(
-            tx, tenant.project.project_id, name, {**SUCCESS, **fields}
-        )
+        return await service.events.emit(tx, tenant.project.project_id, name, {**SUCCESS, **fields})
 
 
 async def test_the_feed_shows_events_as_webhooks_carry_them(
@@ -97,17 +97,18 @@ async def test_a_listener_is_told_after_the_commit(
     assert found == [1]
 
 
-async def test_a_listener_is_not_told_of_what_was_rolled_back(service: Service, tenant: Tenant) -> None:
+async def test_a_listener_is_not_told_of_what_was_rolled_back(
+    service: Service, tenant: Tenant
+) -> None:
     told: list[Event] = []
 
     @service.on("delivery.success")
     async def listen(event: Event) -> None:
         told.append(event)
 
-    with pytest.raises(ZeroDivisionError):
-        async with service.db.transaction() as tx:
-            await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
-            raise ZeroDivisionError
+    async with failing(ZeroDivisionError), service.db.transaction() as tx:
+        await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
+        raise ZeroDivisionError
     kept = await emit(service, tenant)
     await service.events.stop()
 
@@ -124,12 +125,9 @@ async def test_a_listener_is_not_told_of_what_an_inner_step_took_back(
         told.append(event)
 
     async with service.db.transaction() as tx:
-        with pytest.raises(Conflict):
-            async with tx.savepoint():
-                await service.events.emit(
-                    tx, tenant.project.project_id, "delivery.success", SUCCESS
-                )
-                raise Conflict
+        async with failing(Conflict), tx.savepoint():
+            await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
+            raise Conflict
     await service.events.stop()
 
     assert told == []
@@ -186,12 +184,12 @@ async def test_listeners_hear_only_the_event_they_named(service: Service, tenant
 
 
 def test_listening_to_an_unknown_event_is_refused(service: Service) -> None:
-    with pytest.raises(ValueError, match="no event is named 'delivery.succes'"):
+    with pytest.raises(ValueError, match=r"no event is named 'delivery\.succes'"):
         service.on("delivery.succes")(emit)  # type: ignore[arg-type]
 
 
 async def test_an_undeclared_event_can_not_be_emitted(service: Service, tenant: Tenant) -> None:
-    with pytest.raises(KeyError, match="nothing.happened"):
+    with pytest.raises(KeyError, match=r"nothing\.happened"):
         await emit(service, tenant, "nothing.happened")
 
 
@@ -225,10 +223,9 @@ async def test_a_plugin_sees_an_event_in_the_transaction_of_its_cause(
     witness = Witness()
     service = await make_service(extra_plugins=[("witness", witness)])
     tenant = await make_tenant(service)
-    with pytest.raises(KeyboardInterrupt):
-        async with service.db.transaction() as tx:
-            await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
-            raise KeyboardInterrupt
+    async with failing(KeyboardInterrupt), service.db.transaction() as tx:
+        await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
+        raise KeyboardInterrupt
 
     assert witness.seen == ["delivery.success"]
     async with service.db.read() as tx:

@@ -136,7 +136,8 @@ CountEffects = Callable[[], Awaitable[int]]
 
 
 @pytest.mark.parametrize(
-    "key", ["", "seven77", "x" * 129, "with space", "semi;colon", "dot.dot.dot", "кириллица".encode()]
+    "key",
+    ["", "seven77", "x" * 129, "with space", "semi;colon", "dot.dot.dot", "кириллица".encode()],
 )
 async def test_a_malformed_key_is_validation_failed(
     client: httpx2.AsyncClient, check_error: CheckError, effects: Effects, key: Any
@@ -224,7 +225,10 @@ async def test_an_error_after_which_one_may_try_again_is_not_stored(
 
 
 async def test_a_crash_of_the_handler_is_not_stored(
-    client: httpx2.AsyncClient, check_error: CheckError, effects: Effects, count_effects: CountEffects
+    client: httpx2.AsyncClient,
+    check_error: CheckError,
+    effects: Effects,
+    count_effects: CountEffects,
 ) -> None:
     for _ in range(2):
         answer = await client.post("/v1/effects", json={"error": "crash"}, headers=KEY)
@@ -427,7 +431,9 @@ async def test_who_waits_keeps_nobody_else_from_working(
         asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY)) for _ in range(30)
     ]
 
-    other = await client.post("/v1/subscribers/links", json={}, headers={"Idempotency-Key": "other-key"})
+    other = await client.post(
+        "/v1/subscribers/links", json={}, headers={"Idempotency-Key": "other-key"}
+    )
     effects.may_end.set()
     await asyncio.gather(first, *waiting)
 

@@ -67,7 +67,9 @@ async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> dict[st
     }
 
 
-async def call(client: httpx2.AsyncClient, endpoint: Endpoint, ids: dict[str, str]) -> httpx2.Response:
+async def call(
+    client: httpx2.AsyncClient, endpoint: Endpoint, ids: dict[str, str]
+) -> httpx2.Response:
     path = endpoint.path.format_map(ids)
     body = BODIES.get(endpoint.name)
     return await client.request(endpoint.method, path, **({} if body is None else {"json": body}))

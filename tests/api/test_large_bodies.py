@@ -116,7 +116,7 @@ def test_300_mb_without_a_key_do_not_fill_the_memory(server: Server) -> None:
 
 def test_a_chunk_that_lies_about_its_size_gets_no_500(server: Server, key: str) -> None:
     with open_send(server, key, "Transfer-Encoding: chunked", "Connection: close") as connection:
-        connection.sendall(b"5\r\n{\"text\": \"far longer than five\"}\r\n0\r\n\r\n")
+        connection.sendall(b'5\r\n{"text": "far longer than five"}\r\n0\r\n\r\n')
         connection.shutdown(socket.SHUT_WR)
         received = connection.recv(65536)
 

@@ -386,7 +386,11 @@ async def test_one_failure_does_not_touch_the_others_of_its_batch(
 
 
 async def test_a_message_that_expired_is_skipped(
-    service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel, clock: FakeClock
+    service: Service,
+    client: httpx2.AsyncClient,
+    send: Send,
+    channel: RecordingChannel,
+    clock: FakeClock,
 ) -> None:
     channel.failures = [DeliveryError(Reason.RATE_LIMITED, "wait", retry_after_s=60)]
     message_id = await send(expires_in=60)
@@ -440,9 +444,7 @@ async def test_a_message_in_the_platforms_hands_when_the_process_died_is_unknown
     ann: str,
     channel: RecordingChannel,
 ) -> None:
-    quiet = await make_service(
-        database_url=service.settings.database_url, jobs={"runner": "none"}
-    )
+    quiet = await make_service(database_url=service.settings.database_url, jobs={"runner": "none"})
     await service.stop()
     message = await quiet.messages.send(
         tenant.project.project_id, subscriber_id=ann, text="Hi", metadata={"order": 7}
@@ -468,9 +470,7 @@ async def test_a_message_that_was_only_queued_when_the_process_ended_is_sent(
     ann: str,
     channel: RecordingChannel,
 ) -> None:
-    quiet = await make_service(
-        database_url=service.settings.database_url, jobs={"runner": "none"}
-    )
+    quiet = await make_service(database_url=service.settings.database_url, jobs={"runner": "none"})
     await service.stop()
     message = await quiet.messages.send(tenant.project.project_id, subscriber_id=ann, text="Hi")
 

@@ -105,7 +105,9 @@ async def test_every_schema_and_field_of_a_body_says_what_it_is(document: dict[s
             assert {"type", "anyOf", "$ref", "const", "enum", "title"} & set(field), name
 
 
-async def test_bodies_refuse_unknown_fields_in_the_description_too(document: dict[str, Any]) -> None:
+async def test_bodies_refuse_unknown_fields_in_the_description_too(
+    document: dict[str, Any],
+) -> None:
     schemas = document["components"]["schemas"]
     for _, _, operation in operations(document):
         if "requestBody" in operation:
@@ -116,7 +118,9 @@ async def test_bodies_refuse_unknown_fields_in_the_description_too(document: dic
 async def test_the_key_is_demanded_where_it_is_needed(
     described: Service, document: dict[str, Any]
 ) -> None:
-    public = {(endpoint.method, endpoint.path) for endpoint in described.endpoints if endpoint.public}
+    public = {
+        (endpoint.method, endpoint.path) for endpoint in described.endpoints if endpoint.public
+    }
     open_operations = {
         (method.upper(), path)
         for method, path, operation in operations(document)
@@ -160,7 +164,9 @@ class Links(HTMLParser):
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/errors"])
-async def test_a_page_loads_nothing_from_another_host(reader: httpx2.AsyncClient, path: str) -> None:
+async def test_a_page_loads_nothing_from_another_host(
+    reader: httpx2.AsyncClient, path: str
+) -> None:
     answer = await reader.get(path)
     links = Links()
     links.feed(answer.text)

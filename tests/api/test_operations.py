@@ -70,7 +70,10 @@ async def test_a_channel_whose_check_fails_makes_the_service_not_ready(
 
 
 async def test_a_platform_is_asked_once_for_many_probes(
-    client: httpx2.AsyncClient, channel: RecordingChannel, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = 0
 
@@ -89,7 +92,9 @@ async def test_a_platform_is_asked_once_for_many_probes(
     assert (within, asked) == (1, 2)
 
 
-async def test_probes_do_not_use_up_a_projects_rate(client: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_probes_do_not_use_up_a_projects_rate(
+    client: httpx2.AsyncClient, tenant: Tenant
+) -> None:
     for _ in range(5):
         await client.get("/readyz")
 

@@ -44,7 +44,10 @@ async def test_a_slot_frees_60_seconds_after_its_request_and_no_sooner(
 
 
 async def test_reset_and_retry_after_name_the_moment_at_which_a_slot_frees(
-    make_service: ServiceFactory, make_tenant: MakeTenant, clock: FakeClock, rate_headers: RateHeaders
+    make_service: ServiceFactory,
+    make_tenant: MakeTenant,
+    clock: FakeClock,
+    rate_headers: RateHeaders,
 ) -> None:
     service = await make_service(limits={"requests_per_minute": 1})
     client = (await make_tenant(service)).client
@@ -93,7 +96,9 @@ async def test_all_keys_of_a_project_share_its_rate(
     _, second_key = await service.projects.create_key(tenant.project.project_id, "second")
     await tenant.client.get("/v1/project")
 
-    answer = await tenant.client.get("/v1/project", headers={"Authorization": f"Bearer {second_key}"})
+    answer = await tenant.client.get(
+        "/v1/project", headers={"Authorization": f"Bearer {second_key}"}
+    )
 
     assert answer.status_code == 429
 

@@ -12,7 +12,17 @@ PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/v1", "/v1/", "/v1/nothing", "/v2/send", "/v1/send/", "/v1/send/more", "/V1/send", "//v1/send"],
+    [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/nothing",
+        "/v2/send",
+        "/v1/send/",
+        "/v1/send/more",
+        "/V1/send",
+        "//v1/send",
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
 async def test_an_unknown_path_is_not_found(
@@ -97,7 +107,9 @@ async def test_a_senseless_host_header_does_no_harm(
     check_error(unknown, 404, "not_found")
 
 
-@pytest.mark.parametrize("query", ["limit=1&limit=2", "limit=0", "limit=101", "limit=x", "lmit=1", "a=%00"])
+@pytest.mark.parametrize(
+    "query", ["limit=1&limit=2", "limit=0", "limit=101", "limit=x", "lmit=1", "a=%00"]
+)
 async def test_a_senseless_query_is_validation_failed(
     client: httpx2.AsyncClient, check_error: CheckError, query: str
 ) -> None:
@@ -125,7 +137,9 @@ async def test_browsers_of_other_sites_are_let_in_only_by_setting(
     asks = {"Origin": site, "Access-Control-Request-Method": "POST"}
     service = await make_service(server={"cors_origins": [site]})
     transport = httpx2.ASGITransport(app=service.app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as open_client:
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://msgsvc.test"
+    ) as open_client:
         allowed = await open_client.options("/v1/send", headers=asks)
 
     refused = await client.options("/v1/send", headers=asks)
@@ -135,7 +149,10 @@ async def test_browsers_of_other_sites_are_let_in_only_by_setting(
 
 
 async def test_a_page_that_fails_is_in_the_envelope_too(
-    service: Service, client: httpx2.AsyncClient, check_error: CheckError, monkeypatch: pytest.MonkeyPatch
+    service: Service,
+    client: httpx2.AsyncClient,
+    check_error: CheckError,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(service, "errors", None)
 

@@ -151,7 +151,9 @@ async def test_an_unknown_start_payload_is_answered_kindly(
     assert "not valid any more" in channel.texts[0]
 
 
-async def test_a_start_without_payload_is_greeted(service: Service, channel: RecordingChannel) -> None:
+async def test_a_start_without_payload_is_greeted(
+    service: Service, channel: RecordingChannel
+) -> None:
     await service.inbound.receive("messenger_a", started(""))
     await settled(service)
 
@@ -235,7 +237,9 @@ async def test_one_external_id_may_bind_one_subscriber_of_each_channel(
     assert {subscriber["channel"] for subscriber in found} == {"messenger_a", "messenger_b"}
 
 
-@pytest.mark.parametrize("external_id", ["", " x", "x ", "x" * 129, "a\nb", "a\tb", "\u200b", "\u00a0x"])
+@pytest.mark.parametrize(
+    "external_id", ["", " x", "x ", "x" * 129, "a\nb", "a\tb", "\u200b", "\u00a0x"]
+)
 async def test_a_malformed_external_id_is_refused(
     client: httpx2.AsyncClient, check_error: CheckError, external_id: str
 ) -> None:
@@ -376,4 +380,4 @@ async def test_the_database_does_not_hold_what_a_link_carries(
 
     async with service.db.read() as tx:
         (row,) = await tx.fetch_all("SELECT * FROM core_links")
-    assert payload.removeprefix("sub_") not in " ".join(str(row[column]) for column in row.keys())
+    assert payload.removeprefix("sub_") not in " ".join(str(row[column]) for column in row)

@@ -56,19 +56,17 @@ async def test_what_a_block_wrote_is_there_after_it(db: Database) -> None:
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, asyncio.CancelledError])
 async def test_a_block_that_raises_is_rolled_back(db: Database, error: type[BaseException]) -> None:
-    with pytest.raises(error):
-        async with db.transaction() as tx:
-            await add(tx, 1)
-            raise error
+    async with failing(error), db.transaction() as tx:
+        await add(tx, 1)
+        raise error
 
     assert await names(db) == []
 
 
 async def test_a_statement_that_fails_rolls_everything_back(db: Database) -> None:
-    with pytest.raises(Exception, match=r"(?i)nowhere"):
-        async with db.transaction() as tx:
-            await add(tx, 1)
-            await tx.execute("INSERT INTO nowhere VALUES (1)")
+    async with failing(Exception, match=r"(?i)nowhere"), db.transaction() as tx:
+        await add(tx, 1)
+        await tx.execute("INSERT INTO nowhere VALUES (1)")
 
     assert await names(db) == []
 
@@ -187,10 +185,9 @@ async def test_reads_see_the_newest_commits(db: Database) -> None:
 async def test_a_savepoint_undoes_only_what_is_inside(db: Database) -> None:
     async with db.transaction() as tx:
         await add(tx, 1, "before")
-        with pytest.raises(ZeroDivisionError):
-            async with tx.savepoint():
-                await add(tx, 2, "inside")
-                raise ZeroDivisionError
+        async with failing(ZeroDivisionError), tx.savepoint():
+            await add(tx, 2, "inside")
+            raise ZeroDivisionError
         await add(tx, 3, "after")
 
     assert await names(db) == ["before", "after"]
@@ -205,13 +202,12 @@ async def test_a_savepoint_that_ends_well_is_kept(db: Database) -> None:
 
 async def test_an_outer_savepoint_undoes_what_came_before_a_failed_inner_one(db: Database) -> None:
     async with db.transaction() as tx:
-        with pytest.raises(LookupError):
-            async with tx.savepoint():
-                await add(tx, 1, "outer")
-                with pytest.raises(ZeroDivisionError):
-                    async with tx.savepoint():
-                        raise ZeroDivisionError
-                raise LookupError
+        async with failing(LookupError), tx.savepoint():
+            await add(tx, 1, "outer")
+            with pytest.raises(ZeroDivisionError):
+                async with tx.savepoint():
+                    raise ZeroDivisionError
+            raise LookupError
 
     assert await names(db) == []
 
@@ -219,9 +215,8 @@ async def test_an_outer_savepoint_undoes_what_came_before_a_failed_inner_one(db:
 async def test_a_failed_statement_in_a_savepoint_spares_the_transaction(db: Database) -> None:
     async with db.transaction() as tx:
         await add(tx, 1, "first")
-        with pytest.raises(Exception, match=r"(?i)unique"):
-            async with tx.savepoint():
-                await add(tx, 1, "again")
+        async with failing(Exception, match=r"(?i)unique"), tx.savepoint():
+            await add(tx, 1, "again")
 
     assert await names(db) == ["first"]
 
@@ -238,10 +233,9 @@ async def test_callbacks_run_after_the_commit_and_in_order(db: Database) -> None
 
 async def test_callbacks_of_a_rolled_back_transaction_never_run(db: Database) -> None:
     called: list[int] = []
-    with pytest.raises(ZeroDivisionError):
-        async with db.transaction() as tx:
-            tx.on_commit(lambda: called.append(1))
-            raise ZeroDivisionError
+    async with failing(ZeroDivisionError), db.transaction() as tx:
+        tx.on_commit(lambda: called.append(1))
+        raise ZeroDivisionError
 
     assert called == []
 
@@ -250,15 +244,16 @@ async def test_callbacks_of_a_rolled_back_savepoint_never_run(db: Database) -> N
     called: list[str] = []
     async with db.transaction() as tx:
         tx.on_commit(lambda: called.append("outer"))
-        with pytest.raises(ZeroDivisionError):
-            async with tx.savepoint():
-                tx.on_commit(lambda: called.append("inner"))
-                raise ZeroDivisionError
+        async with failing(ZeroDivisionError), tx.savepoint():
+            tx.on_commit(lambda: called.append("inner"))
+            raise ZeroDivisionError
 
     assert called == ["outer"]
 
 
-async def test_a_commit_during_which_the_caller_is_cancelled_has_its_callbacks(db: Database) -> None:
+async def test_a_commit_during_which_the_caller_is_cancelled_has_its_callbacks(
+    db: Database,
+) -> None:
     async def write(number: int) -> None:
         async with db.transaction() as tx:
             await add(tx, number)
@@ -281,7 +276,8 @@ async def test_a_commit_during_which_the_caller_is_cancelled_has_its_callbacks(d
 
 
 @pytest.mark.parametrize(
-    "text", ["100 %", "%s %(a)s %%", "a:b :name ::text", "it's", '"', "\\", "é😀", "", "a\nb\tc", "$1 ?"]
+    "text",
+    ["100 %", "%s %(a)s %%", "a:b :name ::text", "it's", '"', "\\", "é😀", "", "a\nb\tc", "$1 ?"],
 )
 async def test_any_text_comes_back_as_it_was(db: Database, text: str) -> None:
     async with db.transaction() as tx:
@@ -367,16 +363,17 @@ async def test_without_rows_there_is_none(db: Database) -> None:
 async def test_more_rows_than_one_statement_holds_are_added(db: Database) -> None:
     count = 2 * ROWS_PER_INSERT + 1
     async with db.transaction() as tx:
-        await tx.insert_many("things", [{"id": n, "name": f"n{n}", "number": n} for n in range(count)])
+        await tx.insert_many(
+            "things", [{"id": n, "name": f"n{n}", "number": n} for n in range(count)]
+        )
         await tx.insert_many("things", [])
 
     assert len(await names(db)) == count
 
 
 async def test_a_foreign_key_that_leads_nowhere_is_refused(db: Database) -> None:
-    with pytest.raises(Exception, match=r"(?i)foreign key"):
-        async with db.transaction() as tx:
-            await tx.insert("parts", {"id": 1, "thing_id": 99})
+    async with failing(Exception, match=r"(?i)foreign key"), db.transaction() as tx:
+        await tx.insert("parts", {"id": 1, "thing_id": 99})
 
 
 async def test_a_value_of_the_wrong_type_is_our_mistake_and_not_the_databases(db: Database) -> None:
@@ -441,21 +438,21 @@ async def test_a_closed_database_is_unavailable_instead_of_waiting(db: Database)
     await db.disconnect()
 
     for block in (db.read, db.transaction):
-        with pytest.raises(DatabaseUnavailable):
-            async with asyncio.timeout(1), block():
-                pass
+        async with failing(DatabaseUnavailable), asyncio.timeout(1), block():
+            pass
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-async def test_a_connection_that_the_server_ended_is_unavailable_once(db: Database, url: str) -> None:
+async def test_a_connection_that_the_server_ended_is_unavailable_once(
+    db: Database, url: str
+) -> None:
     killer = await asyncpg.connect(url)
     try:
         for _ in range(20):
-            with pytest.raises(DatabaseUnavailable):
-                async with db.transaction() as tx:
-                    backend_id = await tx.fetch_val("SELECT pg_backend_pid()")
-                    await killer.execute(f"SELECT pg_terminate_backend({backend_id}, 5000)")
-                    await tx.fetch_val("SELECT 1")
+            async with failing(DatabaseUnavailable), db.transaction() as tx:
+                backend_id = await tx.fetch_val("SELECT pg_backend_pid()")
+                await killer.execute(f"SELECT pg_terminate_backend({backend_id}, 5000)")
+                await tx.fetch_val("SELECT 1")
     finally:
         await killer.close()
 
@@ -470,10 +467,9 @@ async def test_waiting_for_a_lock_ends_when_it_was_bounded(db: Database) -> None
         await add(tx, 1)
     async with db.transaction() as holder:
         await holder.execute("UPDATE things SET number = 2")
-        with pytest.raises(LockTimeout):
-            async with db.transaction() as waiter:
-                await waiter.wait_for_locks(0.05)
-                await waiter.execute("UPDATE things SET number = 3")
+        async with failing(LockTimeout), db.transaction() as waiter:
+            await waiter.wait_for_locks(0.05)
+            await waiter.execute("UPDATE things SET number = 3")
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -507,6 +503,5 @@ async def test_every_connection_to_a_file_has_our_settings(
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 async def test_a_reading_connection_can_not_write(db: Database) -> None:
-    with pytest.raises(DatabaseUnavailable, match="readonly"):
-        async with db.read() as tx:
-            await add(tx, 1)
+    async with failing(DatabaseUnavailable, match="readonly"), db.read() as tx:
+        await add(tx, 1)

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, store
 from msgsvc_core.service import Service
@@ -51,7 +52,10 @@ async def states(service: Service) -> list[str]:
 
 
 async def start(
-    make_service: ServiceFactory, work: Work | None, beside: Service | None = None, **settings: object
+    make_service: ServiceFactory,
+    work: Work | None,
+    beside: Service | None = None,
+    **settings: object,
 ) -> Service:
     """A service with the plugin, if there is one, on the database of the one `beside`."""
     if beside is not None:
@@ -101,19 +105,29 @@ async def test_a_job_whose_outcome_could_not_be_written_comes_again_after_its_le
     work = Work()
     service = await start(make_service, work)
 
-    async def lost(*_arguments: object, **_options: object) -> bool:
-        raise DatabaseUnavailable("away")
+    complete, put_back = store.complete, store.put_back
+    refused: list[str] = []
+
+    async def complete_not(tx: Tx, jobs: Sequence[Job], **options: Any) -> bool:
+        if jobs[0].name == "work":
+            refused.append("complete")
+            raise DatabaseUnavailable("away")
+        return await complete(tx, jobs, **options)
+
+    async def put_back_not(tx: Tx, job: Job, **options: Any) -> bool:
+        if job.name == "work":
+            refused.append("put_back")
+            raise DatabaseUnavailable("away")
+        return await put_back(tx, job, **options)
+
+    async def both_refused() -> bool:
+        return refused == ["complete", "put_back"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "complete", lost)
-        patch.setattr(store, "put_back", lost)
+        patch.setattr(store, "complete", complete_not)
+        patch.setattr(store, "put_back", put_back_not)
         await enqueue(service)
-
-        async def ran() -> bool:
-            return work.runs == 1
-
-        await until(ran)
-        clock.advance(LEASE_S / 2)
+        await until(both_refused)
 
     # The runner lives and renews what it works on; this job is not among it any more.
     async def ran_again() -> bool:

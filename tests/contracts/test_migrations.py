@@ -114,7 +114,9 @@ async def test_the_second_time_nothing_is_left_to_do(url: str) -> None:
     assert await migrate(url, sources) == []
 
 
-async def test_what_would_be_applied_is_told_before_and_nothing_after(url: str, shop: Owner) -> None:
+async def test_what_would_be_applied_is_told_before_and_nothing_after(
+    url: str, shop: Owner
+) -> None:
     shop.write()
     sources = [CORE_MIGRATIONS, shop.source]
 
@@ -164,7 +166,9 @@ async def test_owners_may_use_the_same_revision_without_meeting(url: str, tmp_pa
         owner.write()
         script = owner.source.folder / "0001_step.py"
         script.write_text(
-            script.read_text().replace(f'revision = "{owner.source.owner}_0001"', 'revision = "0001"', 1)
+            script.read_text().replace(
+                f'revision = "{owner.source.owner}_0001"', 'revision = "0001"', 1
+            )
         )
 
     applied = await migrate(url, [first.source, second.source])
@@ -234,7 +238,9 @@ async def test_a_service_does_not_migrate_postgresql_by_itself(
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-async def test_a_service_migrates_its_file_by_itself(make_service: ServiceFactory, url: str) -> None:
+async def test_a_service_migrates_its_file_by_itself(
+    make_service: ServiceFactory, url: str
+) -> None:
     service = await make_service(database_url=url)
 
     assert await service.projects.list() == []

@@ -143,7 +143,7 @@ async def test_session_and_events_hold_nothing_to_read_the_code_from(service, an
         ]
 
     assert rows
-    assert not any(code in str(row[column]) for row in rows for column in row.keys())  # noqa: SIM118 - a row is no mapping
+    assert not any(code in str(row[column]) for row in rows for column in row.keys())
 
 
 async def test_code_survives_the_rotation_of_the_secret_key(make_service, client, ann, sign_in):

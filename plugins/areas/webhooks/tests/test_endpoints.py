@@ -61,7 +61,7 @@ async def test_secret_is_encrypted_at_rest(service: Service, client: Any, add_we
     rotated = (await client.post(path)).json()
     async with service.db.read() as tx:
         rows = await tx.fetch_all("SELECT * FROM webhooks_secrets")
-        columns = [str(row[column]) for row in rows for column in row.keys()]  # noqa: SIM118
+        columns = [str(row[column]) for row in rows for column in row.keys()]
 
     assert len(rows) == 2
     for secret in (webhook["secret"], rotated["secret"]):

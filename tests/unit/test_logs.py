@@ -1,0 +1,143 @@
+"""Logs: what never gets into them, and their two forms."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import structlog
+
+from msgsvc_core.logs import HIDDEN, hide_secrets
+from msgsvc_core.security.api_keys import new_api_key
+from msgsvc_core.testing.fixtures import Tenant
+
+KEY = new_api_key().secret
+
+
+def cleaned(**entry: Any) -> dict[str, Any]:
+    return dict(hide_secrets(None, "info", entry))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "secret",
+        "webhook_secret",
+        "token",
+        "bot_token",
+        "password",
+        "Authorization",
+        "api_key",
+        "apikey",
+        "cookie",
+        "Set_Cookie",
+        "signature",
+        "code",
+        "auth_code",
+        "payload",
+        "body",
+    ],
+)
+def test_a_value_with_a_secret_name_is_blanked(name: str) -> None:
+    assert cleaned(**{name: "anything"}) == {name: HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "name", ["event", "endpoint", "status", "status_code", "reason", "tokens_left"]
+)
+def test_a_value_with_a_harmless_name_is_kept(name: str) -> None:
+    assert cleaned(**{name: "anything"}) == {name: "anything"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"the key {KEY} is unknown", f"the key {HIDDEN} is unknown"),
+        ("whsec_abc+/=", HIDDEN),
+        ("postgresql://me:pass@host/db", f"postgresql://{HIDDEN}@host/db"),
+        ("postgresql://:pass@host/db", f"postgresql://{HIDDEN}@host/db"),
+        ("https://example.com:8000/a@b", "https://example.com:8000/a@b"),
+        ("nothing to hide", "nothing to hide"),
+    ],
+)
+def test_a_secret_inside_a_text_is_blanked(text: str, kept: str) -> None:
+    assert cleaned(event=text) == {"event": kept}
+
+
+def test_secrets_deep_inside_are_blanked() -> None:
+    entry = cleaned(request={"headers": {"authorization": "x"}, "keys": [KEY, {"note": KEY}]}, n=1)
+
+    assert entry == {
+        "request": {"headers": {"authorization": HIDDEN}, "keys": [HIDDEN, {"note": HIDDEN}]},
+        "n": 1,
+    }
+
+
+def test_the_text_of_an_exception_is_blanked() -> None:
+    assert cleaned(error=ValueError(f"no {KEY}")) == {"error": f"no {HIDDEN}"}
+
+
+PROGRAM = """
+import logging
+import structlog
+from msgsvc_core.logs import configure_logs
+from msgsvc_core.settings import LogSettings
+
+configure_logs(LogSettings(format="{format}", level="info"))
+log = structlog.get_logger("test")
+log.debug("too small")
+log.info("hello", password="hunter2", name="Анна")
+logging.getLogger("library").warning("from %s", "postgresql://me:hunter2@host/db")
+structlog.contextvars.bind_contextvars(request_id="req_1")
+try:
+    raise ValueError("hunter2 is msk_{key}")
+except ValueError:
+    log.exception("failed")
+"""
+
+
+def written(log_format: str) -> list[str]:
+    """What a program that logs writes on standard error."""
+    program = PROGRAM.replace("{format}", log_format).replace("{key}", "0" * 43)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
+    assert done.stdout == ""
+    return done.stderr.splitlines()
+
+
+def test_json_logs_are_one_object_a_line_without_secrets() -> None:
+    lines = [json.loads(line) for line in written("json")]
+
+    assert [line["event"] for line in lines] == [
+        "hello",
+        f"from postgresql://{HIDDEN}@host/db",
+        "failed",
+    ]
+    assert (lines[0]["password"], lines[0]["name"], lines[0]["level"]) == (HIDDEN, "Анна", "info")
+    assert lines[2]["request_id"] == "req_1"
+    assert HIDDEN in lines[2]["exception"]
+    assert all(line["timestamp"].endswith("Z") for line in lines)
+
+
+def test_console_logs_hold_no_secrets_either() -> None:
+    text = "\n".join(written("console"))
+
+    assert "hello" in text
+    assert "0" * 43 not in text
+    assert "me:hunter2" not in text
+
+
+async def test_a_request_is_logged_by_its_template_and_never_by_its_path(tenant: Tenant) -> None:
+    with structlog.testing.capture_logs() as entries:
+        await tenant.client.get("/v1/messages/msg_private?cursor=private")
+
+    (entry,) = [entry for entry in entries if entry["event"] == "request"]
+    assert (entry["endpoint"], entry["status"]) == ("/v1/messages/{message_id}", 404)
+    assert "private" not in str(entries)
+    assert tenant.key not in str(entries)

@@ -1,0 +1,240 @@
+"""Plugins: which are loaded, and what is refused of them before anything runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from msgsvc_core.errors import ApiError
+from msgsvc_core.events import EventSpec
+from msgsvc_core.events.core import CORE_EVENTS
+from msgsvc_core.hookspecs import HookSpecs, hookimpl
+from msgsvc_core.jobs import JobSpec
+from msgsvc_core.messages.routes import router as messages_router
+from msgsvc_core.plugins import PluginError, load_plugins
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+
+
+def build(*plugins: Any) -> Service:
+    settings = {"secret_keys": (SECRET_KEY,), "plugins": (), "channels": {}}
+    named = [(type(plugin).__name__, plugin) for plugin in plugins]
+    return Service(Settings.model_validate(settings), extra_plugins=named)
+
+
+def test_a_plugin_that_is_not_installed_is_named_with_the_way_out() -> None:
+    with pytest.raises(
+        PluginError, match=r"'telescope' is not installed .*pip install msgsvc-telescope"
+    ):
+        load_plugins(["telescope"])
+
+
+def test_only_the_named_plugins_are_loaded() -> None:
+    manager = load_plugins(["webhooks"])
+
+    assert [name for name, _ in manager.list_name_plugin()] == ["webhooks"]
+
+
+def test_hooks_run_in_the_order_of_the_setting() -> None:
+    manager = load_plugins(["webhooks", "auth"])
+
+    hooks = [
+        implementation.plugin_name
+        for implementation in manager.hook.register_migrations.get_hookimpls()
+    ]
+    assert hooks[::-1] == ["webhooks", "auth"]
+
+
+def test_an_unknown_hook_is_refused() -> None:
+    class Odd:
+        @hookimpl
+        def register_telescopes(self) -> list[str]:
+            return []
+
+    with pytest.raises(PluginError, match="register_telescopes"):
+        build(Odd())
+
+
+def test_an_unknown_argument_of_a_hook_is_refused() -> None:
+    class Odd:
+        @hookimpl
+        def register_lanes(self, telescope: int) -> list[str]:
+            return []
+
+    with pytest.raises(PluginError, match="telescope"):
+        build(Odd())
+
+
+def test_a_plain_function_for_an_async_hook_is_refused() -> None:
+    class Odd:
+        @hookimpl
+        def on_start(self) -> None: ...
+
+    with pytest.raises(PluginError, match="'Odd': hook on_start must be async def"):
+        build(Odd())
+
+
+def test_an_async_function_for_a_plain_hook_is_refused() -> None:
+    class Odd:
+        @hookimpl
+        async def register_lanes(self) -> list[str]:
+            return []
+
+    with pytest.raises(PluginError, match="'Odd': hook register_lanes must be a plain def"):
+        build(Odd())
+
+
+def test_a_plugin_named_twice_is_refused() -> None:
+    with pytest.raises(PluginError, match="named twice"):
+        load_plugins(["auth", "auth"])
+
+
+def test_two_owners_of_an_error_code_are_refused() -> None:
+    class Copied(ApiError):
+        """A copy."""
+
+        code, status = "not_found", 404
+
+    class Odd:
+        @hookimpl
+        def register_errors(self) -> list[type[ApiError]]:
+            return [Copied]
+
+    with pytest.raises(ValueError, match="'not_found' is declared by both"):
+        build(Odd())
+
+
+def test_two_owners_of_an_event_are_refused() -> None:
+    class Odd:
+        @hookimpl
+        def register_events(self) -> Sequence[EventSpec]:
+            return CORE_EVENTS[:1]
+
+    with pytest.raises(PluginError, match=r"event 'subscription\.created'"):
+        build(Odd())
+
+
+def test_two_owners_of_a_path_are_refused() -> None:
+    class Odd:
+        @hookimpl
+        def register_endpoints(self) -> Any:
+            return messages_router.endpoints[:1]
+
+    with pytest.raises(ValueError, match=r"declared twice|two handlers"):
+        build(Odd())
+
+
+async def test_two_owners_of_a_job_are_refused_and_nothing_stays_open(
+    make_service: ServiceFactory,
+) -> None:
+    async def nothing(*_: Any) -> None: ...
+
+    class Odd:
+        @hookimpl
+        def register_jobs(self) -> list[JobSpec]:
+            return [JobSpec("message.deliver", nothing)]
+
+    with pytest.raises(PluginError, match=r"job 'message\.deliver'"):
+        await make_service(extra_plugins=[("odd", Odd())])
+
+
+class Notes:
+    """A plugin that notes when it was started and stopped, and may fail at either."""
+
+    def __init__(self, journal: list[str], name: str, fails: str = "") -> None:
+        self._journal = journal
+        self._name = name
+        self._fails = fails
+
+    @hookimpl
+    async def on_start(self) -> None:
+        self._note("start")
+
+    @hookimpl
+    async def on_stop(self) -> None:
+        self._note("stop")
+
+    def _note(self, what: str) -> None:
+        self._journal.append(f"{self._name} {what}")
+        if what == self._fails:
+            raise ZeroDivisionError
+
+
+async def test_plugins_are_started_in_their_order(make_service: ServiceFactory) -> None:
+    journal: list[str] = []
+    await make_service(extra_plugins=[(name, Notes(journal, name)) for name in ("a", "b")])
+
+    assert journal == ["a start", "b start"]
+
+
+async def test_a_plugin_that_does_not_start_stops_the_start_and_closes_all(
+    make_service: ServiceFactory,
+) -> None:
+    journal: list[str] = []
+    plugins = [("a", Notes(journal, "a", fails="start")), ("b", Notes(journal, "b"))]
+    service = await make_service(extra_plugins=plugins, start=False)
+    with pytest.raises(ZeroDivisionError):
+        await service.start()
+
+    assert "b start" not in journal
+    assert not service.db._connected
+
+
+async def test_a_plugin_that_does_not_stop_keeps_no_other_from_stopping(
+    make_service: ServiceFactory,
+) -> None:
+    journal: list[str] = []
+    plugins = [("a", Notes(journal, "a", fails="stop")), ("b", Notes(journal, "b"))]
+    service = await make_service(extra_plugins=plugins)
+    await service.stop()
+
+    assert journal[-2:] == ["a stop", "b stop"]
+    assert not service.db._connected
+
+
+async def test_a_service_may_be_stopped_twice_and_started_again(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service()
+    for _ in range(2):
+        await service.stop()
+    await service.start()
+
+    assert await service.projects.list() == []
+
+
+async def test_two_services_in_one_process_share_nothing(make_service: ServiceFactory) -> None:
+    journal: list[str] = []
+    first = await make_service(limits={"tags": 1})
+    second = await make_service(extra_plugins=[("a", Notes(journal, "a"))])
+    await first.projects.create("Shop")
+
+    @first.on("delivery.success")
+    async def listen(_event: object) -> None: ...
+
+    assert await second.projects.list() == []
+    assert (first.settings.limits.tags, second.settings.limits.tags) == (1, 20)
+    assert first.plugins.get_plugin("a") is None
+    assert not second.events._listeners["delivery.success"]
+    assert first.limiter is not second.limiter
+    assert first.app is not second.app
+
+
+async def test_what_no_plugin_registered_is_named_when_it_is_asked_for() -> None:
+    service = build()
+
+    with pytest.raises(LookupError, match="no loaded plugin provides Notes"):
+        service.get(Notes)
+    with pytest.raises(LookupError, match="no loaded plugin has settings of type"):
+        service.section(type(service.settings.limits))
+
+
+def test_every_hook_says_when_it_is_called_and_how() -> None:
+    hooks = [
+        hook for name, hook in vars(HookSpecs).items() if name.startswith(("register_", "on_"))
+    ]
+
+    assert hooks
+    for hook in hooks:
+        assert ("Plain" in hook.__doc__) or ("Async" in hook.__doc__), hook.__name__

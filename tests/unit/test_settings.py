@@ -1,0 +1,239 @@
+"""Settings: where they come from, and how those that can't work are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.service import Service
+from msgsvc_core.settings import (
+    Section,
+    Settings,
+    SettingsError,
+    SettingsSection,
+    load_settings,
+    read_sections,
+)
+
+KEY = "a-key-for-tests-only-a-key-for-tests-only"
+KEYS = f'secret_keys = ["{KEY}"]\n'
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    """Writes a configuration beside the secret key that every one needs; returns its path."""
+
+    def to_file(toml: str = "", keys: str = KEYS) -> Path:
+        path = tmp_path / "msgsvc.toml"
+        path.write_text(keys + toml, encoding="utf-8")
+        return path
+
+    return to_file
+
+
+def load(path: Path | None = None, **env: str) -> Settings:
+    return load_settings(path, env=env)
+
+
+def test_a_file_with_nothing_but_a_key_is_enough(write: Any) -> None:
+    settings = load(write())
+
+    assert settings.limits.requests_per_minute == 300
+    assert settings.database_url == "sqlite:///msgsvc.db"
+    assert set(settings.channels) == {"messenger_a", "messenger_b"}
+
+
+def test_the_environment_is_enough() -> None:
+    settings = load(MSGSVC_SECRET_KEYS=f'["{KEY}"]')
+
+    assert settings.secret_keys[0].get_secret_value() == KEY
+
+
+def test_the_environment_stands_above_the_file(write: Any) -> None:
+    settings = load(write('base_url = "https://a.example"'), MSGSVC_BASE_URL="https://b.example")
+
+    assert settings.base_url == "https://b.example"
+
+
+def test_a_nested_variable_changes_one_setting_of_its_section(write: Any) -> None:
+    path = write("[limits]\ntags = 5\nbutton_rows = 2")
+
+    settings = load(path, MSGSVC_LIMITS__TAGS="7")
+
+    assert (settings.limits.tags, settings.limits.button_rows) == (7, 2)
+
+
+def test_a_variable_two_levels_down_is_found(write: Any) -> None:
+    settings = load(write(), MSGSVC_CHANNELS__MESSENGER_A__PLUGIN="telegram")
+
+    assert settings.channels["messenger_a"].plugin == "telegram"
+
+
+def test_lists_in_variables_are_json(write: Any) -> None:
+    settings = load(write(), MSGSVC_PLUGINS='["auth", "webhooks"]')
+
+    assert settings.plugins == ("auth", "webhooks")
+
+
+def test_a_text_that_only_begins_like_json_stays_a_text(write: Any) -> None:
+    settings = load(write(), MSGSVC_CHANNELS__A__PLUGIN="x", MSGSVC_CHANNELS__A__TOKEN="[no json")
+
+    assert settings.channels["a"].options == {"token": "[no json"}
+
+
+def test_keywords_stand_above_all(write: Any) -> None:
+    settings = load_settings(
+        write(), env={"MSGSVC_BASE_URL": "https://b.example"}, base_url="http://c"
+    )
+
+    assert settings.base_url == "http://c"
+
+
+def test_variables_that_are_no_settings_are_left_alone(write: Any) -> None:
+    env = {"MSGSVC_CONFIG": "x", "MSGSVC_TEST_POSTGRES_URL": "x", "OTHER": "x"}
+
+    assert load(write(), **env).model_extra == {}
+
+
+def test_a_missing_file_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.toml: no such file; `msgsvc init` writes one"):
+        load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("text", ["base_url = ", "a = 1\na = 2", "\xff"])
+def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "msgsvc.toml"
+    path.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(SettingsError, match=r"msgsvc\.toml: "):
+        load(path)
+
+
+REFUSED = {
+    "no key": ("", "", "secret_keys: "),
+    "an empty list of keys": ("", "secret_keys = []\n", "secret_keys: needs at least one key"),
+    "a short key": ("", 'secret_keys = ["short"]\n', "secret_keys: each key needs 32 characters"),
+    "an unknown name in a section": (
+        "[limits]\ntag = 5",
+        KEYS,
+        "limits.tag: there is no such setting",
+    ),
+    "a wrong type": ('[limits]\ntags = "many"', KEYS, "limits.tags: "),
+    "a limit of nothing": ("[limits]\ntags = 0", KEYS, "limits.tags: "),
+    "a port beyond ports": ("[server]\nport = 65536", KEYS, "server.port: "),
+    "another database": ('database_url = "mysql://x"', KEYS, "database_url: must begin with"),
+    "a database in memory": ('database_url = "sqlite:///:memory:"', KEYS, "database_url: SQLite"),
+    "a database without a file": ('database_url = "sqlite:///"', KEYS, "database_url: SQLite"),
+    "an address without scheme": ('base_url = "example.com"', KEYS, "base_url: must begin with"),
+    "a header that is none": ('header_prefix = "X Service"', KEYS, "header_prefix: "),
+    "a language of nobody": ('default_lang = "de"', KEYS, "default_lang: "),
+    "a channel without a kind": ("[channels.a]\ntoken = 1", KEYS, "channels.a.plugin: "),
+    "a plugin twice": ('plugins = ["auth", "auth"]', KEYS, "plugins: 'auth' is named twice"),
+    "texts longer than bodies": (
+        "[limits]\ntext_length = 5000\n[server]\nmax_body_bytes = 4096",
+        KEYS,
+        "limits.text_length: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("toml", "keys", "begins"), REFUSED.values(), ids=REFUSED)
+def test_what_can_not_work_is_refused_by_name(
+    write: Any, toml: str, keys: str, begins: str
+) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load(write(toml, keys))
+
+    assert str(raised.value).startswith(begins)
+
+
+def test_all_that_is_wrong_is_said_at_once(write: Any) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load(write("[limits]\ntags = 0\nbutton_rows = 0"))
+
+    assert len(str(raised.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"MSGSVC_LIMITS": "5", "MSGSVC_LIMITS__TAGS": "5"},
+        {"MSGSVC_LIMITS__TAGS": "5", "MSGSVC_LIMITS": "5"},
+    ],
+)
+def test_variables_that_contradict_one_another_are_refused(write: Any, env: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="contradicts"):
+        load(write(), **env)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(write: Any) -> None:
+    settings = load(write('databse_url = "sqlite:///x.db"'))
+
+    with pytest.raises(SettingsError, match=r"databse_url: .*did you mean 'database_url'"):
+        read_sections(settings, [])
+
+
+def test_an_unknown_section_asks_for_the_plugin_that_owns_it(write: Any) -> None:
+    settings = load(write("[telescope]\nlens = 1"))
+
+    with pytest.raises(
+        SettingsError, match=r"telescope: .*is the plugin that owns it in `plugins`"
+    ):
+        read_sections(settings, [])
+
+
+class ShopSettings(Section):
+    """A plugin's section."""
+
+    shelves: int = 3
+
+
+class Shop:
+    """A plugin with a section."""
+
+    @hookimpl
+    def register_settings(self) -> SettingsSection:
+        return SettingsSection("shop", ShopSettings)
+
+
+def build(**values: Any) -> Service:
+    base = {"secret_keys": (KEY,), "plugins": (), "channels": {}}
+    settings = Settings.model_validate({**base, **values})
+    return Service(settings, extra_plugins=[("shop", Shop())])
+
+
+def test_a_plugins_section_is_read_as_its_type() -> None:
+    assert build(shop={"shelves": 5}).section(ShopSettings).shelves == 5
+
+
+def test_a_plugins_section_may_be_absent() -> None:
+    assert build().section(ShopSettings).shelves == 3
+
+
+def test_an_unknown_name_in_a_plugins_section_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"shop\.shelfs: there is no such setting"):
+        build(shop={"shelfs": 5})
+
+
+@pytest.mark.parametrize("name", ["limits", "shop"])
+def test_a_section_has_one_owner(name: str) -> None:
+    settings = Settings.model_validate({"secret_keys": (KEY,)})
+    sections = [SettingsSection("shop", ShopSettings), SettingsSection(name, ShopSettings)]
+
+    with pytest.raises(SettingsError, match=f"{name}: two owners"):
+        read_sections(settings, sections)
+
+
+def test_a_channel_of_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"channels\.a\.plugin: .*'pigeon'.*known: none"):
+        build(channels={"a": {"plugin": "pigeon"}})
+
+
+def test_settings_can_not_be_changed_afterwards() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        build().settings.limits.tags = 5  # type: ignore[misc]
+
+
+def test_secrets_are_not_shown_by_printing() -> None:
+    assert KEY not in repr(build().settings)
