@@ -146,7 +146,9 @@ async def make_service(
     yield make
     for service in reversed(started):
         await service.stop()
-        await backend.give_back(service.settings.database_url)
+    # Several services may have shared one.
+    for url in {service.settings.database_url for service in started}:
+        await backend.give_back(url)
 
 
 @pytest.fixture

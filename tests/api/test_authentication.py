@@ -134,7 +134,7 @@ async def test_neither_database_nor_answer_holds_the_key(service: Service, tenan
         rows = await tx.fetch_all("SELECT * FROM core_api_keys")
     answer = await tenant.client.get("/v1/project")
 
-    stored = " ".join(str(row[column]) for row in rows for column in row)
+    stored = " ".join(str(row[column]) for row in rows for column in row.keys())
     assert tenant.key not in stored
     assert tenant.key[:12] in stored
     assert tenant.key not in answer.text

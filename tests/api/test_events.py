@@ -17,6 +17,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
+from tests.expectations import failing
 
 SUCCESS = {"message_id": "msg_1", "metadata": None}
 
@@ -124,10 +125,9 @@ async def test_a_listener_is_not_told_of_what_an_inner_step_took_back(
     async def listen(event: Event) -> None:
         told.append(event)
 
-    async with service.db.transaction() as tx:
-        async with failing(Conflict), tx.savepoint():
-            await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
-            raise Conflict
+    async with service.db.transaction() as tx, failing(Conflict), tx.savepoint():
+        await service.events.emit(tx, tenant.project.project_id, "delivery.success", SUCCESS)
+        raise Conflict
     await service.events.stop()
 
     assert told == []

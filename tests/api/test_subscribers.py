@@ -380,4 +380,4 @@ async def test_the_database_does_not_hold_what_a_link_carries(
 
     async with service.db.read() as tx:
         (row,) = await tx.fetch_all("SELECT * FROM core_links")
-    assert payload.removeprefix("sub_") not in " ".join(str(row[column]) for column in row)
+    assert payload.removeprefix("sub_") not in " ".join(str(row[column]) for column in row.keys())

@@ -12,6 +12,7 @@ import pytest
 from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx
 from msgsvc_core.db.database import ROWS_PER_INSERT
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from tests.expectations import failing
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -201,13 +202,12 @@ async def test_a_savepoint_that_ends_well_is_kept(db: Database) -> None:
 
 
 async def test_an_outer_savepoint_undoes_what_came_before_a_failed_inner_one(db: Database) -> None:
-    async with db.transaction() as tx:
-        async with failing(LookupError), tx.savepoint():
-            await add(tx, 1, "outer")
-            with pytest.raises(ZeroDivisionError):
-                async with tx.savepoint():
-                    raise ZeroDivisionError
-            raise LookupError
+    async with db.transaction() as tx, failing(LookupError), tx.savepoint():
+        await add(tx, 1, "outer")
+        with pytest.raises(ZeroDivisionError):
+            async with tx.savepoint():
+                raise ZeroDivisionError
+        raise LookupError
 
     assert await names(db) == []
 
@@ -448,7 +448,7 @@ async def test_a_connection_that_the_server_ended_is_unavailable_once(
 ) -> None:
     killer = await asyncpg.connect(url)
     try:
-        for _ in range(20):
+        for _ in range(10):
             async with failing(DatabaseUnavailable), db.transaction() as tx:
                 backend_id = await tx.fetch_val("SELECT pg_backend_pid()")
                 await killer.execute(f"SELECT pg_terminate_backend({backend_id}, 5000)")
