@@ -1,6 +1,6 @@
 """Every place where a plugin can join in. This is the table of contents of the whole system.
 
-`register_*` hooks are called once, while a `Service` is put together, and return declarations.
+`register_*` hooks are called once for each `Service`, before it starts, and return declarations.
 `on_*` hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by
 plugin, in the order of the setting `plugins`); the docstring says which. An implementation may leave
 out arguments that it does not need, and an empty answer means "nothing to add".
@@ -30,7 +30,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 class HookSpecs:
-    """The hooks, in the order in which a service calls them."""
+    """The hooks: first what a plugin declares, then what it observes."""
 
     # ---- what a plugin declares -----------------------------------------------------------------
 

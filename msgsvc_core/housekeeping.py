@@ -11,7 +11,7 @@ HOUR_MS = 3600 * 1000
 
 
 async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Deletes old update ids, idempotency records and subscription links."""
+    """Deletes old update ids, idempotency records, events and subscription links."""
     service = ctx.service
     now_ms = service.clock.now_ms()
     kept_ms = service.settings.limits.idempotency_hours * HOUR_MS
@@ -23,6 +23,10 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
         await tx.execute(
             "DELETE FROM core_idempotency WHERE created_at_ms < :limit_ms",
             {"limit_ms": now_ms - kept_ms},
+        )
+        await tx.execute(
+            "DELETE FROM core_events WHERE occurred_at_ms < :limit_ms",
+            {"limit_ms": now_ms - service.settings.limits.event_days * 24 * HOUR_MS},
         )
         await tx.execute("DELETE FROM core_links WHERE expires_at_ms < :now_ms", {"now_ms": now_ms})
 

@@ -30,7 +30,7 @@ def load_plugins(
     """A plugin manager with the named plugins, in that order, and `extra` objects by name."""
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
-    installed = available_plugins()
+    installed = available_plugins() if names else {}
     # pluggy calls the plugin registered last first; reversed, hooks run in the order of the setting.
     plugins = [(name, _load(name, installed)) for name in names] + list(extra)
     try:

@@ -146,17 +146,17 @@ class Service:
 
         return listen
 
-    @property
+    @cached_property
     def migrations(self) -> list[MigrationSource]:
         """Whose tables there are, the core's first."""
         return [CORE_MIGRATIONS, *self.plugins.hook.register_migrations()]
 
-    @property
+    @cached_property
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
         return [CALL_JOB, DELIVER_JOB, PURGE_JOB, *plugins]
 
-    @property
+    @cached_property
     def lane_specs(self) -> list[LaneSpec]:
         return [*CORE_LANES, *answers(self.plugins.hook.register_lanes())]
 

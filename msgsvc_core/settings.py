@@ -89,6 +89,7 @@ class LimitSettings(Section):
     idempotency_hours: int = Field(
         24, ge=1, description="Hours for which idempotency keys are kept."
     )
+    event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(
         8, ge=1, description="Tries of one message before it fails for good."
     )

@@ -1,5 +1,6 @@
 """What a handler gets beside its typed arguments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,12 +18,14 @@ T = TypeVar("T")
 class Context:
     """One request. `tx` is its transaction (writing requests) or a reading connection.
 
+    `client_ip` is who connected, be it a proxy; `headers` can be asked for in any case.
     An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one.
     """
 
     service: "Service"
     request_id: str
     client_ip: str
+    headers: Mapping[str, str]
     _project: "Project | None" = None
     _key: "ApiKey | None" = None
     _tx: Tx | None = None

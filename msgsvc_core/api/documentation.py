@@ -42,7 +42,12 @@ def documentation_routes(service: Service) -> list[BaseRoute]:
     async def stylesheet(_request: Request) -> Response:
         return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
 
+    async def front_door(_request: Request) -> Response:
+        # Relative, so that it is right below the path of an application that mounts us.
+        return Response(status_code=307, headers={"Location": "docs"})
+
     return [
+        Route("/", front_door),
         Route("/openapi.json", openapi_json),
         Route("/docs", docs),
         Route("/docs/errors", errors),

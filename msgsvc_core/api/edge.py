@@ -60,6 +60,7 @@ class Edge:
             service=self._service,
             request_id=request.scope["state"]["request_id"],
             client_ip=request.client.host if request.client else "",
+            headers=request.headers,
         )
         if not endpoint.public:
             ctx._project, ctx._key = await authenticate(self._service, request)

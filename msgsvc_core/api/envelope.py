@@ -31,6 +31,8 @@ def envelope(error: ApiError, errors_url: str) -> Response:
     headers = dict(error.headers)
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"  # RFC 9110, section 11.6.1
     return Response(
         json.dumps(body, ensure_ascii=False).encode(),
         status_code=error.status,

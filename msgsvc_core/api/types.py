@@ -17,8 +17,9 @@ def _check_http_url(url: str) -> str:
         host, port = None, None
     if not host or parts.scheme not in {"http", "https"} or port == 0:
         raise ValueError("must be an http or https URL")
-    if not url.isprintable() or " " in url:
-        raise ValueError("must not hold spaces or control characters")
+    # Browsers read a backslash as a slash, and so another host than we do.
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("must not hold spaces, backslashes or control characters")
     return url
 
 

@@ -4,13 +4,20 @@ Handlers write them in their transaction; no platform is called from inside one.
 """
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.channels.contract import Channel, DeliveryError, OutgoingMessage
+from msgsvc_core.channels.contract import (
+    Capabilities,
+    Channel,
+    DeliveryError,
+    OutgoingMessage,
+)
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
     URGENT,
@@ -21,6 +28,7 @@ from msgsvc_core.jobs.contract import (
     NewJob,
     exponential,
 )
+from msgsvc_core.security import DecryptionError
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -43,7 +51,8 @@ def lane_of(channel: str) -> str:
 async def enqueue_send(
     service: "Service", tx: Tx, channel: str, chat_id: str, message: OutgoingMessage
 ) -> None:
-    await _enqueue(service, tx, channel, "send", chat_id=chat_id, message=message.to_payload())
+    sealed = _seal(service, message)
+    await _enqueue(service, tx, channel, "send", chat_id=chat_id, sealed=sealed)
 
 
 async def enqueue_edit(
@@ -61,7 +70,7 @@ async def enqueue_edit(
         "edit",
         chat_id=chat_id,
         message_ref=message_ref,
-        message=message.to_payload(),
+        sealed=_seal(service, message),
     )
 
 
@@ -99,7 +108,9 @@ async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
 async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) -> None:
     for number, job in enumerate(jobs):
         try:
-            await _call(channel, job.payload)
+            await _call(ctx.service, channel, job.payload)
+        except DecryptionError:
+            log.error("channel_call_unreadable", channel=channel.name, job_id=job.job_id)
         except DeliveryError as error:
             if error.reason.retryable and job.attempts < SPEC.max_attempts:
                 await _retry_later(ctx, jobs[number:], error)
@@ -119,18 +130,30 @@ async def _retry_later(ctx: JobContext, jobs: Sequence[Job], error: DeliveryErro
             pass
 
 
-async def _call(channel: Channel, payload: dict[str, Any]) -> None:
-    match payload["call"]:
-        case "send":
-            await channel.send(payload["chat_id"], OutgoingMessage.from_payload(payload["message"]))
-        case "edit":
-            await channel.edit(
-                payload["chat_id"],
-                payload["message_ref"],
-                OutgoingMessage.from_payload(payload["message"]),
-            )
-        case "answer_button":
-            await channel.answer_button(payload["button_ref"], payload["text"])
+async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> None:
+    """One call, adapted to what the platform can: no edit is a new message, and buttons that it
+    can't show are left out."""
+    if payload["call"] == "answer_button":
+        await channel.answer_button(payload["button_ref"], payload["text"])
+        return
+    message = _adapted(_unseal(service, payload["sealed"]), channel.capabilities)
+    if payload["call"] == "edit" and channel.capabilities.edit:
+        await channel.edit(payload["chat_id"], payload["message_ref"], message)
+    else:
+        await channel.send(payload["chat_id"], message)
+
+
+def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
+    return message if takes.buttons else replace(message, buttons=())
+
+
+def _seal(service: "Service", message: OutgoingMessage) -> str:
+    """A message at rest: the bot's own hold sign-in codes and tokens."""
+    return service.secrets.encrypt(json.dumps(message.to_payload(), ensure_ascii=False))
+
+
+def _unseal(service: "Service", sealed: str) -> OutgoingMessage:
+    return OutgoingMessage.from_payload(json.loads(service.secrets.decrypt(sealed)))
 
 
 SPEC = JobSpec(JOB, run_calls, max_attempts=6, backoff=exponential(first_s=1, most_s=60))

@@ -106,7 +106,11 @@ def _without_none(**values: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a platform takes; the core refuses the rest before any call is made."""
+    """What a platform takes.
+
+    A project's message that asks for more is refused before any call is made. What the bot says by
+    itself is adapted: an edit becomes a new message, buttons are left out.
+    """
 
     #: Characters of a text (interface spec, section 8: 4,000 for every channel).
     max_text_length: int = 4000
@@ -115,14 +119,6 @@ class Capabilities:
     buttons: bool = True
     edit: bool = True
     delete: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast a platform may be called. None means no limit."""
-
-    per_bot_per_second: float | None = None
-    per_chat_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +209,6 @@ class Channel(ABC):
     """
 
     capabilities: Capabilities = Capabilities()
-    pace: Pace = Pace()
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -10,6 +10,7 @@ import structlog
 from pydantic import ValidationError
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.plugins import by_name
 from msgsvc_core.settings import Section, SettingsError
 
@@ -58,6 +59,11 @@ class Channels:
     @property
     def names(self) -> list[str]:
         return list(self._channels)
+
+    def check_name(self, name: str) -> None:
+        """Raises `ValidationFailed` for a channel that there is not."""
+        if name not in self._channels:
+            raise ValidationFailed(f"channel: must be one of {', '.join(self._channels)}")
 
     def deep_links(self, payload: str, names: Iterable[str] | None = None) -> dict[str, str]:
         """The link per channel that starts its bot with `payload`."""

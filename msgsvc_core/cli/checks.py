@@ -68,6 +68,35 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
         yield ok("base_url", settings.base_url)
 
 
+def check_sandbox(settings: Settings) -> Iterator[Finding]:
+    """Whether strangers may reach a messenger without passwords.
+
+    The plugin is known by its name alone: the core imports none, and its settings may be broken.
+    """
+    if "sandbox" not in settings.plugins:
+        return
+    section = (settings.model_extra or {}).get("sandbox")
+    pages = section.get("pages", "local") if isinstance(section, dict) else "local"
+    host = urlsplit(settings.base_url).hostname or ""
+    mend = 'take "sandbox" out of `plugins`, or set pages = "off" in [sandbox]'
+    if pages == "everyone":
+        text = "the messenger for development is open to everyone, and has no passwords"
+        yield warning("sandbox", text, mend)
+    elif pages != "off" and not _is_private(host):
+        text = f"the messenger for development, without passwords, is loaded at {host}"
+        yield warning("sandbox", text, mend)
+
+
+def check_jobs(settings: Settings) -> Iterator[Finding]:
+    """Whether the process that takes requests also does the work that follows from them."""
+    if settings.jobs.runner == "none":
+        yield warning(
+            "jobs",
+            'jobs.runner is "none": this process delivers nothing',
+            'run another on the same database, with jobs.runner = "embedded"',
+        )
+
+
 def check_plugins(settings: Settings) -> Iterator[Finding]:
     """Each plugin by itself, so that every broken one is named at once."""
     for name in settings.plugins:
@@ -79,6 +108,15 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
             yield ok("plugins", f"{name} can be loaded")
     if not settings.plugins:
         yield warning("plugins", "none is loaded", 'name some: plugins = ["sandbox", "auth"]')
+
+
+def _is_private(host: str) -> bool:
+    """Whether only this machine or its own network can be meant."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_private or address.is_link_local
 
 
 def _is_local(host: str) -> bool:

@@ -56,6 +56,8 @@ async def examine(path: Path | None) -> AsyncIterator[Finding]:
         *checks.check_file(path),
         *checks.check_secret_keys(settings),
         *checks.check_addresses(settings),
+        *checks.check_sandbox(settings),
+        *checks.check_jobs(settings),
         *checks.check_plugins(settings),
     ]
     for finding in in_itself:

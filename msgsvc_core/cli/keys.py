@@ -2,20 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json, ProjectId
-from msgsvc_core.projects.models import ApiKey
+from msgsvc_core.cli.tables import show_table
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.projects.models import ApiKey, ListedKey
 
 #: The scope that opens every area.
 EVERYTHING = "*"
 
-app = typer.Typer(no_args_is_help=True, help="Create and revoke API keys.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 
 @app.command()
@@ -50,6 +52,19 @@ def create(
     typer.echo(secret)
 
 
+@app.command("list")
+def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = False) -> None:
+    """List a project's keys, the oldest first, with those that are revoked."""
+    keys = [_plain(listed) for listed in asyncio.run(_list(config, project_id))]
+    if as_json:
+        typer.echo(json.dumps({"data": keys}, ensure_ascii=False))
+        return
+    if not keys:
+        typer.echo(f"there are no keys; `msgsvc key create {project_id}` makes one")
+        return
+    show_table(["id", "name", "prefix", "scopes", "created", "revoked"], map(_row, keys))
+
+
 @app.command()
 def revoke(
     project_id: ProjectId,
@@ -73,6 +88,28 @@ async def _create(
                 param_hint="--scope",
             )
         return await service.projects.create_key(project_id, name, scopes)
+
+
+async def _list(config: Path | None, project_id: str) -> Sequence[ListedKey]:
+    async with opened(config) as service:
+        return await service.projects.list_keys(project_id)
+
+
+def _plain(listed: ListedKey) -> dict[str, Any]:
+    key, revoked_at_ms = listed.key, listed.revoked_at_ms
+    return {
+        "key_id": key.key_id,
+        "name": key.name,
+        "prefix": key.prefix,
+        "scopes": list(key.scopes),
+        "created_at": to_rfc3339(listed.created_at_ms),
+        "revoked_at": None if revoked_at_ms is None else to_rfc3339(revoked_at_ms),
+    }
+
+
+def _row(plain: Mapping[str, Any]) -> list[str]:
+    cells = {**plain, "scopes": ", ".join(plain["scopes"]), "revoked_at": plain["revoked_at"] or ""}
+    return list(cells.values())
 
 
 async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.tables import show_table
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.projects.models import Project
 
@@ -47,12 +46,8 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
     if not projects:
         typer.echo("there are no projects; `msgsvc project create NAME` makes one")
         return
-    table = Table("id", "name", "status", "created", box=None, header_style="bold")
-    for project in projects:
-        table.add_row(*_plain(project).values())
-    # Without a terminal rich takes 80 columns and would cut the ids.
-    console = Console(soft_wrap=True)
-    console.print(table, width=None if console.is_terminal else 200)
+    rows = [list(_plain(project).values()) for project in projects]
+    show_table(["id", "name", "status", "created"], rows)
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 import uvicorn
 import uvloop
 
-from msgsvc_core.cli.checks import check_addresses
+from msgsvc_core.cli.checks import check_addresses, check_jobs, check_sandbox
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.logs import configure_logs
 from msgsvc_core.service import Service
@@ -33,14 +33,20 @@ def serve(
     overrides = {name: value for name, value in named.items() if value is not None}
     settings = read_settings(config, server=overrides)
     configure_logs(settings.log)
-    for finding in check_addresses(settings):
-        if finding.level != "ok":
-            typer.echo(f"{finding.level}: {finding.text}; {finding.mend}", err=True)
+    _warn(settings)
     try:
         uvloop.run(_serve(settings))
     except KeyboardInterrupt:
         # A second Ctrl-C, while the first was still being obeyed.
         raise typer.Exit(130) from None
+
+
+def _warn(settings: Settings) -> None:
+    """Says what `msgsvc doctor` would say of where and how this process serves."""
+    findings = [*check_addresses(settings), *check_sandbox(settings), *check_jobs(settings)]
+    for finding in findings:
+        if finding.level != "ok":
+            typer.echo(f"{finding.level}: {finding.text}; {finding.mend}", err=True)
 
 
 async def _serve(settings: Settings) -> None:
@@ -91,6 +97,8 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
+            # Anybody on this machine could name another caller with X-Forwarded-For.
+            proxy_headers=False,
             timeout_graceful_shutdown=GRACEFUL_S,
         )
         super().__init__(config)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.types import HttpUrl
@@ -18,6 +18,12 @@ BUTTON_DATA_BYTES = 64
 
 #: Bytes of `metadata` as JSON.
 METADATA_BYTES = 4096
+
+
+def _check_visible(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold more than spaces")
+    return text
 
 
 class ButtonBody(Body):
@@ -56,7 +62,7 @@ class SendBody(Body):
     subscriber_id: str | None = None
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: the channel to use.")
-    text: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1), AfterValidator(_check_visible)]
     format: Literal["plain", "markdown", "html"] = "plain"
     media: MediaBody | None = None
     buttons: list[list[ButtonBody]] = Field(default=[], description="Rows from top to bottom.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.calls import lane_of
-from msgsvc_core.channels.contract import ButtonPressed, Capabilities, OutgoingMessage
+from msgsvc_core.channels.contract import Button, ButtonPressed, Capabilities, OutgoingMessage
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
@@ -94,12 +94,15 @@ class Messages:
         """A press on a button of a project's own message becomes `button.clicked`."""
         update = ctx.update
         assert isinstance(update, ButtonPressed)
-        await ctx.answer_button()
         message = await store.find_by_ref(
-            ctx.tx, ctx.channel, update.user.user_id, update.message_ref
+            ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.message_ref
         )
-        if message is None:
+        # A messenger's client can send any data, so only what was offered counts.
+        pressed = _button_with(message.content, update.data) if message else None
+        if message is None or pressed is None:
+            await ctx.answer_button(ctx._("This button no longer works."))
             return
+        await ctx.answer_button()
         subscriber = await self._service.subscribers.find(
             ctx.tx, message.project_id, message.subscriber_id
         )
@@ -107,7 +110,7 @@ class Messages:
             ctx.tx,
             message.project_id,
             "button.clicked",
-            {"message_id": message.message_id, "data": update.data, "text": update.text},
+            {"message_id": message.message_id, "data": update.data, "text": pressed.text},
             subscriber=subscriber,
         )
 
@@ -135,3 +138,8 @@ class Messages:
         for number, row in enumerate(content.buttons):
             if not 1 <= len(row) <= limits.buttons_per_row:
                 raise ValidationFailed(f"buttons[{number}]: 1-{limits.buttons_per_row} buttons")
+
+
+def _button_with(content: OutgoingMessage, data: str) -> Button | None:
+    buttons = (button for row in content.buttons for button in row)
+    return next((button for button in buttons if button.data == data), None)

@@ -70,16 +70,24 @@ async def list_page(
     return [_message(row) for row in rows]
 
 
-async def find_by_ref(tx: Tx, channel: str, user_id: str, message_ref: str) -> Message | None:
-    """The message that the platform knows under `message_ref` in this person's chat.
+async def find_by_ref(
+    tx: Tx, channel: str, chat_id: str, user_id: str, message_ref: str
+) -> Message | None:
+    """The message to this person that the platform knows under `message_ref` in this chat.
 
     A shared bot has one chat with a person for all projects, so the project is what is looked for.
     """
     row = await tx.fetch_one(
         "SELECT m.project_id, m.message_id FROM core_messages m JOIN core_subscribers s"
         " ON s.project_id = m.project_id AND s.subscriber_id = m.subscriber_id"
-        " WHERE m.channel = :channel AND m.message_ref = :message_ref AND s.user_id = :user_id",
-        {"channel": channel, "user_id": user_id, "message_ref": message_ref},
+        " WHERE m.channel = :channel AND m.message_ref = :message_ref"
+        " AND s.chat_id = :chat_id AND s.user_id = :user_id",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "user_id": user_id,
+            "message_ref": message_ref,
+        },
     )
     return None if row is None else await find(tx, row["project_id"], row["message_id"])
 

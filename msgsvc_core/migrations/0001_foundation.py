@@ -158,6 +158,7 @@ def _messages() -> None:
         sa.Column("data", sa.Text, nullable=False),
         sa.Column("occurred_at_ms", Ms, nullable=False),
     )
+    op.create_index("core_events_age", "core_events", ["occurred_at_ms"])
 
 
 def _jobs() -> None:

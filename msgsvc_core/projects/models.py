@@ -30,6 +30,15 @@ class ApiKey:
         return "*" in self.scopes or area in self.scopes
 
 
+@dataclass(frozen=True, slots=True)
+class ListedKey:
+    """A key as an operator sees it. `revoked_at_ms` is None while it is in use."""
+
+    key: ApiKey
+    created_at_ms: int
+    revoked_at_ms: int | None
+
+
 class ChannelAnswer(Answer):
     """A channel that the project can use, and the link to its bot."""
 

@@ -7,7 +7,7 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.errors import InvalidApiKey, NotFound, ProjectInactive, Unauthorized
 from msgsvc_core.ids import new_id
 from msgsvc_core.projects import store
-from msgsvc_core.projects.models import ApiKey, Project
+from msgsvc_core.projects.models import ApiKey, ListedKey, Project
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 
 
@@ -53,6 +53,12 @@ class Projects:
             await self.find(tx, project_id)
             await store.insert_key(tx, key, made.digest, self._clock.now_ms())
         return key, made.secret
+
+    async def list_keys(self, project_id: str) -> Sequence[ListedKey]:
+        """A project's keys, the revoked ones too, oldest first. Raises `NotFound`."""
+        async with self._db.read() as tx:
+            await self.find(tx, project_id)
+            return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
         """Ends a key at once. Raises `NotFound`."""

@@ -3,7 +3,7 @@
 import json
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.projects.models import ApiKey, Project
+from msgsvc_core.projects.models import ApiKey, ListedKey, Project
 
 
 async def insert_project(tx: Tx, project: Project) -> None:
@@ -70,14 +70,16 @@ async def find_key(tx: Tx, digest: str) -> tuple[Project, ApiKey] | None:
     )
     if row is None:
         return None
-    key = ApiKey(
-        key_id=row["key_id"],
-        project_id=row["project_id"],
-        name=row["key_name"],
-        prefix=row["prefix"],
-        scopes=tuple(json.loads(row["scopes"])),
+    return _project(row), _key(row)
+
+
+async def list_keys(tx: Tx, project_id: str) -> list[ListedKey]:
+    rows = await tx.fetch_all(
+        "SELECT key_id, project_id, name AS key_name, prefix, scopes, created_at_ms, revoked_at_ms"
+        " FROM core_api_keys WHERE project_id = :project_id ORDER BY key_id",
+        {"project_id": project_id},
     )
-    return _project(row), key
+    return [ListedKey(_key(row), row["created_at_ms"], row["revoked_at_ms"]) for row in rows]
 
 
 async def revoke_key(tx: Tx, project_id: str, key_id: str, now_ms: int) -> bool:
@@ -97,4 +99,14 @@ def _project(row: Row) -> Project:
         name=row["name"],
         status=row["status"],
         created_at_ms=row["created_at_ms"],
+    )
+
+
+def _key(row: Row) -> ApiKey:
+    return ApiKey(
+        key_id=row["key_id"],
+        project_id=row["project_id"],
+        name=row["key_name"],
+        prefix=row["prefix"],
+        scopes=tuple(json.loads(row["scopes"])),
     )

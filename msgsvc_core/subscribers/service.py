@@ -98,8 +98,13 @@ class Subscribers:
             raise MutuallyExclusiveIdentifiers(
                 "subscriber_id, external_id: give one of them, not both"
             )
+        if channel is not None:
+            self._service.channels.check_name(channel)
         if subscriber_id is not None:
-            return await self.find(tx, project_id, subscriber_id)
+            subscriber = await self.find(tx, project_id, subscriber_id)
+            if channel not in {None, subscriber.channel}:
+                raise ValidationFailed(f"channel: this subscriber is on {subscriber.channel}")
+            return subscriber
         if external_id is None:
             raise ValidationFailed("subscriber_id: give it, or external_id")
         check_external_id(external_id)
@@ -112,6 +117,8 @@ class Subscribers:
         self, tx: Tx, project_id: str, query: SubscriberQuery, after: str | None
     ) -> list[Subscriber]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        if query.channel is not None:
+            self._service.channels.check_name(query.channel)
         return await store.list_page(tx, project_id, query, after, query.limit + 1)
 
     async def block(

@@ -85,16 +85,23 @@ class PostgresDatabases:
         return url
 
     async def empty(self) -> str:
-        """The URL of a new database without any table."""
-        return self._url_of(await self._create())
+        """The URL of a database without any table."""
+        if self._free.get(()):
+            return self._free[()].pop()
+        url = self._url_of(await self._create())
+        self._owners[url] = ()
+        return url
 
     async def give_back(self, url: str) -> None:
-        """Empties a database that `fresh` made, for the next who asks for one like it."""
+        """Empties a database that `fresh` or `empty` made, for the next who asks for one like it."""
         if url not in self._owners:
             return
         connection = await asyncpg.connect(url)
         try:
-            await _empty_tables(connection)
+            if self._owners[url]:
+                await _empty_tables(connection)
+            else:
+                await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         finally:
             await connection.close()
         self._free.setdefault(self._owners[url], []).append(url)
@@ -113,6 +120,8 @@ class PostgresDatabases:
         connection = await asyncpg.connect(self._url)
         try:
             await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            # No test pulls the plug of the machine.
+            await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         finally:
             await connection.close()
         self._made.append(name)

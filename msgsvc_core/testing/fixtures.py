@@ -38,6 +38,7 @@ SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 _SETTINGS: dict[str, Any] = {
     "secret_keys": (SECRET_KEY,),
     "plugins": (),
+    "sqlite_synchronous": "NORMAL",
     "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
     "jobs": {"sweep_s": 0.05},
 }

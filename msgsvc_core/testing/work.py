@@ -25,7 +25,7 @@ async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
 
 
 async def until(
-    found: Callable[[], Awaitable[T]], *, timeout_s: float = 10.0, interval_s: float = 0.02
+    found: Callable[[], Awaitable[T]], *, timeout_s: float = 10.0, interval_s: float = 0.005
 ) -> T:
     """What `found` answers once that is true. Raises `TimeoutError`."""
     async with asyncio.timeout(timeout_s):

@@ -171,3 +171,18 @@ async def test_a_database_that_is_away_is_unavailable(
     check_error(answer, 503, "unavailable")
     assert answer.headers["Retry-After"] == "1"
     await service.db.connect()
+
+
+async def test_a_browser_at_the_front_door_is_led_to_the_description(
+    client: httpx2.AsyncClient,
+) -> None:
+    answer = await client.get("/", follow_redirects=True)
+
+    assert answer.url.path == "/docs"
+    assert answer.status_code == 200
+
+
+async def test_a_refused_key_is_told_how_to_authenticate(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/v1/project", headers={"Authorization": "Bearer nonsense"})
+
+    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")

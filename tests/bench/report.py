@@ -71,7 +71,7 @@ def table(figures: Mapping[str, Figures], reference: str, title: str) -> Table:
     base = figures[reference]
     made = Table(title=title, title_justify="left", header_style="bold")
     made.add_column("POST /v1/send", no_wrap=True)
-    for column in ("requests/s", "of the echo", "p50 ms", "p99 ms", "of the echo"):
+    for column in ("per s", "of echo", "p50 ms", "p99 ms", "of echo"):
         made.add_column(column, justify="right")
     for name, own in figures.items():
         made.add_row(

@@ -23,8 +23,10 @@ TABLES = (
 
 
 @pytest.fixture
-async def url(backend: Backend) -> str:
-    return await backend.empty()
+async def url(backend: Backend) -> AsyncIterator[str]:
+    address = await backend.empty()
+    yield address
+    await backend.give_back(address)
 
 
 @pytest.fixture

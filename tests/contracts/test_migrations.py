@@ -1,6 +1,7 @@
 """Migrations on both databases: from empty, again, together, and when a step fails."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,10 @@ class Owner:
 
 
 @pytest.fixture
-async def url(backend: Backend) -> str:
-    return await backend.empty()
+async def url(backend: Backend) -> AsyncIterator[str]:
+    address = await backend.empty()
+    yield address
+    await backend.give_back(address)
 
 
 @pytest.fixture

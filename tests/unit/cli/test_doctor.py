@@ -99,6 +99,35 @@ def test_links_that_lead_a_phone_to_itself_are_a_warning(run: Any, config: Path)
     assert "other devices" in run("doctor").stdout
 
 
+@pytest.mark.parametrize(
+    ("base_url", "pages", "warned"),
+    [
+        ("http://127.0.0.1:8000", "local", False),
+        ("http://192.168.1.7:8000", "local", False),
+        ("https://msgsvc.example", "local", True),
+        ("https://8.8.8.8", "local", True),
+        ("http://127.0.0.1:8000", "everyone", True),
+        ("https://msgsvc.example", "off", False),
+    ],
+)
+def test_a_sandbox_that_strangers_may_reach_is_a_warning(
+    run: Any, config: Path, base_url: str, pages: str, warned: bool
+) -> None:
+    _set(config, f'base_url = "{base_url}"')
+    _set(config, 'plugins = ["sandbox"]')
+    config.write_text(f'{config.read_text("utf-8")}[sandbox]\npages = "{pages}"\n', "utf-8")
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert ("without passwords" in result.stdout or "no passwords" in result.stdout) is warned
+
+
+def test_a_process_that_delivers_nothing_is_a_warning(run: Any, config: Path) -> None:
+    config.write_text(config.read_text("utf-8") + '[jobs]\nrunner = "none"\n', encoding="utf-8")
+
+    assert "delivers nothing" in run("doctor").stdout
+
+
 def test_secrets_are_never_shown(run: Any, config: Path) -> None:
     _set(config, f'database_url = "{NOBODY.replace("postgres@", "postgres:hush-hush@")}"')
     shown = run("doctor").output

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.cli.tables import show_table
 from msgsvc_core.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
@@ -67,6 +68,45 @@ def test_the_secret_is_shown_without_json_too(run: Any, project_id: str) -> None
     assert "messages" in result.stdout
 
 
+def test_keys_are_listed_with_when_they_were_made_and_revoked(
+    run: Any, project_id: str, key: dict[str, Any]
+) -> None:
+    run("key", "create", project_id, "--name", "site", "--scope", "messages")
+    run("key", "revoke", project_id, key["key_id"])
+    first, second = json.loads(run("key", "list", project_id, "--json").stdout)["data"]
+
+    assert (first["key_id"], first["scopes"]) == (key["key_id"], ["*"])
+    assert key["key"].startswith(first["prefix"])
+    assert first["created_at"] <= first["revoked_at"]
+    assert (second["name"], second["scopes"], second["revoked_at"]) == ("site", ["messages"], None)
+
+
+def test_the_table_of_keys_shows_whole_ids_and_no_secret(
+    run: Any, project_id: str, key: dict[str, Any]
+) -> None:
+    shown = run("key", "list", project_id).stdout
+
+    assert key["key_id"] in shown.splitlines()[1].split()
+    assert key["key"] not in shown
+
+
+def test_a_project_without_keys_says_how_to_make_one(run: Any, project_id: str) -> None:
+    assert f"msgsvc key create {project_id}" in run("key", "list", project_id).stdout
+
+
+def test_a_narrow_terminal_folds_rather_than_cuts(
+    run: Any, project_id: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    show_table(["id", "name"], [[project_id, "[red]" + "x" * 80]])
+
+    shown = capsys.readouterr().out
+    assert project_id in shown
+    assert shown.count("x") == 80
+    assert "[red]" in shown
+
+
 def test_a_revoked_key_opens_nothing(
     run: Any, config: Path, project_id: str, key: dict[str, Any]
 ) -> None:
@@ -92,6 +132,7 @@ def test_disabling_and_enabling_a_project_ends_and_restores_its_access(
     [
         ("key", "create", "prj_none"),
         ("key", "revoke", "prj_none", "key_none"),
+        ("key", "list", "prj_none"),
         ("project", "disable", "prj_none"),
         ("project", "enable", "prj_none"),
     ],

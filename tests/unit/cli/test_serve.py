@@ -11,6 +11,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from msgsvc_core.cli.serve import Server
+from msgsvc_core.service import Service
+from msgsvc_core.settings import load_settings
+
 #: Seconds that a process gets on a busy machine.
 PATIENCE_S = 60
 
@@ -42,6 +46,24 @@ def test_it_says_where_it_listens_and_ends_well_when_told(
 
     assert process.returncode == 0
     assert "Traceback" not in errors
+
+
+def test_a_caller_can_not_name_another_address_as_its_own(config: Path) -> None:
+    server = Server(Service(load_settings(config, env={})))
+
+    assert not server.config.proxy_headers
+
+
+def test_it_warns_of_what_doctor_would_warn_of(config: Path) -> None:
+    text = config.read_text("utf-8")
+    config.write_text(f'{text}[jobs]\nrunner = "none"\n', encoding="utf-8")
+    with _serve(config.parent, "--port", "0") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+
+    assert "delivers nothing" in errors
 
 
 def _failure(config: Path, *arguments: str) -> str:

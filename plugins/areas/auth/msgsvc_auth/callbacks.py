@@ -1,6 +1,7 @@
 """Callback URLs: which may be registered, and how a code travels on one."""
 
 import ipaddress
+import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from msgsvc_core.api.types import MAX_URL_LENGTH
@@ -8,6 +9,9 @@ from msgsvc_core.errors import InvalidUrl
 
 #: Parameters that we add. A callback with its own would leave the site to guess whose is whose.
 OWN_PARAMETERS = ("code", "state")
+
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def check_callback_url(url: str, *, allow_http: bool) -> None:
@@ -41,7 +45,11 @@ def _problem(url: str, *, allow_http: bool) -> str | None:
         "must be an http or https URL": bool(
             parts.scheme in {"http", "https"} and host and port != 0
         ),
-        "must not hold spaces or control characters": url.isprintable() and " " not in url,
+        # Browsers read a backslash as a slash, and so another host than we do.
+        "must not hold spaces, backslashes or control characters": (
+            url.isprintable() and " " not in url and "\\" not in url
+        ),
+        "must name its host in ASCII (xn-- for other letters)": _is_plain_host(host or ""),
         "must not hold a user name or password": "@" not in parts.netloc,
         # Browsers don't send fragments, and RFC 6749 (section 3.1.2) forbids them here.
         "must not have a fragment": "#" not in url,
@@ -55,6 +63,15 @@ def _problem(url: str, *, allow_http: bool) -> str | None:
 
 def _has_own_parameters(query: str) -> bool:
     return any(name in OWN_PARAMETERS for name in parse_qs(query, keep_blank_values=True))
+
+
+def _is_plain_host(host: str) -> bool:
+    """A name of plain labels or an address: what every parser reads alike."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return bool(_HOST.fullmatch(host))
+    return True
 
 
 def _is_localhost(host: str) -> bool:

@@ -15,7 +15,7 @@ from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, InvalidUrl, NotFound, RateLimitProject, ValidationFailed
+from msgsvc_core.errors import ApiError, InvalidUrl, NotFound, RateLimitProject
 from msgsvc_core.ids import new_secret_id, new_token
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers.models import Subscriber
@@ -56,9 +56,8 @@ class SignIn:
 
         Raises `ValidationFailed` for an unknown channel, `InvalidUrl`, `RateLimitProject`.
         """
-        if body.channel is not None and body.channel not in self._service.channels:
-            names = ", ".join(self._service.channels.names)
-            raise ValidationFailed(f"channel: must be one of {names}")
+        if body.channel is not None:
+            self._service.channels.check_name(body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl("callback_url: must be exactly that of one of the static links")

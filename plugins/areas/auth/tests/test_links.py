@@ -157,3 +157,20 @@ async def test_link_of_a_disabled_project_is_not_valid(service, tenant, link, an
     answer = await ann.open(link["links"]["messenger_a"])
 
     assert answer.message.text.startswith("This link is not valid any more.")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example\\.shop.example/",
+        "https://-/",
+        "https://./",
+        "https://a..b/",
+        "https://shop.example%2eevil.example/",
+        "https://shop.example。evil/",
+    ],
+)
+async def test_a_host_that_browsers_may_read_differently_is_refused(client, url):
+    answer = await client.post("/v1/auth/links", json={**BODY, "callback_url": url})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_url")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import structlog
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus
 from msgsvc_webhooks.retries import NextAttempt, Verdict, judge, next_attempt
@@ -15,6 +16,9 @@ DAY_MS = 24 * 3600 * 1000
 #: Faults of our own (the database, a lost key) that a delivery survives; what receivers do is
 #: not counted here, but in the retry plan.
 FAULTS_ALLOWED = 20
+
+#: What the journal says of a delivery that could not be signed.
+UNREADABLE = "the service can't read this webhook's secret; rotate it, or ask the operator"
 
 _FINAL: dict[Verdict, DeliveryStatus] = {
     Verdict.DELIVERED: "delivered",
@@ -41,12 +45,19 @@ async def _deliver(ctx: JobContext, job: Job) -> None:
         if delivery is None or delivery.status != "pending":
             return  # purged, or finished in another way; the runner removes the job
         webhook = await store.find(tx, project_id, delivery.webhook_id)
-        secrets = await webhooks.signing_secrets(tx, project_id, delivery.webhook_id)
+        sealed = await webhooks.sealed_secrets(tx, project_id, delivery.webhook_id)
     if webhook is None or webhook.status != "active":
         async with ctx.completing(job) as tx:
             await journal.cancel(tx, delivery, service.clock.now_ms())
         return
-    attempt = await webhooks.sender.send(webhook.url, delivery, secrets)
+    try:
+        secrets = webhooks.unseal(sealed)
+    except DecryptionError:
+        # Planned like any failed attempt: the operator may bring the key back, and the journal
+        # tells the project meanwhile.
+        attempt = Attempt(service.clock.now_ms(), 0, error=UNREADABLE)
+    else:
+        attempt = await webhooks.sender.send(webhook.url, delivery, secrets)
     await _settle(ctx, job, delivery, attempt)
 
 

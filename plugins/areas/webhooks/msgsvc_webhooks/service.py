@@ -121,11 +121,14 @@ class Webhooks:
         await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
         return await self._add_secret(tx, project_id, webhook_id), until_ms
 
-    async def signing_secrets(self, tx: Tx, project_id: str, webhook_id: str) -> list[str]:
-        """The secrets that sign at present, the newest first."""
+    async def sealed_secrets(self, tx: Tx, project_id: str, webhook_id: str) -> list[str]:
+        """The secrets that sign at present, as they are stored, the newest first."""
         now_ms = self._service.clock.now_ms()
-        encrypted = await store.valid_secrets(tx, project_id, webhook_id, now_ms)
-        return [self._service.secrets.decrypt(secret) for secret in encrypted]
+        return await store.valid_secrets(tx, project_id, webhook_id, now_ms)
+
+    def unseal(self, secrets: Sequence[str]) -> list[str]:
+        """The secrets themselves. Raises `DecryptionError` if our keys don't open them."""
+        return [self._service.secrets.decrypt(secret) for secret in secrets]
 
     async def deliveries(
         self, tx: Tx, project_id: str, webhook_id: str, after: str | None, limit: int

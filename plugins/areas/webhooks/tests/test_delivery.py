@@ -399,3 +399,18 @@ async def test_secrets_and_urls_stay_out_of_the_logs(
     assert "webhook_delivery_failed" in written
     for secret in (webhook["secret"], rotated.json()["secret"], "in-the-url"):
         assert secret not in written
+
+
+async def test_a_secret_that_our_keys_do_not_open_is_a_failed_attempt_in_the_journal(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any, journal: Any
+):
+    webhook = await add_webhook()
+    async with service.db.transaction() as tx:
+        await tx.execute("UPDATE webhooks_secrets SET encrypted = 'sealed with a lost key'")
+    await emit()
+    await settled(service)
+    (delivery,) = await journal(webhook)
+
+    assert receiver.received == []
+    assert delivery["status"] == "pending"
+    assert "rotate it" in delivery["attempts"][0]["error"]

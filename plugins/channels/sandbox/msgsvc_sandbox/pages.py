@@ -12,9 +12,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from msgsvc_core.errors import ApiError, Forbidden, NotFound
+from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.texts import Texts
-from msgsvc_sandbox.admission import Who, check_admitted
+from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form
 from msgsvc_sandbox.links import valid_payload
@@ -57,7 +57,7 @@ class SandboxPages:
         )
         self._templates.globals.update(initials=initials, tone=tone)
 
-    def routes(self, who: Who) -> list[BaseRoute]:
+    def routes(self, admission: Admission) -> list[BaseRoute]:
         table = [
             ("GET", "/sandbox", self.people),
             ("POST", "/sandbox", self.add_person),
@@ -67,7 +67,7 @@ class SandboxPages:
         ]
         return [
             *(
-                Route(path, self._admitting(who, handler), methods=[method])
+                Route(path, self._admitting(admission, handler), methods=[method])
                 for method, path, handler in table
             ),
             Mount("/sandbox/static", StaticFiles(directory=STATIC)),
@@ -133,13 +133,13 @@ class SandboxPages:
             error="person" if status != HTTPStatus.OK else "",
         )
 
-    def _admitting(self, who: Who, handler: Handler) -> Handler:
+    def _admitting(self, admission: Admission, handler: Handler) -> Handler:
         """`handler` for those who may use the messenger; a page that says no for the others."""
 
         async def admitted(request: Request) -> Response:
             try:
-                check_admitted(who, request.client.host if request.client else "")
-                _check_own_form(request)
+                client_ip = request.client.host if request.client else ""
+                admission.check(request.method, client_ip, request.headers)
                 return await handler(request)
             except ApiError as error:
                 return self._page(request, "problem.html", error.status)
@@ -154,12 +154,6 @@ class SandboxPages:
             root=_root(request), lang=lang, _=self._texts.into(lang), status=status, **values
         )
         return HTMLResponse(html, status, HEADERS)
-
-
-def _check_own_form(request: Request) -> None:
-    """Forms come from our own pages: another site must not act for a person here."""
-    if request.method == "POST" and request.headers.get("sec-fetch-site") == "cross-site":
-        raise Forbidden
 
 
 def _root(request: Request) -> str:

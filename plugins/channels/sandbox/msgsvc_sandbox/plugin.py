@@ -9,6 +9,7 @@ from msgsvc_core.channels import ChannelKind
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.settings import SettingsSection
+from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.mailbox import Mailbox
@@ -58,7 +59,7 @@ def register_services(service: "Service") -> Mapping[type, Any]:
 @hookimpl
 def register_endpoints(service: "Service") -> Sequence[Endpoint]:
     who = service.section(SandboxSettings).pages
-    return [] if who == "off" else endpoints(who)
+    return [] if who == "off" else endpoints(Admission(who, service.settings.base_url))
 
 
 @hookimpl
@@ -66,7 +67,8 @@ def register_pages(service: "Service") -> Sequence[Any]:
     who = service.section(SandboxSettings).pages
     if who == "off":
         return []
-    return SandboxPages(service.get(Messenger), service.texts).routes(who)
+    admission = Admission(who, service.settings.base_url)
+    return SandboxPages(service.get(Messenger), service.texts).routes(admission)
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
 from msgsvc_core.errors import Conflict, Forbidden, NotFound
-from msgsvc_sandbox.admission import Who, check_admitted
+from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.models import (
     Blocking,
     Bots,
@@ -40,17 +40,17 @@ OPEN: dict[str, Any] = {"public": True, "holds_connection": False}
 router = Router(area="sandbox")
 
 
-def endpoints(who: Who) -> Sequence[Endpoint]:
+def endpoints(admission: Admission) -> Sequence[Endpoint]:
     """The API, for those who may use it."""
-    return [_admitting(who, endpoint) for endpoint in router.endpoints]
+    return [_admitting(admission, endpoint) for endpoint in router.endpoints]
 
 
-def _admitting(who: Who, endpoint: Endpoint) -> Endpoint:
+def _admitting(admission: Admission, endpoint: Endpoint) -> Endpoint:
     handler = endpoint.handler
 
     @wraps(handler)
     async def admitted(ctx: Context, **arguments: Any) -> Any:
-        check_admitted(who, ctx.client_ip)
+        admission.check(endpoint.method, ctx.client_ip, ctx.headers)
         return await handler(ctx, **arguments)
 
     return replace(endpoint, handler=admitted, errors=(Forbidden, *endpoint.errors))

@@ -70,5 +70,5 @@ async def anna(sandbox: Sandbox) -> SandboxPerson:
 async def web(service: Service) -> AsyncIterator[httpx2.AsyncClient]:
     """A browser without scripts, and without an API key."""
     transport = httpx2.ASGITransport(app=service.app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://sandbox.test") as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         yield client

@@ -192,8 +192,92 @@ async def test_only_those_whom_the_setting_names_are_let_in(
         sandbox={"pages": setting},
     )
     transport = httpx2.ASGITransport(app=service.app, client=(address, 4711))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://sandbox.test") as web:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as web:
         page = await web.get("/sandbox")
         api = await web.get("/sandbox/api/people")
+
+    assert (page.status_code, api.status_code) == (status, status)
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
+async def test_whoever_comes_through_a_proxy_is_not_local(
+    web: httpx2.AsyncClient, header: str
+) -> None:
+    page = await web.get("/sandbox", headers={header: "127.0.0.1"})
+    api = await web.get("/sandbox/api/people", headers={header: "127.0.0.1"})
+
+    assert (page.status_code, api.status_code) == (403, 403)
+
+
+@pytest.mark.parametrize(
+    ("headers", "refused"),
+    [
+        ({}, False),
+        ({"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "https://shop.example"}, True),
+        ({"Origin": "http://127.0.0.1:8090"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://[broken"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+    ],
+)
+async def test_nothing_is_changed_from_a_page_of_another_site(
+    web: httpx2.AsyncClient, headers: dict[str, str], refused: bool
+) -> None:
+    form = await web.post("/sandbox", data={"name": "Eve"}, headers=headers)
+    api = await web.post("/sandbox/api/people", json={"name": "Eve"}, headers=headers)
+
+    assert (form.status_code, api.status_code) == ((403, 403) if refused else (303, 201))
+
+
+@pytest.mark.parametrize(
+    ("method", "below", "body"),
+    [
+        ("PUT", "/chats/messenger_a/blocked", {"blocked": True}),
+        ("PATCH", "", {"name": "Eve"}),
+        ("DELETE", "", None),
+    ],
+)
+async def test_no_method_changes_anything_from_another_site(
+    web: httpx2.AsyncClient, anna: SandboxPerson, method: str, below: str, body: object
+) -> None:
+    path = f"/sandbox/api/people/{anna.person_id}{below}"
+    answer = await web.request(method, path, json=body, headers={"Origin": "https://shop.example"})
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+async def test_other_sites_may_link_to_the_pages(web: httpx2.AsyncClient) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
+    page = await web.get("/sandbox/open/messenger_a", headers=headers)
+
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("192.168.1.7:8000", 200),
+        ("[::1]:8000", 200),
+        ("Msgsvc.Example", 200),
+        ("rebound.example", 403),
+        ("localhost.rebound.example", 403),
+        ("[broken", 403),
+    ],
+)
+async def test_only_names_of_this_service_lead_to_the_messenger(
+    make_service: ServiceFactory, host: str, status: int
+) -> None:
+    service = await make_service(
+        extra_plugins=[("sandbox", plugin)],
+        channels={"messenger_a": {"plugin": "sandbox"}},
+        base_url="https://msgsvc.example",
+    )
+    transport = httpx2.ASGITransport(app=service.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as web:
+        page = await web.get("/sandbox", headers={"Host": host})
+        api = await web.get("/sandbox/api/people", headers={"Host": host})
 
     assert (page.status_code, api.status_code) == (status, status)

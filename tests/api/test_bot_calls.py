@@ -1,0 +1,83 @@
+"""What a bot says by itself: sealed at rest, adapted to the messenger, tried again when it must."""
+
+import json
+
+import pytest
+
+from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason, calls
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_core.testing.fixtures import ServiceFactory
+
+SECRET = OutgoingMessage(
+    "Back to the site", buttons=((Button("Back", url="https://shop.example/?code=c0de"),),)
+)
+
+
+async def say(service: Service, message: OutgoingMessage, edit: str | None = None) -> None:
+    async with service.db.transaction() as tx:
+        if edit is None:
+            await calls.enqueue_send(service, tx, "messenger_a", "chat-1", message)
+        else:
+            await calls.enqueue_edit(service, tx, "messenger_a", "chat-1", edit, message)
+
+
+async def test_a_waiting_call_holds_nothing_readable(make_service: ServiceFactory) -> None:
+    service = await make_service(jobs={"runner": "none"})
+
+    await say(service, SECRET)
+
+    async with service.db.read() as tx:
+        payload = await tx.fetch_val("SELECT payload FROM core_jobs WHERE name = 'channel.call'")
+    assert "c0de" not in payload
+    assert "Back" not in payload
+    assert json.loads(payload)["chat_id"] == "chat-1"
+
+
+async def test_an_edit_becomes_a_new_message_where_there_is_no_editing(
+    service: Service, channel: RecordingChannel
+) -> None:
+    channel.capabilities = Capabilities(edit=False)
+
+    await say(service, OutgoingMessage("Done"), edit="m1")
+    await settled(service)
+
+    assert (channel.texts, channel.edited) == (["Done"], [])
+
+
+async def test_buttons_are_left_out_where_there_are_none(
+    service: Service, channel: RecordingChannel
+) -> None:
+    channel.capabilities = Capabilities(buttons=False)
+
+    await say(service, SECRET)
+    await settled(service)
+
+    assert channel.sent[0].message.buttons == ()
+
+
+async def test_the_calls_of_a_chat_keep_their_order_over_a_pause(
+    service: Service, channel: RecordingChannel, clock: FakeClock
+) -> None:
+    channel.failures = [DeliveryError(Reason.RATE_LIMITED, "slow down", retry_after_s=3)]
+    async with service.db.transaction() as tx:
+        for text in ("one", "two", "three"):
+            await calls.enqueue_send(service, tx, "messenger_a", "chat-1", OutgoingMessage(text))
+    await settled(service)
+    clock.advance(3.1)
+    await settled(service)
+
+    assert channel.texts == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("reason", [Reason.CHAT_NOT_FOUND, Reason.BOT_BANNED])
+async def test_a_call_that_can_not_succeed_is_given_up(
+    service: Service, channel: RecordingChannel, reason: Reason
+) -> None:
+    channel.failures = [DeliveryError(reason, "no")]
+
+    await say(service, OutgoingMessage("one"))
+    await say(service, OutgoingMessage("two"))
+    await settled(service)
+
+    assert channel.texts == ["two"]
