@@ -81,6 +81,8 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
     try:
         for finding in live_checks.check_lanes(service):
             yield finding
+        for finding in live_checks.check_database_file(service):
+            yield finding
         usable = True
         async for finding in live_checks.check_database(service):
             yield finding

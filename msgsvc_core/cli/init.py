@@ -1,6 +1,7 @@
 """`msgsvc init`: the first configuration."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -34,18 +35,22 @@ def init(
         backup = config.with_name(config.name + ".bak")
         config.replace(backup)
         typer.echo(f"kept the old one as {backup}, with the keys that its database needs")
-    _write_private(config, settings_file(new_token(SECRET_KEY_BITS), _plugin_sections()))
+    plugins = _installed_defaults()
+    text = settings_file(new_token(SECRET_KEY_BITS), plugins, _plugin_sections(plugins))
+    _write_private(config, text)
     typer.echo(f"wrote {config}")
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
     typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
 
 
-def _plugin_sections() -> list[SettingsSection]:
-    """The sections of the default plugins, as far as they are installed."""
-    defaults = Settings.model_fields["plugins"].default
+def _installed_defaults() -> list[str]:
+    """The default plugins that are installed: with another one the service would not start."""
     installed = available_plugins()
-    manager = load_plugins([name for name in defaults if name in installed])
-    return list(manager.hook.register_settings())
+    return [name for name in Settings.model_fields["plugins"].default if name in installed]
+
+
+def _plugin_sections(plugins: Sequence[str]) -> list[SettingsSection]:
+    return list(load_plugins(plugins).hook.register_settings())
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from msgsvc_core.channels import Channel, ChannelHealth
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
@@ -29,8 +30,7 @@ def database_exists(service: Service) -> bool:
 async def check_database(service: Service) -> AsyncIterator[Finding]:
     """Whether it can be reached, written, and is up to date; then what its jobs are doing."""
     if not database_exists(service):
-        path = sqlite_path(service.settings.database_url)
-        yield ok("database", f"{path} will be made at the first start; then more can be checked")
+        yield _check_absent_file(sqlite_path(service.settings.database_url))
         return
     try:
         await service.db.connect()
@@ -45,6 +45,23 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
             return
     async for finding in _check_jobs(service):
         yield finding
+
+
+def check_database_file(service: Service) -> Iterator[Finding]:
+    """Who else can read SQLite's file: it holds names, messages and chats."""
+    if service.db.dialect != "sqlite" or not database_exists(service):
+        return
+    path = sqlite_path(service.settings.database_url)
+    if path.is_file() and path.stat().st_mode & 0o077:
+        text = f"{path} can be read by other users of this machine"
+        yield warning("database", text, f"chmod 600 {path}*")
+
+
+def _check_absent_file(path: Path) -> Finding:
+    if not path.parent.is_dir():
+        text = f"there is no folder {path.parent.absolute()} for {path.name}"
+        return problem("database", text, "make the folder, or correct database_url")
+    return ok("database", f"{path} will be made at the first start; then more can be checked")
 
 
 def check_lanes(service: Service) -> Iterator[Finding]:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
+from msgsvc_core.cli.tables import show_table
 from msgsvc_core.hookspecs import HookSpecs
 from msgsvc_core.plugins import PluginError, available_plugins, load_plugins
 from msgsvc_core.settings import Settings, SettingsError
@@ -29,16 +28,11 @@ class PluginState:
 
 def plugins(config: ConfigOption = None) -> None:
     """Show the plugins: installed, loaded by the configuration, version, and their hooks."""
-    table = Table("plugin", "version", "loaded", "hooks", box=None, header_style="bold")
-    for state in plugin_states(_wanted(config)):
-        hooks = state.fault or ", ".join(state.hooks)
-        table.add_row(
-            state.name,
-            state.version if state.installed else "not installed",
-            "yes" if state.loaded else "no",
-            hooks,
-        )
-    Console().print(table if table.row_count else "no plugins are installed")
+    rows = [_row(state) for state in plugin_states(_wanted(config))]
+    if not rows:
+        typer.echo("no plugins are installed")
+        return
+    show_table(["plugin", "version", "loaded", "hooks"], rows)
 
 
 def plugin_states(wanted: Sequence[str]) -> list[PluginState]:
@@ -46,6 +40,15 @@ def plugin_states(wanted: Sequence[str]) -> list[PluginState]:
     installed = available_plugins()
     names = [*wanted, *sorted(set(installed) - set(wanted))]
     return [_state(name, installed.get(name), loaded=name in wanted) for name in names]
+
+
+def _row(state: PluginState) -> list[str]:
+    return [
+        state.name,
+        state.version if state.installed else "not installed",
+        "yes" if state.loaded else "no",
+        state.fault or ", ".join(state.hooks),
+    ]
 
 
 def _state(name: str, point: EntryPoint | None, *, loaded: bool) -> PluginState:

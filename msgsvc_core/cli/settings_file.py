@@ -22,19 +22,22 @@ Every setting can be given by an environment variable too, which then wins:
 MSGSVC_BASE_URL, and with two underscores MSGSVC_SERVER__PORT. `msgsvc doctor` checks it all."""
 
 
-def settings_file(secret_key: str, sections: Iterable[SettingsSection]) -> str:
-    """The text of a configuration with that key; `sections` are those of plugins."""
+def settings_file(
+    secret_key: str, plugins: Sequence[str], sections: Iterable[SettingsSection]
+) -> str:
+    """The text of a configuration with that key and those plugins, whose sections are given."""
     top = {
         name: field
         for name, field in Settings.model_fields.items()
         if not _is_section(field) and name != "channels"
     }
-    values = {name: field.default for name, field in top.items()} | {"secret_keys": [secret_key]}
+    values = {name: field.default for name, field in top.items()}
+    values |= {"secret_keys": [secret_key], "plugins": plugins}
     blocks = ["\n".join(f"# {line}" for line in _HEAD.splitlines())]
     blocks += [
         _setting(name, field, values[name], shown=name in SHOWN) for name, field in top.items()
     ]
-    blocks += _channels()
+    blocks += _channels(plugins)
     for name, field in Settings.model_fields.items():
         if _is_section(field):
             blocks.append(_section(name, type(field.default)))
@@ -81,13 +84,17 @@ def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
     return "\n".join(lines)
 
 
-def _channels() -> list[str]:
+def _channels(plugins: Sequence[str]) -> list[str]:
+    """The default messengers whose plugin is there; without one, a place for those to come."""
     field = Settings.model_fields["channels"]
     channels = field.get_default(call_default_factory=True)
     tables = [
         f"[channels.{name}]\nplugin = {to_toml(channel.plugin)}"
         for name, channel in channels.items()
+        if channel.plugin in plugins
     ]
+    # An empty table says "none"; without it the defaults would come in, and fail for want of theirs.
+    tables = tables or ["[channels]\n# [channels.messenger_a]\n# plugin ="]
     tables[0] = f"{_comment(field.description or '')}\n{tables[0]}"
     return tables
 

@@ -5,11 +5,14 @@ aiosqlite's own speed and lost the PRAGMAs; this one has a writer and a few read
 """
 
 import asyncio
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
+import structlog
 from databases.interfaces import ConnectionBackend, DatabaseBackend
 
 #: Seconds to wait for another process that is writing, e.g. `msgsvc key create` beside a server.
@@ -18,14 +21,24 @@ BUSY_TIMEOUT_S = 10.0
 #: Connections for reading. SQLite reads scale with threads only as far as the GIL lets them.
 READERS = 3
 
+log = structlog.get_logger(__name__)
+
 
 def make_file(path: Path) -> None:
-    """Makes the file and its folder where they are missing. Raises OSError or sqlite3's error.
+    """Makes the file if it is missing, for its owner alone. Raises OSError or sqlite3's error.
+
+    A missing folder is refused: it is a mistyped path or a disk that is not mounted, and a new, empty
+    database there would look like the loss of the old one.
 
     Not left to aiosqlite: a connection of its that can't be opened has a thread that outlives the
     loop for a moment, and then writes a traceback.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent.absolute()}; make it first")
+    # SQLite gives its -wal and -shm files the mode of this one.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        log.info("database_made", path=str(path.absolute()))
     sqlite3.connect(path).close()
 
 

@@ -4,11 +4,20 @@ from collections.abc import Sequence
 
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.errors import InvalidApiKey, NotFound, ProjectInactive, Unauthorized
+from msgsvc_core.errors import (
+    InvalidApiKey,
+    NotFound,
+    ProjectInactive,
+    Unauthorized,
+    ValidationFailed,
+)
 from msgsvc_core.ids import new_id
 from msgsvc_core.projects import store
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
+
+#: Characters of a project's name, which stands within a line of a message.
+MAX_NAME_LENGTH = 64
 
 
 class Projects:
@@ -19,7 +28,15 @@ class Projects:
         self._clock = clock
 
     async def create(self, name: str) -> Project:
-        """A new, active project."""
+        """A new, active project.
+
+        Raises `ValidationFailed` unless the name has 1-64 printable characters: people read it in
+        messages, where a newline or a change of direction could make it say something else.
+        """
+        if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
+            raise ValidationFailed(
+                f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
+            )
         project = Project(new_id("prj"), name, "active", self._clock.now_ms())
         async with self._db.transaction() as tx:
             await store.insert_project(tx, project)

@@ -13,7 +13,6 @@ PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/v1",
         "/v1/",
         "/v1/nothing",

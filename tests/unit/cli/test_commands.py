@@ -1,5 +1,7 @@
 """`msgsvc migrate`, `msgsvc plugins`, and what holds for every command."""
 
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,26 @@ def test_migrate_names_what_it_applied_and_then_has_nothing_to_do(run: Any, conf
     assert "nothing to do" in run("migrate").stdout
 
 
-def test_migrate_makes_the_folder_of_the_database(run: Any, config: Path) -> None:
+def test_a_database_in_a_folder_that_is_not_there_is_refused(run: Any, config: Path) -> None:
     text = config.read_text("utf-8")
     config.write_text(f'database_url = "sqlite:///data/x/msgsvc.db"\n{text}', encoding="utf-8")
+    result = run("migrate")
 
-    assert run("migrate").exit_code == 0
-    assert (config.parent / "data" / "x" / "msgsvc.db").exists()
+    assert result.exit_code == 2
+    assert f"there is no folder {config.parent / 'data' / 'x'}" in result.stderr
+    assert not (config.parent / "data").exists()
+
+
+def test_a_new_database_is_its_owners_alone_and_spoken_of_once(run: Any, config: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        first, second = run("migrate"), run("migrate")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((config.parent / "msgsvc.db").stat().st_mode) == 0o600
+    assert "database_made" in first.stderr
+    assert "database_made" not in second.stderr
 
 
 def test_plugins_tells_loaded_ones_from_installed_ones(run: Any, config: Path) -> None:

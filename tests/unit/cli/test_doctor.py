@@ -57,6 +57,7 @@ def test_a_fresh_init_is_well(run: Any, folder: Path) -> None:
         ('channels.a.plugin = "telepathy"', "no loaded plugin has a messenger"),
         ('database_uri = "sqlite:///x.db"', "did you mean 'database_url'?"),
         (f'database_url = "{NOBODY}"', "start the database"),
+        ('database_url = "sqlite:///nowhere/x.db"', "there is no folder"),
         ('database_url = "sqlite:////"', "can be written by this user"),
     ],
 )
@@ -83,6 +84,17 @@ def test_a_file_that_others_can_read_is_a_warning(run: Any, config: Path) -> Non
 
     assert result.exit_code == 0
     assert "chmod 600" in result.stdout
+
+
+def test_a_database_that_others_can_read_is_a_warning(run: Any, config: Path) -> None:
+    run("project", "create", "Shop")
+    sound = run("doctor").stdout
+    (config.parent / "msgsvc.db").chmod(0o644)
+    result = run("doctor")
+
+    assert "chmod" not in sound
+    assert result.exit_code == 0
+    assert "chmod 600 msgsvc.db" in result.stdout
 
 
 def test_plain_http_for_other_machines_is_a_warning(run: Any, config: Path) -> None:

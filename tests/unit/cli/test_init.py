@@ -5,6 +5,9 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from msgsvc_core.plugins import available_plugins
 from msgsvc_core.settings import Settings, load_settings
 
 #: A default as the file shows it: commented, with a value.
@@ -48,6 +51,23 @@ def test_sections_of_installed_plugins_are_in_the_file(run: Any, folder: Path) -
     run("init")
 
     assert "\n[webhooks]\n" in (folder / "msgsvc.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("installed", [[], ["auth"], ["webhooks", "auth"]])
+def test_without_the_sandbox_a_fresh_file_names_only_what_is_there(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, installed: list[str]
+) -> None:
+    there = available_plugins()
+    monkeypatch.setattr(
+        "msgsvc_core.cli.init.available_plugins", lambda: {name: there[name] for name in installed}
+    )
+    run("init")
+    written = load_settings(folder / "msgsvc.toml", env={})
+
+    assert sorted(written.plugins) == sorted(installed)
+    assert written.channels == {}
+    assert "# [channels.messenger_a]" in (folder / "msgsvc.toml").read_text("utf-8")
+    assert run("doctor").exit_code == 0
 
 
 def test_two_files_never_have_the_same_key(run: Any, folder: Path) -> None:

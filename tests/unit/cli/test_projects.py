@@ -53,6 +53,25 @@ def test_a_project_needs_a_name(run: Any, config: Path) -> None:
     assert run("project", "create", "  ").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 65, "Shop\nsays hello", "Shop\u202epohS", "Shop\u2066", "Shop\x00", "\x1b[31mShop"],
+)
+def test_a_name_that_could_deceive_is_refused(run: Any, config: Path, name: str) -> None:
+    result = run("project", "create", name)
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "name: must be 1-64 printable characters without spaces at its ends\n"
+    )
+    assert json.loads(run("project", "list", "--json").stdout) == {"data": []}
+
+
+@pytest.mark.parametrize("name", ["x" * 64, "Кофейня «Угол»", "カフェ ☕"])
+def test_a_name_may_be_in_any_script(run: Any, config: Path, name: str) -> None:
+    assert json.loads(run("project", "create", name, "--json").stdout)["name"] == name
+
+
 def test_a_new_key_opens_its_project(config: Path, project_id: str, key: dict[str, Any]) -> None:
     project, found = asyncio.run(_authenticate(config, key["key"]))
 
