@@ -2,8 +2,37 @@
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Query
 from msgsvc_core.errors import BadRequest
+
+T = TypeVar("T")
+
+
+class PageQuery(Query):
+    """Which page of a list. A store is asked for `most` rows after `after`, newest first."""
+
+    limit: int = Field(50, ge=1, le=100, description="Entries of a page.")
+    cursor: str | None = Field(None, description="The `next_cursor` of the page before.")
+
+    @property
+    def after(self) -> str | None:
+        """The id after which the page begins. Raises `BadRequest`."""
+        return after_cursor(self.cursor)
+
+    @property
+    def most(self) -> int:
+        """One more than the page holds, which shows whether another follows."""
+        return self.limit + 1
+
+    def cut(self, found: Sequence[T], id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
+        """The page out of what a store found, and the cursor of the next one."""
+        page = list(found[: self.limit])
+        return page, next_cursor(id_of(page[-1])) if len(found) > self.limit else None
 
 
 def next_cursor(last_id: str) -> str:

@@ -62,7 +62,7 @@ def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = Fa
     if not keys:
         typer.echo(f"there are no keys; `msgsvc key create {project_id}` makes one")
         return
-    show_table(["id", "name", "prefix", "scopes", "created", "revoked"], map(_row, keys))
+    show_table(["id", "name", "prefix", "scopes", "created", "revoked"], [*map(_row, keys)])
 
 
 @app.command()

@@ -1,31 +1,49 @@
-"""Tables of commands: for people in a terminal, and whole in a pipe."""
+"""Tables of commands: folded for people in a terminal, and whole for everything else."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+#: Characters between two columns.
+GAP = 2
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Writes rows under their columns. No cell is ever cut: ids are there to be copied."""
-    if not sys.stdout.isatty():
-        # Without a terminal rich takes 80 columns and folds, which scripts can't read.
-        _show_plain([columns, *rows])
-        return
-    table = Table(box=None, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column == "id")
+#: Characters that the last column needs so that folding it leaves something to read.
+MIN_LAST = 24
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Writes rows under their columns. Nothing is ever cut: ids are there to be copied.
+
+    The last column is folded where a terminal is too narrow; one that is narrower than the others
+    together breaks the lines itself.
+    """
+    widths = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    console = Console()
+    left = console.width - sum(widths[:-1]) - GAP * len(widths)
+    if sys.stdout.isatty() and left >= min(MIN_LAST, widths[-1]):
+        console.print(_folded(columns, rows))
+    else:
+        for row in (columns, *rows):
+            typer.echo(_line(row, widths))
+
+
+def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    *others, last = columns
+    table = Table(box=None, header_style="bold", padding=(0, GAP, 0, 0))
+    for column in others:
+        table.add_column(column, no_wrap=True)
+    table.add_column(last, overflow="fold")
     for row in rows:
         # As `Text`, since a name may look like markup.
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+        table.add_row(*map(Text, row))
+    return table
 
 
-def _show_plain(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+    return (" " * GAP).join(cells).rstrip()

@@ -21,8 +21,6 @@ BUSY_TIMEOUT_S = 10.0
 #: Connections for reading. SQLite reads scale with threads only as far as the GIL lets them.
 READERS = 3
 
-log = structlog.get_logger(__name__)
-
 
 def make_file(path: Path) -> None:
     """Makes the file if it is missing, for its owner alone. Raises OSError or sqlite3's error.
@@ -38,7 +36,8 @@ def make_file(path: Path) -> None:
     # SQLite gives its -wal and -shm files the mode of this one.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        log.info("database_made", path=str(path.absolute()))
+        # Not a logger of the module: it would keep the first stream that logs were configured with.
+        structlog.get_logger(__name__).info("database_made", path=str(path.absolute()))
     sqlite3.connect(path).close()
 
 

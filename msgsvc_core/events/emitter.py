@@ -1,7 +1,6 @@
 """Emits events: a row in the feed, every plugin's `on_event`, then in-process listeners."""
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ import structlog
 
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
+from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, Listener
 from msgsvc_core.ids import new_id
 from msgsvc_core.plugins import by_name, in_turn
@@ -61,16 +61,7 @@ class Events:
             data.update(subscriber.event_fields())
         data.update(spec.fields.model_validate(dict(fields)).model_dump(mode="json"))
         event = Event(new_id("evt"), project_id, name, data, now_ms)
-        await tx.insert(
-            "core_events",
-            {
-                "project_id": project_id,
-                "event_id": event.event_id,
-                "name": name,
-                "data": json.dumps(data, ensure_ascii=False),
-                "occurred_at_ms": now_ms,
-            },
-        )
+        await store.insert(tx, event)
         await in_turn(
             self._service.plugins.hook.on_event(service=self._service, tx=tx, event=event)
         )

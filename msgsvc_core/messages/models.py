@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.channels.contract import Button, Media, OutgoingMessage
 from msgsvc_core.channels.inbound import OWN_BUTTON
@@ -154,11 +155,9 @@ class MessageList(Answer):
     next_cursor: str | None
 
 
-class MessageQuery(Query):
+class MessageQuery(PageQuery):
     """Filters and paging."""
 
-    limit: int = Field(50, ge=1, le=100)
-    cursor: str | None = None
     status: MessageStatus | None = None
     subscriber_id: str | None = None
 

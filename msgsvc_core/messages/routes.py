@@ -2,7 +2,6 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.errors import (
     BadRequest,
     Conflict,
@@ -39,13 +38,11 @@ async def send(ctx: Context, body: SendBody) -> SendAnswer:
 @router.get("/v1/messages", errors=(BadRequest,))
 async def list_messages(ctx: Context, query: MessageQuery) -> MessageList:
     """Lists the project's messages, newest first."""
-    found = await ctx.service.messages.page(
-        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
-    )
-    page = found[: query.limit]
+    found = await ctx.service.messages.page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda message: message.message_id)
     return MessageList(
         data=[MessageAnswer.of(message) for message in page],
-        next_cursor=next_cursor(page[-1].message_id) if len(found) > query.limit else None,
+        next_cursor=following,
     )
 
 

@@ -84,11 +84,9 @@ class Messages:
             raise NotFound(f"there is no message {message_id!r}")
         return message
 
-    async def page(
-        self, tx: Tx, project_id: str, query: MessageQuery, after: str | None
-    ) -> list[Message]:
+    async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
-        return await store.list_page(tx, project_id, query, after, query.limit + 1)
+        return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""

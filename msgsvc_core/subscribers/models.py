@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import to_rfc3339
 
 #: How somebody came to subscribe (event `subscription.created`).
@@ -82,11 +83,9 @@ class SubscriberList(Answer):
     next_cursor: str | None
 
 
-class SubscriberQuery(Query):
+class SubscriberQuery(PageQuery):
     """Filters and paging."""
 
-    limit: int = Field(50, ge=1, le=100)
-    cursor: str | None = None
     channel: str | None = None
     status: Status | None = None
     external_id: str | None = None

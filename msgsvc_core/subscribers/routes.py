@@ -2,7 +2,6 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.errors import BadRequest, Conflict, InvalidExternalId, SubscriberNotFound
 from msgsvc_core.subscribers.models import (
@@ -19,13 +18,11 @@ router = Router(area="subscribers")
 @router.get("/v1/subscribers", errors=(BadRequest,))
 async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberList:
     """Lists the project's subscribers, newest first."""
-    found = await ctx.service.subscribers.page(
-        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
-    )
-    page = found[: query.limit]
+    found = await ctx.service.subscribers.page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda subscriber: subscriber.subscriber_id)
     return SubscriberList(
         data=[SubscriberAnswer.of(subscriber) for subscriber in page],
-        next_cursor=next_cursor(page[-1].subscriber_id) if len(found) > query.limit else None,
+        next_cursor=following,
     )
 
 

@@ -113,13 +113,11 @@ class Subscribers:
             raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
         return found
 
-    async def page(
-        self, tx: Tx, project_id: str, query: SubscriberQuery, after: str | None
-    ) -> list[Subscriber]:
+    async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
             self._service.channels.check_name(query.channel)
-        return await store.list_page(tx, project_id, query, after, query.limit + 1)
+        return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def block(
         self, tx: Tx, channel: str, user_id: str, *, reason: str, project_id: str | None = None

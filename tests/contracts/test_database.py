@@ -1,6 +1,7 @@
 """What `Database` promises, over SQLite and PostgreSQL."""
 
 import asyncio
+import stat
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -428,12 +429,27 @@ async def test_a_file_that_is_no_database_is_unavailable_and_leaves_no_thread(
     assert not any(thread.is_alive() for thread in left)
 
 
-async def test_a_folder_that_is_missing_is_made_for_a_new_file(tmp_path: Path) -> None:
+async def test_a_file_in_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/new/folder/msgsvc.db")
+    with pytest.raises(DatabaseUnavailable, match="no folder"):
+        await database.connect()
+
+    assert not (tmp_path / "new").exists()
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+async def test_a_new_file_and_its_journals_are_their_owners_alone(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/msgsvc.db")
     await database.connect()
+    async with database.transaction() as tx:
+        await tx.execute("CREATE TABLE core_trial (id INTEGER)")
+    modes = _modes(tmp_path)
     await database.disconnect()
 
-    assert (tmp_path / "new" / "folder" / "msgsvc.db").exists()
+    assert modes == dict.fromkeys(("msgsvc.db", "msgsvc.db-wal", "msgsvc.db-shm"), 0o600)
 
 
 async def test_a_closed_database_is_unavailable_instead_of_waiting(db: Database) -> None:

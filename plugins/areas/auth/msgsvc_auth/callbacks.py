@@ -10,7 +10,8 @@ from msgsvc_core.errors import InvalidUrl
 #: Parameters that we add. A callback with its own would leave the site to guess whose is whose.
 OWN_PARAMETERS = ("code", "state")
 
-_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+#: Letters of any script; nothing that a parser may take for a dot or a slash.
+_LABEL = r"[^\W_]([^\W_]|-){0,61}(?<!-)"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
@@ -49,7 +50,7 @@ def _problem(url: str, *, allow_http: bool) -> str | None:
         "must not hold spaces, backslashes or control characters": (
             url.isprintable() and " " not in url and "\\" not in url
         ),
-        "must name its host in ASCII (xn-- for other letters)": _is_plain_host(host or ""),
+        "must name its host in letters, digits and hyphens": _is_plain_host(host or ""),
         "must not hold a user name or password": "@" not in parts.netloc,
         # Browsers don't send fragments, and RFC 6749 (section 3.1.2) forbids them here.
         "must not have a fragment": "#" not in url,

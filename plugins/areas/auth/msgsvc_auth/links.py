@@ -44,11 +44,9 @@ class StaticLinks:
         """The link whose start payload somebody opened, of whatever project."""
         return await store.find_link_of_any_project(tx, slug)
 
-    async def page(
-        self, tx: Tx, project_id: str, query: StaticLinkQuery, after: str | None
-    ) -> list[StaticLink]:
+    async def page(self, tx: Tx, project_id: str, query: StaticLinkQuery) -> list[StaticLink]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_links(tx, project_id, after, query.limit + 1)
+        return await store.list_links(tx, project_id, query.after, query.most)
 
     async def change(
         self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.subscribers.models import Subscriber
 
@@ -179,11 +180,8 @@ class StaticLinkChange(Body):
     callback_url: str | None = None
 
 
-class StaticLinkQuery(Query):
+class StaticLinkQuery(PageQuery):
     """Paging."""
-
-    limit: int = Field(50, ge=1, le=100)
-    cursor: str | None = None
 
 
 class StaticLinkAnswer(Answer):

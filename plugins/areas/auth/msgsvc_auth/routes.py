@@ -20,7 +20,6 @@ from msgsvc_auth.payloads import link_payload, session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.errors import (
     BadRequest,
@@ -84,13 +83,11 @@ async def verify(ctx: Context, body: VerifyBody) -> VerifyAnswer:
 @router.get("/v1/auth/links", errors=(BadRequest,))
 async def list_auth_links(ctx: Context, query: StaticLinkQuery) -> StaticLinkList:
     """Lists the project's static sign-in links, newest first."""
-    found = await ctx.get(StaticLinks).page(
-        ctx.tx, ctx.project_id, query, after_cursor(query.cursor)
-    )
-    page = found[: query.limit]
+    found = await ctx.get(StaticLinks).page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda link: link.link_id)
     return StaticLinkList(
         data=[_link_answer(ctx, link) for link in page],
-        next_cursor=next_cursor(page[-1].link_id) if len(found) > query.limit else None,
+        next_cursor=following,
     )
 
 

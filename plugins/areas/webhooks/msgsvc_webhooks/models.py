@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import MAX_URL_LENGTH
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 
@@ -103,13 +103,6 @@ class UpdateWebhookBody(Body):
         if value is None:
             raise ValueError("must not be null")
         return value
-
-
-class PageQuery(Query):
-    """Paging."""
-
-    limit: int = Field(50, ge=1, le=100)
-    cursor: str | None = None
 
 
 class WebhookAnswer(Answer):

@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.errors import BadRequest, Conflict, InvalidUrl, NotFound
 from msgsvc_webhooks.models import (
@@ -10,7 +10,6 @@ from msgsvc_webhooks.models import (
     DeliveryAnswer,
     DeliveryList,
     NewWebhookAnswer,
-    PageQuery,
     RotatedSecretAnswer,
     UpdateWebhookBody,
     WebhookAnswer,
@@ -31,13 +30,11 @@ async def create_webhook(ctx: Context, body: CreateWebhookBody) -> NewWebhookAns
 @router.get("/v1/webhooks", errors=(BadRequest,))
 async def list_webhooks(ctx: Context, query: PageQuery) -> WebhookList:
     """Lists the project's webhooks, newest first."""
-    found = await ctx.get(Webhooks).page(
-        ctx.tx, ctx.project_id, after_cursor(query.cursor), query.limit + 1
-    )
-    page = found[: query.limit]
+    found = await ctx.get(Webhooks).page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda webhook: webhook.webhook_id)
     return WebhookList(
         data=[WebhookAnswer.of(webhook) for webhook in page],
-        next_cursor=next_cursor(page[-1].webhook_id) if len(found) > query.limit else None,
+        next_cursor=following,
     )
 
 
@@ -73,10 +70,10 @@ async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretA
 async def list_webhook_deliveries(ctx: Context, webhook_id: str, query: PageQuery) -> DeliveryList:
     """Lists what was sent to a webhook, newest first, with every attempt and its answer."""
     found = await ctx.get(Webhooks).deliveries(
-        ctx.tx, ctx.project_id, webhook_id, after_cursor(query.cursor), query.limit + 1
+        ctx.tx, ctx.project_id, webhook_id, query.after, query.most
     )
-    page = found[: query.limit]
+    page, following = query.cut(found, lambda entry: entry[0].delivery_id)
     return DeliveryList(
         data=[DeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
-        next_cursor=next_cursor(page[-1][0].delivery_id) if len(found) > query.limit else None,
+        next_cursor=following,
     )
