@@ -84,7 +84,7 @@ class Service:
             synchronous=settings.sqlite_synchronous,
         )
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
-        self.limiter: Limiter = MemoryLimiter(self.clock)
+        self.limiter = self._new_limiter(server_time=clock is None)
         self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
         self.texts = Texts([CORE_LOCALE, *hook.register_locale()], settings.default_lang)
         self.jobs = JobQueue(self.clock)
@@ -185,6 +185,8 @@ class Service:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
+            undo.push_async_callback(self.limiter.close)
+            await self.limiter.open()
             undo.push_async_callback(self.channels.close)
             await self.events.start()
             undo.push_async_callback(self.events.stop)
@@ -202,6 +204,17 @@ class Service:
         """Ends the work in the order in which nothing is lost, and closes everything."""
         started, self._started = self._started, AsyncExitStack()
         await started.aclose()
+
+    def _new_limiter(self, *, server_time: bool) -> Limiter:
+        """In Redis if there is one; by its time, unless someone moves ours."""
+        url = self.settings.redis_url
+        if url is None:
+            return MemoryLimiter(self.clock)
+        # Megabytes of memory that a process without Redis does not need.
+        from msgsvc_core.limits.redis import RedisLimiter, redis_client  # noqa: PLC0415
+
+        client = redis_client(url.get_secret_value())
+        return RedisLimiter(client, self.clock, server_time=server_time)
 
     async def _stop_plugins(self) -> None:
         for stopped in self.plugins.hook.on_stop(service=self):

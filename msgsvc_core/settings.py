@@ -7,6 +7,7 @@ sections of their own (hook `register_settings`); a name that nobody claims is r
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -137,6 +138,11 @@ class Settings(BaseModel):
     sqlite_synchronous: Literal["FULL", "NORMAL"] = Field(
         "FULL", description="FULL survives a power cut, NORMAL only a crash of the process."
     )
+    redis_url: SecretStr | None = Field(
+        None,
+        description="Redis that several processes share their rate limits in, e.g."
+        " `redis://:password@host:6379/0`; without it each counts alone.",
+    )
     secret_keys: tuple[SecretStr, ...] = Field(
         description="Keys that protect stored secrets; the first is used, the others are still understood."
     )
@@ -183,6 +189,13 @@ class Settings(BaseModel):
             _check_postgres_url(url)
         return url
 
+    @field_validator("redis_url")
+    @classmethod
+    def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            _check_redis_url(url.get_secret_value())
+        return url
+
     @field_validator("plugins")
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -225,6 +238,23 @@ def _check_postgres_url(url: str) -> None:
             f"takes no {', '.join(sorted(others))}; `?ssl=require` encrypts the connection,"
             " and `database_pool` sets its size"
         )
+
+
+def _check_redis_url(url: str) -> None:
+    """Raises ValueError, which must not repeat the URL: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError(
+            "its host or port can't be read; is the password percent-encoded?"
+        ) from None
+    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
+        raise ValueError("must begin with redis://host or rediss://host")
+    if parts.query or parts.fragment:
+        raise ValueError("takes no ?options; timeouts are ours")
+    if not re.fullmatch(r"(/\d{0,4})?", parts.path, re.ASCII):
+        raise ValueError("ends with the number of a database, e.g. /0")
 
 
 S = TypeVar("S", bound=Section)

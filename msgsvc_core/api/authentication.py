@@ -31,9 +31,11 @@ def check_scope(key: ApiKey, area: str) -> None:
 
 
 async def count_request(service: Service, project: Project) -> Window:
-    """Counts the request against the project's rate."""
+    """Counts the request against the project's rate; in this process alone while Redis is away."""
     limit = service.settings.limits.requests_per_minute
-    return await service.limiter.hit(f"requests:{project.project_id}", limit, RATE_WINDOW_S)
+    return await service.limiter.hit(
+        f"requests:{project.project_id}", limit, RATE_WINDOW_S, when_away="count_locally"
+    )
 
 
 def check_rate(window: Window) -> None:

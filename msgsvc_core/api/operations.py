@@ -19,6 +19,10 @@ CHECK_TIMEOUT_S = 5.0
 #: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
 CHANNEL_HEALTH_S = 30.0
 
+#: Checks whose failure leaves a process able to serve. A balancer that took every process out when
+#: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
+OPTIONAL_CHECKS = frozenset({"redis"})
+
 log = structlog.get_logger(__name__)
 
 
@@ -31,9 +35,11 @@ def operation_routes(service: Service) -> list[BaseRoute]:
 
     async def readyz(_request: Request) -> Response:
         checks = await readiness.checks()
-        ready = all(check["ok"] for check in checks.values())
+        failing = {name for name, check in checks.items() if not check["ok"]}
+        ready = failing <= OPTIONAL_CHECKS
+        status = "ok" if not failing else "degraded" if ready else "failing"
         return JSONResponse(
-            {"status": "ok" if ready else "failing", "checks": checks},
+            {"status": status, "checks": checks},
             status_code=200 if ready else 503,
             headers={} if ready else {"Retry-After": "5"},
         )
@@ -42,7 +48,7 @@ def operation_routes(service: Service) -> list[BaseRoute]:
 
 
 class Readiness:
-    """Checks the database, the queue and every channel."""
+    """Checks the database, the queue, every channel, and Redis if there is one."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -52,10 +58,12 @@ class Readiness:
         """By name: `ok`, and a `detail` for the operator."""
         channels = list(self._service.channels)
         found = await asyncio.gather(
-            self._database_and_queue(), *(self._channel(channel) for channel in channels)
+            self._database_and_queue(),
+            self._redis(),
+            *(self._channel(channel) for channel in channels),
         )
-        checks = dict(found[0])
-        for channel, health in zip(channels, found[1:], strict=True):
+        checks = {**found[0], **found[1]}
+        for channel, health in zip(channels, found[2:], strict=True):
             checks[f"channel:{channel.name}"] = health
         return checks
 
@@ -70,6 +78,14 @@ class Readiness:
             "database": {"ok": True, "detail": self._service.db.dialect},
             "queue": {"ok": True, "detail": {"ready": 0, "running": 0, "dead": 0, **jobs}},
         }
+
+    async def _redis(self) -> dict[str, dict[str, Any]]:
+        if self._service.settings.redis_url is None:
+            return {}
+        wrong = await self._service.limiter.check()
+        if wrong is None:
+            return {"redis": {"ok": True, "detail": "limits are shared"}}
+        return {"redis": {"ok": False, "detail": f"limits are counted per process: {wrong}"}}
 
     async def _channel(self, channel: Channel) -> dict[str, Any]:
         now = self._service.clock.time()

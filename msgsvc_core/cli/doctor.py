@@ -87,10 +87,13 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         async for finding in live_checks.check_database(service):
             yield finding
             usable = usable and finding.level == "ok"
+        async for finding in live_checks.check_redis(service):
+            yield finding
         # A channel may keep its state in the database, and would wait for it.
         if usable and live_checks.database_exists(service):
             async for finding in live_checks.check_channels(service):
                 yield finding
     finally:
         await service.channels.close()
+        await service.limiter.close()
         await service.db.disconnect()

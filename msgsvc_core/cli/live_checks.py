@@ -1,4 +1,4 @@
-"""What `msgsvc doctor` looks at around a service: its database, its work, its messengers."""
+"""What `msgsvc doctor` looks at around a service: its database, Redis, its work, its messengers."""
 
 import asyncio
 from collections import Counter
@@ -73,6 +73,18 @@ def check_lanes(service: Service) -> Iterator[Finding]:
             yield problem("lanes", f"{count} declarations of the lanes {prefix!r}", mend)
     if len(counts) == counts.total():
         yield ok("lanes", ", ".join(counts))
+
+
+async def check_redis(service: Service) -> AsyncIterator[Finding]:
+    """Whether processes can share their limits, if they are told to."""
+    if service.settings.redis_url is None:
+        return
+    wrong = await service.limiter.check()
+    if wrong is None:
+        yield ok("redis", "can be reached; limits are shared")
+    else:
+        mend = "start Redis, or correct its host, port, database or password in redis_url"
+        yield problem("redis", wrong, mend)
 
 
 async def check_channels(service: Service) -> AsyncIterator[Finding]:

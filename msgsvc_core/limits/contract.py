@@ -1,7 +1,12 @@
 """What a rate limiter promises, and the answer it gives."""
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
+
+#: What happens to a hit while the store that processes share is away: `count_locally` lets each
+#: process count alone, so that the service goes on; `refuse` raises `Unavailable`, for limits that
+#: stop guessing. See docs/decisions/0003.
+WhenAway = Literal["count_locally", "refuse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,39 @@ class Limiter(Protocol):
     The window slides: each hit frees its slot exactly `window_s` after it was made. Refused hits
     take no slot, so a client that keeps knocking is not shut out for longer. The same key with
     another `window_s` is counted apart. ValueError for a limit or window below 1.
+
+    `when_away` is strict unless the caller says otherwise: who forgets it gets a limit that holds.
     """
 
-    async def hit(self, key: str, limit: int, window_s: int) -> Window:
-        """Takes a slot if one is free, as one atomic step."""
+    async def hit(
+        self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
+    ) -> Window:
+        """Takes a slot if one is free, as one atomic step. May raise `Unavailable`."""
         ...
 
-    async def peek(self, key: str, limit: int, window_s: int) -> Window:
+    async def peek(
+        self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
+    ) -> Window:
         """What `hit` would say, taking nothing; `remaining` counts the slot it would take."""
         ...
+
+    async def open(self) -> None:
+        """Connects to what it counts in. That being away is no reason to raise."""
+        ...
+
+    async def close(self) -> None:
+        """Closes what `open` opened."""
+        ...
+
+    async def check(self) -> str | None:
+        """Why limits can't be shared right now, for an operator; None if all is well."""
+        ...
+
+
+def check_limit(limit: int, window_s: int) -> None:
+    """Raises ValueError for a limit or window that no limiter can keep."""
+    if limit < 1 or window_s < 1:
+        raise ValueError("a limit and its window are at least 1")
 
 
 def _seconds_up(ms: int) -> int:

@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 
 from msgsvc_core.clock import Clock
-from msgsvc_core.limits.contract import Window
+from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 
 #: Keys each hit looks at to drop idle ones. It adds one key at most, so two keep ahead of it.
 SWEEP_STEP = 2
@@ -14,6 +14,7 @@ class MemoryLimiter:
 
     Memory is bounded by the hits still inside their windows: every hit drops a few keys that have
     gone idle. No method awaits between reading and writing, which makes each atomic on its loop.
+    A process's own memory is never away, so `when_away` changes nothing here.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -25,7 +26,9 @@ class MemoryLimiter:
         """Keys in memory."""
         return len(self._hits)
 
-    async def hit(self, key: str, limit: int, window_s: int) -> Window:
+    async def hit(
+        self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
+    ) -> Window:
         now_ms = self._clock.now_ms()
         self._sweep(now_ms)
         times = self._live_times(key, limit, window_s, now_ms)
@@ -35,15 +38,25 @@ class MemoryLimiter:
             self._hits[key, window_s] = times
         return _window(times, limit, window_s, now_ms, allowed=allowed)
 
-    async def peek(self, key: str, limit: int, window_s: int) -> Window:
+    async def peek(
+        self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
+    ) -> Window:
         now_ms = self._clock.now_ms()
         times = self._live_times(key, limit, window_s, now_ms)
         return _window(times, limit, window_s, now_ms, allowed=len(times) < limit)
 
+    async def open(self) -> None:
+        """Nothing to do: memory is there."""
+
+    async def close(self) -> None:
+        """Nothing to do; what was counted stays."""
+
+    async def check(self) -> None:
+        """Always well."""
+
     def _live_times(self, key: str, limit: int, window_s: int, now_ms: int) -> deque[int]:
         """The hits inside the window, oldest first."""
-        if limit < 1 or window_s < 1:
-            raise ValueError("a limit and its window are at least 1")
+        check_limit(limit, window_s)
         times = self._hits.get((key, window_s))
         if times is None:
             return deque()

@@ -1,6 +1,7 @@
 """What every rate limiter promises, run over each back end."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -9,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.clock import Clock
+from msgsvc_core.ids import new_token
 from msgsvc_core.limits import Limiter, MemoryLimiter, Window
+from msgsvc_core.limits.redis import RedisLimiter, redis_client
+from msgsvc_core.testing.fixtures import DEFAULT_REDIS_URL, REDIS_URL_VARIABLE, backends_found
 
 START_MS = 1_795_167_000_250
 
@@ -30,8 +34,27 @@ async def memory(clock: Clock) -> AsyncIterator[Limiter]:
     yield MemoryLimiter(clock)
 
 
+@asynccontextmanager
+async def redis(clock: Clock) -> AsyncIterator[Limiter]:
+    client = redis_client(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL)
+    prefix = f"msgsvc-test:{new_token()}:"
+    limiter = RedisLimiter(client, clock, prefix=prefix, server_time=False)
+    try:
+        yield limiter
+        # Else the memory that stands in for it would have passed the test.
+        assert await limiter.check() is None
+        assert len(limiter._local) == 0
+    finally:
+        if keys := [key async for key in client.scan_iter(f"{prefix}*")]:
+            await client.delete(*keys)
+        await limiter.close()
+
+
 Factory = Callable[[Clock], AbstractAsyncContextManager[Limiter]]
-FACTORIES: list[Factory] = [memory]
+NEEDS_REDIS = pytest.mark.skipif(
+    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+)
+FACTORIES = [memory, pytest.param(redis, marks=NEEDS_REDIS)]
 
 pytestmark = pytest.mark.parametrize("factory", FACTORIES)
 

@@ -237,3 +237,32 @@ def test_settings_can_not_be_changed_afterwards() -> None:
 
 def test_secrets_are_not_shown_by_printing() -> None:
     assert KEY not in repr(build().settings)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://127.0.0.1", "redis://:pass%2Fword@redis.example:6379/0", "rediss://h:1/15"]
+)
+def test_a_url_of_redis_is_kept_as_a_secret(url: str) -> None:
+    settings = load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', MSGSVC_REDIS_URL=url)
+
+    assert settings.redis_url is not None
+    assert settings.redis_url.get_secret_value() == url
+    assert url not in f"{settings!r}{settings.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://:hunter2@redis.example",
+        "redis://",
+        "redis://:hunter2/x@redis.example:6379/0",
+        "redis://:hunter2@redis.example:port/0",
+        "redis://:hunter2@redis.example/first",
+        "redis://:hunter2@redis.example/0?socket_timeout=60",
+    ],
+)
+def test_a_url_of_redis_that_cannot_work_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(SettingsError, match="redis_url") as refused:
+        load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', MSGSVC_REDIS_URL=url)
+
+    assert "hunter2" not in str(refused.value)

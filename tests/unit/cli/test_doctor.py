@@ -57,6 +57,7 @@ def test_a_fresh_init_is_well(run: Any, folder: Path) -> None:
         ('channels.a.plugin = "telepathy"', "no loaded plugin has a messenger"),
         ('database_uri = "sqlite:///x.db"', "did you mean 'database_url'?"),
         (f'database_url = "{NOBODY}"', "start the database"),
+        ('redis_url = "redis://127.0.0.1:1/0"', "start Redis"),
         ('database_url = "sqlite:///nowhere/x.db"', "there is no folder"),
         ('database_url = "sqlite:////"', "can be written by this user"),
     ],

@@ -184,3 +184,18 @@ async def test_settings_change_lifetime_and_limit(make_service, make_tenant):
 
     assert first.json()["expires_in"] == 60
     assert second.status_code == 429
+
+
+async def test_people_can_sign_in_and_are_limited_while_redis_is_away(make_service, make_tenant):
+    service = await make_service(
+        extra_plugins=[("auth", plugin)],
+        auth={"sessions_per_hour": 2},
+        redis_url="redis://127.0.0.1:1/0",
+    )
+    client = (await make_tenant(service)).client
+
+    answers = [await client.post("/v1/auth/session", json={}) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers[:2]] == [answers[0].status_code] * 2
+    assert answers[0].is_success
+    assert answers[2].status_code == 429

@@ -1,0 +1,72 @@
+"""Processes that share a limit in Redis let through together what one would alone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from msgsvc_core.ids import new_token
+from msgsvc_core.testing.fixtures import DEFAULT_REDIS_URL, REDIS_URL_VARIABLE, backends_found
+
+pytestmark = pytest.mark.skipif(
+    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+)
+
+PROCESSES = 4
+LIMIT = 300
+WINDOW_MS = 60_000
+
+#: How many of so many calls in each process passed; at a time in milliseconds, or Redis' own.
+HitAll = Callable[..., int]
+
+
+@pytest.fixture
+def hit_all() -> Iterator[HitAll]:
+    url = os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
+    script = Path(__file__).with_name("limiter_process.py")
+    command = [sys.executable, str(script), url, f"msgsvc-test:{new_token()}:"]
+    with ExitStack() as ended:
+        started = [
+            ended.enter_context(
+                subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+                )
+            )
+            for _ in range(PROCESSES)
+        ]
+        pipes = [(one.stdin, one.stdout) for one in started if one.stdin and one.stdout]
+        assert [answers.readline() for _, answers in pipes] == ["ready\n"] * PROCESSES
+
+        def hit(calls: int, now_ms: int | None = None) -> int:
+            for orders, _ in pipes:
+                orders.write(f"{calls} {'-' if now_ms is None else now_ms}\n")
+            return sum(int(answers.readline()) for _, answers in pipes)
+
+        yield hit
+
+
+def test_of_2000_calls_over_4_processes_exactly_300_pass(hit_all: HitAll) -> None:
+    assert hit_all(500) == LIMIT
+
+
+def test_in_any_60_seconds_exactly_300_of_2000_calls_pass(hit_all: HitAll) -> None:
+    start_ms = 1_795_167_000_250
+    pauses_ms = [0, 100, 20_000, 39_899, 1, 100, 19_999, 1, 39_999, 1]
+    passed: list[tuple[int, int]] = []
+    expected: list[int] = []
+    now_ms = start_ms
+    for pause_ms in pauses_ms:
+        now_ms += pause_ms
+        inside = sum(count for ms, count in passed if ms > now_ms - WINDOW_MS)
+        expected.append(min(PROCESSES * 50, LIMIT - inside))
+        passed.append((now_ms, hit_all(50, now_ms)))
+
+    assert [count for _, count in passed] == expected
+    for end_ms, _ in passed:
+        assert sum(count for ms, count in passed if end_ms - WINDOW_MS < ms <= end_ms) <= LIMIT
+    # Every slot was taken, freed and taken again, twice.
+    assert sum(expected) == 3 * LIMIT
