@@ -67,15 +67,15 @@ class RedisAway(Exception):
     """Redis did not answer in time, or not as it should."""
 
 
-def redis_client(url: str) -> Redis:
+def redis_client(url: str, timeout_s: float = TIMEOUT_S) -> Redis:
     """A client that connects when it is first used, and never tries a call twice.
 
     A hit whose answer was lost may have been counted: a second try would take a second slot.
     """
     return Redis.from_url(
         url,
-        socket_timeout=TIMEOUT_S,
-        socket_connect_timeout=TIMEOUT_S,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
         retry=Retry(NoBackoff(), 0),
     )
 
@@ -87,7 +87,8 @@ class RedisLimiter:
     `server_time=False` it is `clock`'s, for one machine or a test. Hits counted locally, while Redis
     is away, go by `clock` in either case.
 
-    `client` becomes the limiter's, which closes it. `monotonic` are seconds for the pauses between
+    `client` becomes the limiter's, which closes it. A call that takes longer than `timeout_s` in all
+    counts as an absence. `monotonic` are seconds for the pauses between
     trials.
     """
 
@@ -98,12 +99,14 @@ class RedisLimiter:
         *,
         prefix: str = "msgsvc:limits:",
         server_time: bool = True,
+        timeout_s: float = TIMEOUT_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._clock = clock
         self._prefix = prefix
         self._server_time = server_time
+        self._timeout_s = timeout_s
         self._monotonic = monotonic
         self._script = client.register_script(HIT_OR_PEEK)
         self._local = MemoryLimiter(clock)
@@ -125,11 +128,11 @@ class RedisLimiter:
     async def check(self) -> str | None:
         """What is wrong with Redis; None if it answers. Asks even between two trials."""
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 await self._client.ping()
         except (RedisError, OSError) as error:
             self._failed(error)
-            return _reason(error)
+            return self._reason(error)
         self._succeeded()
         return None
 
@@ -161,7 +164,7 @@ class RedisLimiter:
                 raise RedisAway
             now = "" if self._server_time else str(self._clock.now_ms())
             try:
-                async with asyncio.timeout(TIMEOUT_S):
+                async with asyncio.timeout(self._timeout_s):
                     allowed, used, frees_at_ms, now_ms = await self._script(
                         keys=[f"{self._prefix}{window_s}:{key}"],
                         args=[limit, window_s * 1000, action, now, EXPIRY_MARGIN_MS],
@@ -189,12 +192,15 @@ class RedisLimiter:
         self._retry_at = now + RETRY_S
         if self._logged_at is None or now - self._logged_at >= LOG_EVERY_S:
             self._logged_at = now
-            log.warning("redis_away_limits_counted_locally", error=_reason(error))
+            log.warning("redis_away_limits_counted_locally", error=self._reason(error))
 
     def _succeeded(self) -> None:
         if self._retry_at is not None:
             self._retry_at = None
             log.info("redis_back_limits_shared")
+
+    def _reason(self, error: Exception) -> str:
+        return str(error) or f"no answer within {self._timeout_s:g} s"
 
 
 def _refuse_if(when_away: WhenAway) -> None:
@@ -202,7 +208,3 @@ def _refuse_if(when_away: WhenAway) -> None:
         raise Unavailable(
             "the limit of this call can't be checked right now", retry_after_s=int(RETRY_S)
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or f"no answer within {TIMEOUT_S} s"

@@ -36,9 +36,9 @@ async def memory(clock: Clock) -> AsyncIterator[Limiter]:
 
 @asynccontextmanager
 async def redis(clock: Clock) -> AsyncIterator[Limiter]:
-    client = redis_client(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL)
+    client = redis_client(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL, 30)
     prefix = f"msgsvc-test:{new_token()}:"
-    limiter = RedisLimiter(client, clock, prefix=prefix, server_time=False)
+    limiter = RedisLimiter(client, clock, prefix=prefix, server_time=False, timeout_s=30)
     try:
         yield limiter
         # Else the memory that stands in for it would have passed the test.

@@ -26,7 +26,7 @@ def prefix() -> str:
 
 @pytest.fixture
 async def limiter(prefix: str) -> AsyncIterator[RedisLimiter]:
-    limiter = RedisLimiter(redis_client(REDIS_URL), FakeClock(), prefix=prefix)
+    limiter = RedisLimiter(redis_client(REDIS_URL, 30), FakeClock(), prefix=prefix, timeout_s=30)
     yield limiter
     await limiter.close()
 
@@ -36,7 +36,7 @@ async def test_machines_whose_clocks_differ_share_a_window(
 ) -> None:
     ahead = FakeClock()
     ahead.advance(3600)
-    other = RedisLimiter(redis_client(REDIS_URL), ahead, prefix=prefix)
+    other = RedisLimiter(redis_client(REDIS_URL, 30), ahead, prefix=prefix, timeout_s=30)
     passed = [(await each.hit("a", 3, 60)).allowed for each in (limiter, other) * 3]
     await other.close()
 
