@@ -32,7 +32,7 @@ def serve(
     named: dict[str, Any] = {"host": host, "port": port}
     overrides = {name: value for name, value in named.items() if value is not None}
     settings = read_settings(config, server=overrides)
-    configure_logs(settings.log)
+    configure_logs(settings.log, for_good=True)
     _warn(settings)
     try:
         uvloop.run(_serve(settings))
