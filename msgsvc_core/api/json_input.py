@@ -50,6 +50,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
+        # `add` answers None, so only a name already seen is found.
         name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValidationFailed(f"body: the name {shortened(name)!r} stands twice in one object")
     return found

@@ -94,10 +94,11 @@ def _schemas(
         if endpoint.answer:
             modes[endpoint.answer] = "serialization"
     by_model, document = models_json_schema(
-        list(modes.items()),  # type: ignore[arg-type]
+        list(modes.items()),  # type: ignore[arg-type] # its modes are literals, ours text
         ref_template=_REF,
     )
     schemas = {model: schema for (model, _), schema in by_model.items()}
+    # pydantic also takes dataclasses, of which we hand it none.
     return schemas, document.get("$defs", {})  # type: ignore[return-value]
 
 

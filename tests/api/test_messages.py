@@ -364,7 +364,7 @@ async def test_who_may_be_reached_again_stays_subscribed(
 async def test_a_channel_that_breaks_its_contract_fails_the_message_as_unknown(
     service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
 ) -> None:
-    channel.failures = [ZeroDivisionError("oops")]  # type: ignore[list-item]
+    channel.failures = [ZeroDivisionError("oops")]  # type: ignore[list-item] # breaks the contract
     message_id = await send()
     await settled(service)
 

@@ -18,7 +18,7 @@ async def echo(request: Request) -> JSONResponse:
 
 def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    print(f"echo listens on http://127.0.0.1:{listener.getsockname()[1]}, bare", flush=True)  # noqa: T201
+    print(f"echo listens on http://127.0.0.1:{listener.getsockname()[1]}, bare", flush=True)  # noqa: T201 - read
     app = Starlette(routes=[Route("/v1/send", echo, methods=["POST"])])
     config = uvicorn.Config(
         app, loop="uvloop", http="httptools", log_level="warning", access_log=False

@@ -152,7 +152,7 @@ async def _generate(connections: int, seconds: float, url: str) -> Load:
 def main() -> None:
     connections, seconds, url = sys.argv[1:]
     load = uvloop.run(_generate(int(connections), float(seconds), url))
-    print(json.dumps(asdict(load)))  # noqa: T201
+    print(json.dumps(asdict(load)))  # noqa: T201 - its answer to who started it
 
 
 if __name__ == "__main__":

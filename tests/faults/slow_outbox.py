@@ -39,6 +39,8 @@ class SlowOutboxChannel(Channel):
         await asyncio.sleep(self._delay_s / 2)
         return uuid.uuid4().hex
 
+    # The fault tests only send; a call of one of these would be a mistake of theirs, and shows here.
+
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         raise NotImplementedError
 
