@@ -3,6 +3,7 @@
 PYTHON ?= python3
 DEMO_ARGS ?=
 TEST_ARGS ?=
+FAULTS_ARGS ?=
 BENCH_ARGS ?=
 
 BIN := .venv/bin
@@ -15,10 +16,10 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format docs bench clean
+.PHONY: help install demo test faults check format docs bench bench-full clean
 
 help: ## Shows these lines
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/installed-dev ## Builds .venv with the core, the plugins and the tools of development
 
@@ -27,6 +28,9 @@ demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEM
 
 test: .venv/installed-dev ## Runs all tests and says which databases they ran on (TEST_ARGS="-k name")
 	$(BIN)/python -m pytest $(TEST_ARGS)
+
+faults: .venv/installed-dev ## Runs the fault tests as often as promised, into build/faults.json (FAULTS_ARGS="-k kill")
+	$(BIN)/python -m pytest tests/faults --long --figures build/faults.json $(FAULTS_ARGS)
 
 check: .venv/installed-dev ## Runs ruff, mypy and import-linter
 	$(BIN)/ruff check .
@@ -41,8 +45,11 @@ format: .venv/installed-dev ## Formats the code and mends what ruff can mend by 
 docs: .venv/installed-dev ## Writes docs/reference anew
 	$(BIN)/msgsvc reference docs/reference
 
-bench: .venv/installed-dev ## Measures /v1/send against a bare echo in the same run
+bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a million messages
+	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 $(BENCH_ARGS)
 
 clean: ## Removes .venv, caches and what the demo left
 	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

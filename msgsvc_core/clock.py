@@ -16,6 +16,13 @@ class Clock(Protocol):
         """Unix time in milliseconds, the unit of every time in the database."""
         ...
 
+    def monotonic_ms(self) -> int:
+        """Milliseconds that only grow, from any beginning, for durations within this process.
+
+        Somebody may set the machine's clock meanwhile; these don't notice.
+        """
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -25,6 +32,9 @@ class SystemClock:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
 
 
 def to_rfc3339(ms: int) -> str:

@@ -63,6 +63,7 @@ class HookSpecs:
         """Objects by their type, which handlers get with `ctx.get(Type)`. Plain.
 
         Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
+        A plugin's metrics are made here, in `service.metrics.registry`.
         """
 
     @hookspec
@@ -96,8 +97,10 @@ class HookSpecs:
         """The service takes no more requests and runs no more jobs. Async."""
 
     @hookspec
-    async def on_event(self, service: "Service", tx: "Tx", event: "Event") -> None:
-        """An event was emitted, in the transaction of what caused it. Async.
+    async def on_events(self, service: "Service", tx: "Tx", events: "Sequence[Event]") -> None:
+        """Events were emitted, in the transaction of what caused them. Async.
 
-        Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise none lightly.
+        A batch of deliveries brings hundreds at once, of several projects: ask and write for all of
+        them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise
+        none lightly.
         """

@@ -3,11 +3,15 @@
 import logging
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import Any, TextIO, cast
 
 import structlog
 
+from msgsvc_core.json_text import to_json
 from msgsvc_core.settings import LogSettings
 
 #: Names of values that never reach a log, whoever writes them.
@@ -28,11 +32,7 @@ def configure_logs(settings: LogSettings, *, for_good: bool = False) -> None:
     With `for_good`, loggers keep what they find at their first line, which is faster: for a process
     that serves.
     """
-    renderer: Any = (
-        structlog.processors.JSONRenderer(ensure_ascii=False)
-        if settings.format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
+    renderer = _renderer(settings)
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -57,8 +57,82 @@ def configure_logs(settings: LogSettings, *, for_good: bool = False) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
-    for noisy in ("aiosqlite", "databases", "alembic", "asyncio"):
+    for noisy in ("aiosqlite", "databases", "alembic", "asyncio", "dramatiq", "pika"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def request_lines() -> Callable[..., None]:
+    """Writes the line of a request, from its values by name.
+
+    In a process that `configure_logs` has set up for good it is put together here: the values are our
+    own and hold no secrets, and by way of all processors the line took a tenth of a request's time.
+    """
+    config = structlog.get_config()
+    renderer = config["processors"][-1]
+    if not config["cache_logger_on_first_use"] or renderer not in _REQUEST_FORMATS:
+        return partial(structlog.get_logger("msgsvc_core.api.requests").info, "request")
+    if not config["wrapper_class"](None, (), {}).is_enabled_for(logging.INFO):
+        return _write_nothing
+    return _REQUEST_FORMATS[renderer]
+
+
+def _write_nothing(**_values: Any) -> None:
+    """What the level leaves out."""
+
+
+def _request_as_line(**values: Any) -> None:
+    named = " ".join([f"{name}={value}" for name, value in values.items() if value is not None])
+    _write(f"{_now()} info    request {named}\n")
+
+
+def _request_as_json(**values: Any) -> None:
+    entry = {name: value for name, value in values.items() if value is not None}
+    entry |= {"event": "request", "level": "info", "timestamp": _now()}
+    _write(to_json(entry) + "\n")
+
+
+def _write(line: str) -> None:
+    # A full disk or a closed pipe must not fail a request that is answered already.
+    with suppress(OSError):
+        sys.stderr.write(line)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _renderer(settings: LogSettings) -> Any:
+    if settings.format == "json":
+        return _render_json
+    if sys.stderr.isatty():
+        return structlog.dev.ConsoleRenderer(colors=True)
+    return render_line
+
+
+def render_line(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> str:
+    """A structlog renderer for files: time, level, event, and the rest as `name=value`.
+
+    structlog's own, made for eyes and colours, took a tenth of a request's time.
+    """
+    trace = entry.pop("exception", None)
+    start = f"{entry.pop('timestamp', '-')} {entry.pop('level', '-'):<7} {entry.pop('event', '-')}"
+    line = " ".join([start, *(f"{name}={_quoted(value)}" for name, value in entry.items())])
+    return line if trace is None else f"{line}\n{trace}"
+
+
+def _quoted(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    # A line is one line, and where a value ends can be seen, whatever it holds.
+    return text if _PLAIN.fullmatch(text) else repr(text)
+
+
+_render_json = structlog.processors.JSONRenderer(ensure_ascii=False)
+
+#: How a request's line is written where the renderer is one of these.
+_REQUEST_FORMATS = {render_line: _request_as_line, _render_json: _request_as_json}
+
+#: Values that need no quotes.
+_PLAIN = re.compile(r"[\w./:{}@+-]+")
 
 
 class _StandardError:
@@ -76,20 +150,36 @@ def hide_secrets(
 ) -> MutableMapping[str, Any]:
     """A structlog processor that blanks secrets by name and by look."""
     for name, value in entry.items():
-        entry[name] = _without_secrets(name, value)
+        if _is_secret(name):
+            entry[name] = HIDDEN
+        elif not isinstance(value, int | float):
+            entry[name] = _cleaned(value)
     return entry
 
 
-def _without_secrets(name: str, value: Any) -> Any:
-    if _SECRET_NAMES.search(name):
-        return HIDDEN
+@lru_cache(maxsize=1024)
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAMES.search(name) is not None
+
+
+def _cleaned(value: Any) -> Any:
     match value:
         case str():
-            return _SECRET_TEXT.sub(HIDDEN, value)
+            return _without_secrets(value)
         case Mapping():
-            return {key: _without_secrets(str(key), inner) for key, inner in value.items()}
+            return {
+                key: HIDDEN if _is_secret(str(key)) else _cleaned(inner)
+                for key, inner in value.items()
+            }
         case list() | tuple() | set() | frozenset():
-            return [_without_secrets("", inner) for inner in value]
+            return [_cleaned(inner) for inner in value]
         case bytes() | BaseException():
-            return _SECRET_TEXT.sub(HIDDEN, str(value))
+            return _without_secrets(str(value))
     return value
+
+
+def _without_secrets(text: str) -> str:
+    # What most values don't hold is looked for first: it costs a tenth of the expression.
+    if "msk_" in text or "whsec_" in text or "://" in text:
+        return _SECRET_TEXT.sub(HIDDEN, text)
+    return text

@@ -22,19 +22,25 @@ from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
 from msgsvc_core.clock import Clock, SystemClock
-from msgsvc_core.db import Database, MigrationSource, migrate, pending_revisions
-from msgsvc_core.db.migrations import CORE_MIGRATIONS
+from msgsvc_core.db import (
+    CORE_MIGRATIONS,
+    Database,
+    MigrationSource,
+    migrate,
+    pending_revisions,
+)
 from msgsvc_core.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.core import CORE_EVENTS
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
-from msgsvc_core.jobs.runner import LaneRunner
+from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.limits import Limiter, MemoryLimiter
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
 from msgsvc_core.messages.routes import router as messages_router
+from msgsvc_core.metrics import Metrics
 from msgsvc_core.plugins import answers, in_turn, load_plugins
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
@@ -83,6 +89,7 @@ class Service:
             pool_size=settings.database_pool,
             synchronous=settings.sqlite_synchronous,
         )
+        self.metrics = Metrics(self)
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
         self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
@@ -177,10 +184,11 @@ class Service:
             )
         await self.db.connect()
 
-    async def start(self) -> None:
-        """Opens the database and begins to work.
+    async def start(self, role: Role = "serve") -> None:
+        """Opens the database and begins to work; as `work`, on jobs alone, as `msgsvc worker` does.
 
-        Raises what `open_database` and a plugin's `on_start` raise, and then leaves nothing open.
+        Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when what
+        `jobs.runner` needs is not installed; then it leaves nothing open.
         """
         async with AsyncExitStack() as undo:
             await self.open_database()
@@ -192,12 +200,10 @@ class Service:
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
             await in_turn(self.plugins.hook.on_start(service=self))
-            if self.settings.jobs.runner == "embedded":
-                runner = LaneRunner(self, self.job_specs, self.lane_specs)
-                undo.push_async_callback(runner.stop)
-                await runner.start()
-            await self.channels.start()
-            undo.push_async_callback(self.channels.stop_receiving)
+            await start_jobs(self, undo, role)
+            if role == "serve":
+                await self.channels.start()
+                undo.push_async_callback(self.channels.stop_receiving)
             self._started = undo.pop_all()
 
     async def stop(self) -> None:

@@ -7,13 +7,11 @@ sections of their own (hook `register_settings`); a name that nobody claims is r
 import difflib
 import json
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -24,6 +22,24 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+
+from msgsvc_core.sections import MetricsSettings, Section, ServerSettings
+
+__all__ = [
+    "ChannelSettings",
+    "JobSettings",
+    "LimitSettings",
+    "LogSettings",
+    "MetricsSettings",
+    "Section",
+    "ServerSettings",
+    "Settings",
+    "SettingsError",
+    "SettingsSection",
+    "load_settings",
+    "read_sections",
+]
+from msgsvc_core.urls import check_broker_url, check_postgres_url, check_redis_url
 
 ENV_PREFIX = "MSGSVC_"
 
@@ -38,12 +54,6 @@ class SettingsError(Exception):
     """The configuration can't work. The text names the setting and says what to do."""
 
 
-class Section(BaseModel):
-    """Base of every section, the core's and the plugins'."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 @dataclass(frozen=True, slots=True)
 class SettingsSection:
     """A plugin's section of the configuration: `[name]`."""
@@ -52,23 +62,23 @@ class SettingsSection:
     model: type[Section]
 
 
-class ServerSettings(Section):
-    """Where and how `msgsvc serve` listens."""
-
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
-    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call us from.")
-    max_body_bytes: int = Field(
-        1024 * 1024, ge=1024, description="Largest request body (API conventions: 1 MiB)."
-    )
-
-
 class JobSettings(Section):
     """How background work runs."""
 
-    runner: Literal["embedded", "none"] = Field(
+    runner: Literal["embedded", "dramatiq", "none"] = Field(
         "embedded",
-        description="`embedded` works in the serving process; `none` leaves jobs to others.",
+        description="`embedded` works in the serving process; `dramatiq` leaves jobs to"
+        " `msgsvc worker`, on any number of machines; `none` leaves them to others.",
+    )
+    broker_url: SecretStr | None = Field(
+        None,
+        description="Broker that wakes workers: `redis://...`, or `amqp://...` for RabbitMQ;"
+        " `redis_url` by default. Only for `dramatiq`.",
+    )
+    broker_namespace: str = Field(
+        "msgsvc",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",
+        description="Begins the names of what is in the broker; one for each deployment that shares it.",
     )
     lease_s: float = Field(
         10.0, gt=0, description="Seconds after which a dead runner's work goes on elsewhere."
@@ -77,6 +87,13 @@ class JobSettings(Section):
         1.0, gt=0, description="Seconds between looks for lanes that nobody works on."
     )
     grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
+
+    @field_validator("broker_url")
+    @classmethod
+    def _known_broker(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            check_broker_url(url.get_secret_value())
+        return url
 
 
 class LimitSettings(Section):
@@ -168,6 +185,7 @@ class Settings(BaseModel):
     jobs: JobSettings = JobSettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @field_validator("base_url")
     @classmethod
@@ -186,14 +204,14 @@ class Settings(BaseModel):
                 "SQLite needs a file: each of our connections would have its own memory"
             )
         if url.startswith("postgresql://"):
-            _check_postgres_url(url)
+            check_postgres_url(url)
         return url
 
     @field_validator("redis_url")
     @classmethod
     def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None:
-            _check_redis_url(url.get_secret_value())
+            check_redis_url(url.get_secret_value())
         return url
 
     @field_validator("plugins")
@@ -220,41 +238,31 @@ class Settings(BaseModel):
                 "limits.text_length: a text of that length can't arrive in a body of"
                 " server.max_body_bytes"
             )
+        where, metrics = self.server, self.metrics
+        if metrics.worker_port and metrics.worker_port == where.port:
+            raise ValueError(
+                f"metrics.worker_port: server.port is {where.port} too, and both can't listen there"
+            )
+        if self.jobs.runner == "dramatiq":
+            self._check_dramatiq()
         return self
+
+    def _check_dramatiq(self) -> None:
+        if self.database_url.startswith("sqlite"):
+            raise ValueError(
+                'jobs.runner: "dramatiq" needs a database_url of postgresql://, which several'
+                ' processes and machines can share; SQLite\'s work is done by "embedded"'
+            )
+        if self.jobs.broker_url is None and self.redis_url is None:
+            raise ValueError(
+                'jobs.runner: "dramatiq" needs a broker that wakes the workers: set redis_url,'
+                " or jobs.broker_url"
+            )
 
     @property
     def errors_url(self) -> str:
         """The page that describes error codes; `#<code>` is appended."""
         return f"{self.docs_url or self.base_url + '/docs'}/errors"
-
-
-def _check_postgres_url(url: str) -> None:
-    """Raises ValueError for what the driver would stumble over only when it connects."""
-    parts = urlsplit(url)
-    _ = parts.port  # a ValueError that says what is wrong with it
-    others = {name for name, _ in parse_qsl(parts.query)} - {"ssl"}
-    if others:
-        raise ValueError(
-            f"takes no {', '.join(sorted(others))}; `?ssl=require` encrypts the connection,"
-            " and `database_pool` sets its size"
-        )
-
-
-def _check_redis_url(url: str) -> None:
-    """Raises ValueError, which must not repeat the URL: it may hold a password."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise ValueError(
-            "its host or port can't be read; is the password percent-encoded?"
-        ) from None
-    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
-        raise ValueError("must begin with redis://host or rediss://host")
-    if parts.query or parts.fragment:
-        raise ValueError("takes no ?options; timeouts are ours")
-    if not re.fullmatch(r"(/\d{0,4})?", parts.path, re.ASCII):
-        raise ValueError("ends with the number of a database, e.g. /0")
 
 
 S = TypeVar("S", bound=Section)

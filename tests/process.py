@@ -23,6 +23,7 @@ MSGSVC = Path(sys.executable).with_name("msgsvc")
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
 _LISTENS = re.compile(r"listens on (http://\S+?),")
+_WORKS = re.compile(r"works in process (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,21 @@ class Deployment:
         finally:
             server.end()
 
+    def start_worker(self, *options: str) -> "Server":
+        """`msgsvc worker`, at work; its `url` is its process's number. Logs to `worker.log`."""
+        command: list[str | Path] = [MSGSVC, "worker", "--config", self.config, *options]
+        log = self.folder / "worker.log"
+        return start_server(command, log, self._environment(), ready=_WORKS)
+
+    @contextmanager
+    def working(self, *options: str) -> Iterator["Server"]:
+        """A worker that has ended, one way or another, when the block has."""
+        worker = self.start_worker(*options)
+        try:
+            yield worker
+        finally:
+            worker.end()
+
     def _environment(self) -> dict[str, str]:
         # No MSGSVC_* of the tester's own reaches the process.
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MSGSVC_")}
@@ -115,7 +131,10 @@ class Server:
 
 
 def start_server(
-    command: Sequence[str | Path], log: Path, environment: Mapping[str, str]
+    command: Sequence[str | Path],
+    log: Path,
+    environment: Mapping[str, str],
+    ready: re.Pattern[str] = _LISTENS,
 ) -> Server:
     """A server that prints `... listens on <address>, ...` once it takes requests."""
     with log.open("a") as errors:
@@ -123,10 +142,17 @@ def start_server(
             command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
         )
     assert process.stdout is not None
-    for line in process.stdout:
-        if found := _LISTENS.search(line):
-            return Server(process, found[1])
-    process.wait(STOP_S)
+    try:
+        for line in process.stdout:
+            if found := ready.search(line):
+                return Server(process, found[1])
+        process.wait(STOP_S)
+    except BaseException:
+        # Nobody else knows of it yet.
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        raise
     process.stdout.close()
     raise AssertionError(log.read_text())
 

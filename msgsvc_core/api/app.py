@@ -1,6 +1,7 @@
 """The ASGI application of a service."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -8,18 +9,22 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from msgsvc_core.api.documentation import documentation_routes
 from msgsvc_core.api.edge import Edge
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.envelope import envelope, http_error
+from msgsvc_core.api.metrics import metrics_routes
 from msgsvc_core.api.operations import operation_routes
+from msgsvc_core.api.paths import Paths
+from msgsvc_core.api.proxies import TrustedProxies
 from msgsvc_core.api.requests import RequestLog
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.errors import ApiError, MethodNotAllowed
 from msgsvc_core.plugins import answers
+from msgsvc_core.security.networks import Networks
 from msgsvc_core.service import Service
 
 
@@ -39,6 +44,9 @@ def build_app(service: Service) -> ASGIApp:
         return envelope(error, errors_url)
 
     middleware = [Middleware(RequestLog, service=service)]
+    # Without a proxy to trust there is nothing to look at, and so nothing to pay.
+    if proxies := Networks(service.settings.server.trusted_proxies):
+        middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))
     if service.settings.server.cors_origins:
         middleware.append(
             Middleware(
@@ -48,10 +56,12 @@ def build_app(service: Service) -> ASGIApp:
                 allow_headers=["*"],
             )
         )
+    paths = _endpoint_paths(service)
     app = Starlette(
         routes=[
-            *_endpoint_routes(service),
+            *(Route(path, paths[path]) for path in paths),
             *operation_routes(service),
+            *metrics_routes(service),
             *documentation_routes(service),
             *channel_routes(service),
             *answers(service.plugins.hook.register_pages(service=service)),
@@ -62,19 +72,60 @@ def build_app(service: Service) -> ASGIApp:
     )
     # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
     app.router.redirect_slashes = False
+    return _Entrance({path: _behind(middleware, paths[path]) for path in paths}, app)
+
+
+def _behind(middleware: Sequence[Middleware], app: ASGIApp) -> ASGIApp:
+    for added in reversed(middleware):
+        app = added.cls(app, *added.args, **added.kwargs)
     return app
 
 
-def _endpoint_routes(service: Service) -> list[BaseRoute]:
+def _endpoint_paths(service: Service) -> dict[str, "_PathApp"]:
     by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for endpoint in service.endpoints:
         by_path[endpoint.path][endpoint.method] = endpoint
     edge = Edge(service)
     # A literal path comes before one with a parameter in its place: `{` sorts after letters.
-    return [
-        Route(path, _PathApp(edge, by_path[path], service.settings.errors_url))
-        for path in sorted(by_path)
-    ]
+    return {
+        path: _PathApp(edge, by_path[path], service.settings.errors_url) for path in sorted(by_path)
+    }
+
+
+class _Entrance:
+    """Leads to endpoints at once, and to all else through Starlette's router.
+
+    The router tries one expression after another, in layers that catch what our edge has caught
+    already; together they took a tenth of the time of `POST /v1/send`.
+    """
+
+    def __init__(self, endpoints: Mapping[str, ASGIApp], others: ASGIApp) -> None:
+        self._literal = {path: app for path, app in endpoints.items() if "{" not in path}
+        self._others = others
+        self._paths = Paths[ASGIApp]()
+        for path, app in endpoints.items():
+            self._paths.put(path, app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app_for(scope)(scope, receive, send)
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        if scope["type"] != "http":
+            return self._others
+        path = _path_within(scope)
+        if (literal := self._literal.get(path)) is not None:
+            return literal
+        if (found := self._paths.find(path)) is None:
+            return self._others
+        app, scope["path_params"] = found
+        return app
+
+
+def _path_within(scope: Scope) -> str:
+    """The path inside this application, which may be mounted below another's."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(root + "/") else path
 
 
 class _PathApp:

@@ -1,6 +1,6 @@
 """From a request's headers to a project, within its rate limit."""
 
-from starlette.requests import Request
+from collections.abc import Mapping
 
 from msgsvc_core.errors import Forbidden, RateLimitProject
 from msgsvc_core.limits import Window
@@ -11,17 +11,17 @@ from msgsvc_core.service import Service
 RATE_WINDOW_S = 60
 
 
-def api_key_of(request: Request) -> str | None:
+def api_key_of(headers: Mapping[str, str]) -> str | None:
     """The key in `Authorization: Bearer` or `X-API-Key`; None if neither is there."""
-    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and value.strip():
         return value.strip()
-    return request.headers.get("x-api-key") or None
+    return headers.get("x-api-key") or None
 
 
-async def authenticate(service: Service, request: Request) -> tuple[Project, ApiKey]:
+async def authenticate(service: Service, headers: Mapping[str, str]) -> tuple[Project, ApiKey]:
     """Raises `Unauthorized`, `InvalidApiKey` or `ProjectInactive`."""
-    return await service.projects.authenticate(api_key_of(request))
+    return await service.projects.authenticate(api_key_of(headers))
 
 
 def check_scope(key: ApiKey, area: str) -> None:
@@ -33,9 +33,12 @@ def check_scope(key: ApiKey, area: str) -> None:
 async def count_request(service: Service, project: Project) -> Window:
     """Counts the request against the project's rate; in this process alone while Redis is away."""
     limit = service.settings.limits.requests_per_minute
-    return await service.limiter.hit(
+    window = await service.limiter.hit(
         f"requests:{project.project_id}", limit, RATE_WINDOW_S, when_away="count_locally"
     )
+    if not window.allowed:
+        service.metrics.requests.rate_limited += 1
+    return window
 
 
 def check_rate(window: Window) -> None:
@@ -47,10 +50,10 @@ def check_rate(window: Window) -> None:
         )
 
 
-def rate_headers(window: Window) -> dict[str, str]:
-    """The three headers (interface spec, section 8)."""
-    return {
-        "X-RateLimit-Limit": str(window.limit),
-        "X-RateLimit-Remaining": str(window.remaining),
-        "X-RateLimit-Reset": str(window.reset_at),
-    }
+def rate_headers(window: Window) -> list[tuple[bytes, bytes]]:
+    """The three headers (interface spec, section 8), as they go over the wire."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % window.limit),
+        (b"x-ratelimit-remaining", b"%d" % window.remaining),
+        (b"x-ratelimit-reset", b"%d" % window.reset_at),
+    ]

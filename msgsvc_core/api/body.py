@@ -1,25 +1,25 @@
 """Reads a request's body without taking in more than is allowed."""
 
-from starlette.requests import Request
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from msgsvc_core.errors import BadRequest, PayloadTooLarge
 
 
-async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The whole body. Raises `PayloadTooLarge` as soon as it is known to be too large.
+async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
+    """The whole body, of which the client `declared` the length, if it did.
+
+    Raises `PayloadTooLarge` as soon as it is known to be too large.
 
     The answer then goes out while the rest arrives, which the server drops. Closing the connection
     instead would reset it, and most clients would never see the answer.
     """
-    declared = request.headers.get("content-length", "0")
     # More digits than the limit has are too much too, and Python reads only so many.
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
         raise _too_large(max_bytes)
     chunks: list[bytes] = []
     size = 0
     while True:
-        message: Message = await request.receive()
+        message: Message = await receive()
         if message["type"] == "http.disconnect":
             raise BadRequest("the body ended early")
         chunk = message.get("body", b"")
@@ -31,9 +31,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
             return b"".join(chunks)
 
 
-def check_is_json(request: Request) -> None:
+def check_is_json(declared: str | None) -> None:
     """Raises `BadRequest` for a body that is declared as something other than JSON."""
-    declared = request.headers.get("content-type")
     if declared is not None and declared.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("Content-Type: must be application/json")
 

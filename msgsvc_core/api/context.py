@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import Unauthorized
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ T = TypeVar("T")
 class Context:
     """One request. `tx` is its transaction (writing requests) or a reading connection.
 
-    `client_ip` is who connected, be it a proxy; `headers` can be asked for in any case.
-    An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one.
+    `client_ip` is who connected, or who a proxy of `server.trusted_proxies` says did; empty when the
+    server doesn't say. `headers` can be asked for in any case.
+    An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one;
+    a `grouped` one has a `unit` instead, and only adds to it.
     """
 
     service: "Service"
@@ -29,11 +31,19 @@ class Context:
     _project: "Project | None" = None
     _key: "ApiKey | None" = None
     _tx: Tx | None = None
+    _unit: Unit | None = None
 
     @property
     def tx(self) -> Tx:
-        assert self._tx is not None, "the endpoint is declared with holds_connection=False"
+        assert self._tx is not None, (
+            "the endpoint is declared with holds_connection=False or grouped"
+        )
         return self._tx
+
+    @property
+    def unit(self) -> Unit:
+        assert self._unit is not None, "the endpoint is not declared with grouped"
+        return self._unit
 
     @property
     def project(self) -> "Project":

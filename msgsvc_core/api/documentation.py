@@ -3,9 +3,8 @@
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -13,6 +12,9 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.openapi import errors_of, openapi
 from msgsvc_core.service import Service
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent
 
@@ -22,9 +24,7 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img
 
 def documentation_routes(service: Service) -> list[BaseRoute]:
     """The routes that describe the service."""
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True
-    )
+    environment = cache(_templates)
 
     @cache
     def document() -> dict[str, Any]:
@@ -34,10 +34,10 @@ def documentation_routes(service: Service) -> list[BaseRoute]:
         return JSONResponse(document())
 
     async def docs(_request: Request) -> Response:
-        return _page(environment, "docs.html", areas=_areas(service), document=document())
+        return _page(environment(), "docs.html", areas=_areas(service), document=document())
 
     async def errors(_request: Request) -> Response:
-        return _page(environment, "errors.html", errors=list(service.errors))
+        return _page(environment(), "errors.html", errors=list(service.errors))
 
     async def stylesheet(_request: Request) -> Response:
         return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
@@ -55,7 +55,15 @@ def documentation_routes(service: Service) -> list[BaseRoute]:
     ]
 
 
-def _page(environment: Environment, template: str, **values: Any) -> Response:
+def _templates() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader  # noqa: PLC0415 - 2 MiB, only for pages
+
+    return Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True
+    )
+
+
+def _page(environment: "Environment", template: str, **values: Any) -> Response:
     return HTMLResponse(environment.get_template(template).render(**values), headers=_POLICY)
 
 

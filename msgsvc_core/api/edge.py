@@ -22,7 +22,7 @@ from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprint_of
 from msgsvc_core.api.json_input import is_storable, parse_json
 from msgsvc_core.api.validation import validate
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.service import Service
 
@@ -45,16 +45,16 @@ class Edge:
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """The response, whatever happens: every failure is in the envelope."""
-        headers: dict[str, str] = {}
+        headers: list[tuple[bytes, bytes]] = []
         try:
             response = await self._answer(endpoint, request, headers)
         except Exception as error:  # noqa: BLE001 - the edge; `api_error` logs it
             response = envelope(api_error(error), self._errors_url)
-        response.headers.update(headers)
+        response.raw_headers.extend(headers)
         return response
 
     async def _answer(
-        self, endpoint: Endpoint, request: Request, headers: dict[str, str]
+        self, endpoint: Endpoint, request: Request, headers: list[tuple[bytes, bytes]]
     ) -> Response:
         ctx = Context(
             service=self._service,
@@ -62,24 +62,34 @@ class Edge:
             client_ip=request.client.host if request.client else "",
             headers=request.headers,
         )
+        # Our own questions go to a plain dict: a Starlette header is looked for from the first to the
+        # last at every question.
+        asked = {
+            name.decode("latin-1"): value.decode("latin-1")
+            # The first of a name counts, as there.
+            for name, value in reversed(request.scope["headers"])
+        }
         if not endpoint.public:
-            ctx._project, ctx._key = await authenticate(self._service, request)
+            ctx._project, ctx._key = await authenticate(self._service, asked)
+            request.scope["state"]["project_id"] = ctx._project.project_id
             structlog.contextvars.bind_contextvars(project_id=ctx._project.project_id)
             window = await count_request(self._service, ctx._project)
-            headers.update(rate_headers(window))
+            headers += rate_headers(window)
             check_rate(window)
             check_scope(ctx._key, endpoint.area)
-        raw = await self._read(endpoint, request)
+        raw = await self._read(endpoint, request, asked.get("content-length", "0"))
+        if endpoint.body is not None:
+            check_is_json(asked.get("content-type"))
         arguments = self._arguments(endpoint, request, raw)
-        key = request.headers.get("idempotency-key")
+        key = asked.get("idempotency-key")
         if key is not None and endpoint.method == "POST" and not endpoint.public:
             return await self._run_once(endpoint, request, ctx, arguments, check_key(key), raw)
         return await self._run(endpoint, ctx, arguments)
 
-    async def _read(self, endpoint: Endpoint, request: Request) -> bytes:
+    async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
         if not endpoint.writes:
             return b""
-        raw = await read_body(request, self._max_body_bytes)
+        raw = await read_body(request.receive, declared, self._max_body_bytes)
         if raw and endpoint.body is None and raw.strip() != b"{}":
             raise ValidationFailed("body: this endpoint takes none")
         return raw
@@ -91,13 +101,17 @@ class Edge:
         if endpoint.query is not None:
             arguments["query"] = validate(endpoint.query, _query(request), "query")
         if endpoint.body is not None:
-            check_is_json(request)
             arguments["body"] = validate(endpoint.body, parse_json(raw))
         return arguments
 
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
     ) -> Response:
+        if endpoint.grouped:
+            ctx._unit = Unit()
+            result = await endpoint.handler(ctx, **arguments)
+            await self._service.db.write(ctx._unit)
+            return _respond(endpoint, result)
         if not endpoint.holds_connection:
             return _respond(endpoint, await endpoint.handler(ctx, **arguments))
         db = self._service.db
@@ -115,18 +129,21 @@ class Edge:
         key: str,
         raw: bytes,
     ) -> Response:
-        async def work(tx: Tx) -> StoredAnswer:
-            ctx._tx = tx
+        async def work(target: Tx | Unit) -> StoredAnswer:
+            ctx._tx = target if isinstance(target, Tx) else None
+            ctx._unit = target if isinstance(target, Unit) else None
             result = await endpoint.handler(ctx, **arguments)
             if result is None:
                 return StoredAnswer(204, "")
-            return StoredAnswer(endpoint.status, _to_json(result).decode())
+            body = _to_json(result).decode()
+            return StoredAnswer(endpoint.status, body, is_secret=endpoint.shows_secrets)
 
         def render(error: ApiError) -> StoredAnswer:
             body = bytes(envelope(error, self._errors_url).body).decode()
             return StoredAnswer(error.status, body)
 
-        answer = await self._idempotency.run(
+        run = self._idempotency.run_grouped if endpoint.grouped else self._idempotency.run
+        answer = await run(
             ctx.project_id,
             key,
             fingerprint_of(endpoint.method, request.scope["path"], raw),

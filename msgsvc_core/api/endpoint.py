@@ -8,7 +8,8 @@
 
 A handler's `body` and `query` are pydantic models; its other arguments are the path's parameters, as
 text. The return type is a model, or `Response` for an answer that is no JSON. GET handlers read;
-others write, in one transaction that commits if the handler returns.
+others write, in one transaction that commits if the handler returns. A handler that only adds rows is
+declared `grouped`: it fills `ctx.unit`, which is committed together with those of other requests.
 """
 
 import inspect
@@ -65,6 +66,9 @@ class Endpoint:
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
     holds_connection: bool = True
+    grouped: bool = False
+    #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
+    shows_secrets: bool = True
 
     @property
     def writes(self) -> bool:
@@ -124,7 +128,8 @@ class Router:
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: those of `get`, and `status` (200)."""
+        """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`), and
+        `shows_secrets` (True; False spares the encryption of answers kept for idempotency keys)."""
         return self.add("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Callable[[F], F]:

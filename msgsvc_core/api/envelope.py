@@ -1,7 +1,5 @@
 """The error envelope: exactly four fields (interface spec, section 2)."""
 
-import json
-
 import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,14 +14,19 @@ from msgsvc_core.errors import (
     NotFound,
     Unavailable,
 )
+from msgsvc_core.json_text import to_json
+
+#: Characters of a message. Many repeat an id from the path, which may be as long as a head may.
+MAX_MESSAGE = 500
 
 log = structlog.get_logger(__name__)
 
 
 def envelope(error: ApiError, errors_url: str) -> Response:
     """The answer that an error becomes."""
+    message = error.message
     body = {
-        "error": error.message,
+        "error": message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
         "code": error.code,
         "retryable": error.retryable,
         "docs_url": f"{errors_url}#{error.code}",
@@ -34,7 +37,7 @@ def envelope(error: ApiError, errors_url: str) -> Response:
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"  # RFC 9110, section 11.6.1
     return Response(
-        json.dumps(body, ensure_ascii=False).encode(),
+        to_json(body).encode(),
         status_code=error.status,
         headers=headers,
         media_type="application/json",

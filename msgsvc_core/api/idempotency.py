@@ -5,11 +5,12 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import TypeVar
 
 from msgsvc_core.clock import Clock
-from msgsvc_core.db import Database, LockTimeout, Tx
+from msgsvc_core.db import Database, LockTimeout, Taken, Tx, Unit
 from msgsvc_core.errors import ApiError, IdempotencyConflict, TooEarly, ValidationFailed
+from msgsvc_core.record import record
 from msgsvc_core.security.secret_box import SecretBox
 
 #: Characters of a key (interface spec, section 4).
@@ -18,18 +19,31 @@ _KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
 #: Seconds for which a request waits for the first one of its key.
 WAIT_S = 5.0
 
+#: Seconds between two tries to claim a key that another process is just writing.
+RETRY_S = 0.25
+
+#: How a body begins that is stored as it is.
+_READABLE = "{"
+
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
 #: again with the same key.
 _NOT_STORED = frozenset({401, 403, 425, 429})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredAnswer:
     """Status and JSON text of an answer, and whether it was given before."""
 
     status: int
     body: str
     replayed: bool = False
+    #: Whether the body must not be readable in the database.
+    is_secret: bool = True
+
+
+T = TypeVar("T", Tx, Unit)
+Work = Callable[[T], Awaitable[StoredAnswer]]
+ToAnswer = Callable[[ApiError], StoredAnswer]
 
 
 class _Gate:
@@ -56,8 +70,8 @@ class Idempotency:
         project_id: str,
         key: str,
         fingerprint: str,
-        work: Callable[[Tx], Awaitable[StoredAnswer]],
-        to_answer: Callable[[ApiError], StoredAnswer],
+        work: Work[Tx],
+        to_answer: ToAnswer,
     ) -> StoredAnswer:
         """The answer of `work`, or the stored one if the key was used for the same request.
 
@@ -76,17 +90,72 @@ class Idempotency:
             except LockTimeout as error:
                 raise _still_running() from error
 
+    async def run_grouped(
+        self,
+        project_id: str,
+        key: str,
+        fingerprint: str,
+        work: Work[Unit],
+        to_answer: ToAnswer,
+    ) -> StoredAnswer:
+        """Like `run`, for work that only adds to a unit.
+
+        The work is done before anybody looks at the key: its effect is the unit, and that is written
+        only if the key's row is new. So the usual case, a key never used, takes no question of its own.
+        """
+        async with self._alone(project_id, key):
+            waited_until = asyncio.get_running_loop().time() + WAIT_S
+            while True:
+                unit, answer = await self._prepare(work, to_answer)
+                unit.claim(
+                    "core_idempotency",
+                    {
+                        "project_id": project_id,
+                        "key": key,
+                        "fingerprint": fingerprint,
+                        "created_at_ms": self._clock.now_ms(),
+                        "status": answer.status,
+                        "body": self._sealed(answer),
+                    },
+                    key=("project_id", "key"),
+                )
+                try:
+                    await self._db.write(unit)
+                except Taken:
+                    async with self._db.transaction() as tx:
+                        if not await self._forget_if_old(tx, project_id, key):
+                            return await self._replay(tx, project_id, key, fingerprint)
+                except LockTimeout:
+                    # Another process is just writing the same key.
+                    if asyncio.get_running_loop().time() > waited_until:
+                        raise _still_running() from None
+                    # Each try holds up the batch it is in for a moment.
+                    await asyncio.sleep(RETRY_S)
+                else:
+                    return answer
+
+    async def _prepare(self, work: Work[Unit], to_answer: ToAnswer) -> tuple[Unit, StoredAnswer]:
+        """What is to be written, and the answer; an error that is stored like one has no effect."""
+        unit = Unit()
+        try:
+            return unit, await work(unit)
+        except ApiError as error:
+            return Unit(), to_answer(_storable(error))
+
     @asynccontextmanager
     async def _alone(self, project_id: str, key: str) -> AsyncIterator[None]:
         """Keeps requests of one key apart in this process; the row does so across processes."""
         gate = self._running.setdefault((project_id, key), _Gate())
         gate.users += 1
         try:
-            try:
-                async with asyncio.timeout(WAIT_S):
-                    await gate.lock.acquire()
-            except TimeoutError:
-                raise _still_running() from None
+            if gate.users == 1:
+                await gate.lock.acquire()
+            else:
+                try:
+                    async with asyncio.timeout(WAIT_S):
+                        await gate.lock.acquire()
+                except TimeoutError:
+                    raise _still_running() from None
             try:
                 yield
             finally:
@@ -97,34 +166,44 @@ class Idempotency:
                 del self._running[project_id, key]
 
     async def _reserve(self, tx: Tx, project_id: str, key: str, fingerprint: str) -> bool:
-        now_ms = self._clock.now_ms()
-        params = {"project_id": project_id, "key": key}
-        await tx.execute(
-            "DELETE FROM core_idempotency WHERE project_id = :project_id AND key = :key"
-            " AND created_at_ms < :oldest_ms",
-            {**params, "oldest_ms": now_ms - self._keep_ms},
-        )
+        await self._forget_if_old(tx, project_id, key)
         return bool(
             await tx.execute(
                 "INSERT INTO core_idempotency (project_id, key, fingerprint, created_at_ms)"
                 " VALUES (:project_id, :key, :fingerprint, :now_ms) ON CONFLICT DO NOTHING",
-                {**params, "fingerprint": fingerprint, "now_ms": now_ms},
+                {
+                    "project_id": project_id,
+                    "key": key,
+                    "fingerprint": fingerprint,
+                    "now_ms": self._clock.now_ms(),
+                },
+            )
+        )
+
+    async def _forget_if_old(self, tx: Tx, project_id: str, key: str) -> bool:
+        return bool(
+            await tx.execute(
+                "DELETE FROM core_idempotency WHERE project_id = :project_id AND key = :key"
+                " AND created_at_ms < :oldest_ms",
+                {
+                    "project_id": project_id,
+                    "key": key,
+                    "oldest_ms": self._clock.now_ms() - self._keep_ms,
+                },
             )
         )
 
     async def _work(
         self,
         tx: Tx,
-        work: Callable[[Tx], Awaitable[StoredAnswer]],
-        to_answer: Callable[[ApiError], StoredAnswer],
+        work: Work[Tx],
+        to_answer: ToAnswer,
     ) -> StoredAnswer:
         try:
             async with tx.savepoint():
                 return await work(tx)
         except ApiError as error:
-            if error.status >= 500 or error.status in _NOT_STORED:
-                raise
-            return to_answer(error)
+            return to_answer(_storable(error))
 
     async def _store(self, tx: Tx, project_id: str, key: str, answer: StoredAnswer) -> None:
         await tx.execute(
@@ -134,9 +213,18 @@ class Idempotency:
                 "project_id": project_id,
                 "key": key,
                 "status": answer.status,
-                "body": self._secrets.encrypt(answer.body),
+                "body": self._sealed(answer),
             },
         )
+
+    def _sealed(self, answer: StoredAnswer) -> str:
+        """The body as it is stored: JSON that may be read begins as JSON does, no token ever so."""
+        if not answer.is_secret and answer.body.startswith(_READABLE):
+            return answer.body
+        return self._secrets.encrypt(answer.body)
+
+    def _unsealed(self, stored: str) -> str:
+        return stored if stored.startswith(_READABLE) else self._secrets.decrypt(stored)
 
     async def _replay(self, tx: Tx, project_id: str, key: str, fingerprint: str) -> StoredAnswer:
         row = await tx.fetch_one(
@@ -150,7 +238,7 @@ class Idempotency:
             raise IdempotencyConflict(
                 "Idempotency-Key: used before with another method, path or body"
             )
-        return StoredAnswer(row["status"], self._secrets.decrypt(row["body"]), replayed=True)
+        return StoredAnswer(row["status"], self._unsealed(row["body"]), replayed=True)
 
 
 def check_key(key: str) -> str:
@@ -164,6 +252,13 @@ def fingerprint_of(method: str, path: str, body: bytes) -> str:
     """What must be equal for a request to be the same one."""
     digest = hashlib.sha256(body).hexdigest()
     return f"{method} {path} {digest}"
+
+
+def _storable(error: ApiError) -> ApiError:
+    """Raises an error that is not stored."""
+    if error.status >= 500 or error.status in _NOT_STORED:
+        raise error
+    return error
 
 
 def _still_running() -> TooEarly:

@@ -22,13 +22,7 @@ def parse_json(raw: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValidationFailed(f"body: invalid UTF-8 at byte {error.start}") from None
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_number,
-            parse_constant=_constant,
-        )
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValidationFailed(
             f"body: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}"
@@ -100,6 +94,11 @@ def _check_text(value: Any) -> None:
             waiting.extend(item)
         elif isinstance(item, str) and not is_storable(item):
             raise ValidationFailed("body: a text holds NUL or half of a surrogate pair")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
+)
 
 
 def shortened(name: str) -> str:

@@ -3,14 +3,14 @@
 import time
 
 import structlog
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.ids import new_id
+from msgsvc_core.logs import request_lines
 from msgsvc_core.service import Service
 
-log = structlog.get_logger(__name__)
+ID_HEADER = b"x-request-id"
 
 
 class RequestLog:
@@ -19,6 +19,8 @@ class RequestLog:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._errors_url = service.settings.errors_url
+        self._write_line = request_lines()
+        self._metrics = service.metrics.requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -35,9 +37,12 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = [(name, value) for name, value in message["headers"] if name != ID_HEADER]
+                message["headers"] = [*headers, (ID_HEADER, request_id.encode())]
             await send(message)
 
+        metrics = self._metrics
+        metrics.in_flight += 1
         started = time.perf_counter()
         try:
             await self._app(scope, receive, send_with_id)
@@ -47,13 +52,18 @@ class RequestLog:
                 raise
             await answer(scope, receive, send_with_id)
         finally:
-            log.info(
-                "request",
+            seconds = time.perf_counter() - started
+            metrics.in_flight -= 1
+            # The template of the path, not the path: ids and tokens stay out of logs and labels.
+            endpoint = state.get("endpoint", "page")
+            metrics.observe(scope["method"], endpoint, status, seconds)
+            self._write_line(
                 method=scope["method"],
-                # The template of the path, not the path: ids and tokens stay out of the logs.
-                endpoint=state.get("endpoint", "page"),
+                endpoint=endpoint,
                 status=status,
-                duration_ms=round((time.perf_counter() - started) * 1000, 1),
+                duration_ms=round(seconds * 1000, 1),
+                request_id=request_id,
+                project_id=state.get("project_id"),
             )
             # Only what is ours: an application that mounts this one may have bound more.
             structlog.contextvars.unbind_contextvars("request_id", "project_id")

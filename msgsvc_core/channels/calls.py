@@ -6,7 +6,7 @@ Handlers write them in their transaction; no platform is called from inside one.
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from msgsvc_core.jobs.contract import (
     NewJob,
     exponential,
 )
+from msgsvc_core.json_text import to_json
 from msgsvc_core.security import DecryptionError
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 JOB = "channel.call"
 
 #: Jobs of a channel that are claimed together, and at most so many calls at once.
-BATCH = 50
+BATCH = 100
 
-CHANNEL_LANES = LaneSpec("channel", concurrency=1, batch=BATCH, exclusive=True)
+#: Two batches are under way at once: while the calls of one are made, the other's are read or written.
+CHANNEL_LANES = LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True)
 
 log = structlog.get_logger(__name__)
 
@@ -91,10 +93,14 @@ async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
     if channel_name not in ctx.service.channels:
         log.error("channel_gone", channel=channel_name, calls=len(jobs))
         return
-    channel = ctx.service.channels[channel_name]
     by_chat: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         by_chat[job.payload.get("chat_id", job.job_id)].append(job)
+    async with ctx.service.channels.turns.take((channel_name, chat) for chat in by_chat):
+        await _run_chats(ctx, ctx.service.channels[channel_name], by_chat)
+
+
+async def _run_chats(ctx: JobContext, channel: Channel, by_chat: Mapping[str, list[Job]]) -> None:
     # All chats are awaited even if one fails: a call that went on beside the retry of its own job
     # would be made twice.
     ended = await asyncio.gather(
@@ -149,7 +155,7 @@ def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
 
 def _seal(service: "Service", message: OutgoingMessage) -> str:
     """A message at rest: the bot's own hold sign-in codes and tokens."""
-    return service.secrets.encrypt(json.dumps(message.to_payload(), ensure_ascii=False))
+    return service.secrets.encrypt(to_json(message.to_payload()))
 
 
 def _unseal(service: "Service", sealed: str) -> OutgoingMessage:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from msgsvc_core.record import record
+
 Format = Literal["plain", "markdown", "html"]
 
 
@@ -42,7 +44,7 @@ class DeliveryError(Exception):
         self.retry_after_s = retry_after_s
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Button:
     """A button under a message: either opens `url`, or sends `data` back to the bot."""
 
@@ -51,7 +53,7 @@ class Button:
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Media:
     """A file that goes with a message, fetched by the platform from `url`."""
 
@@ -60,7 +62,7 @@ class Media:
     filename: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutgoingMessage:
     """What is shown in a chat. `buttons` are rows from top to bottom."""
 

@@ -57,7 +57,11 @@ async def _take(service: Service, request: Request) -> None:
     name = request.path_params["channel"]
     if name not in service.channels:
         raise HTTPException(404)
-    body = await read_body(request, service.settings.server.max_body_bytes)
+    body = await read_body(
+        request.receive,
+        request.headers.get("content-length", "0"),
+        service.settings.server.max_body_bytes,
+    )
     call = WebhookCall(body, {key.lower(): value for key, value in request.headers.items()})
     try:
         updates = service.channels[name].parse_update(call)

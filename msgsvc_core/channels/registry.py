@@ -10,6 +10,7 @@ import structlog
 from pydantic import ValidationError
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.turns import Turns
 from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.plugins import by_name
 from msgsvc_core.settings import Section, SettingsError
@@ -46,6 +47,8 @@ class Channels:
             for name, settings in service.settings.channels.items()
         }
         self._tasks: list[asyncio.Task[None]] = []
+        #: Keeps the order in each chat, where batches of a lane are under way at once.
+        self.turns = Turns()
 
     def __iter__(self) -> Iterator[Channel]:
         return iter(self._channels.values())

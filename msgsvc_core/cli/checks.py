@@ -68,6 +68,26 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
         yield ok("base_url", settings.base_url)
 
 
+def check_proxies(settings: Settings) -> Iterator[Finding]:
+    """Whether the proxy that must be there is one that says who its callers are."""
+    if settings.base_url.startswith("https:") and not settings.server.trusted_proxies:
+        # We speak no TLS, so somebody stands before us who does.
+        yield warning(
+            "trusted_proxies",
+            "the service is known by an https address, so a proxy stands before it, and every"
+            " caller seems to have the proxy's address",
+            'name it, e.g. trusted_proxies = ["127.0.0.1"] in [server]',
+        )
+
+
+def check_limits(settings: Settings) -> Iterator[Finding]:
+    """Whether limits hold over all processes that share a database."""
+    if settings.database_url.startswith("postgresql:") and settings.redis_url is None:
+        yield ok(
+            "limits", "counted by each process alone; with several on this database set redis_url"
+        )
+
+
 def check_sandbox(settings: Settings) -> Iterator[Finding]:
     """Whether strangers may reach a messenger without passwords.
 
@@ -93,7 +113,7 @@ def check_jobs(settings: Settings) -> Iterator[Finding]:
         yield warning(
             "jobs",
             'jobs.runner is "none": this process delivers nothing',
-            'run another on the same database, with jobs.runner = "embedded"',
+            'run another on the same database, with jobs.runner = "embedded" or "dramatiq"',
         )
 
 

@@ -56,6 +56,8 @@ async def examine(path: Path | None) -> AsyncIterator[Finding]:
         *checks.check_file(path),
         *checks.check_secret_keys(settings),
         *checks.check_addresses(settings),
+        *checks.check_proxies(settings),
+        *checks.check_limits(settings),
         *checks.check_sandbox(settings),
         *checks.check_jobs(settings),
         *checks.check_plugins(settings),
@@ -88,6 +90,8 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
             yield finding
             usable = usable and finding.level == "ok"
         async for finding in live_checks.check_redis(service):
+            yield finding
+        async for finding in live_checks.check_broker(service):
             yield finding
         # A channel may keep its state in the database, and would wait for it.
         if usable and live_checks.database_exists(service):

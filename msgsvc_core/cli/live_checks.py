@@ -10,8 +10,10 @@ from msgsvc_core.channels import Channel, ChannelHealth
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.service import Service
+from msgsvc_core.settings import SettingsError
 
 #: Seconds that a messenger's platform gets to answer.
 CHECK_TIMEOUT_S = 10.0
@@ -87,6 +89,24 @@ async def check_redis(service: Service) -> AsyncIterator[Finding]:
         yield problem("redis", wrong, mend)
 
 
+async def check_broker(service: Service) -> AsyncIterator[Finding]:
+    """Whether workers can be woken, if there are to be any."""
+    if service.settings.jobs.runner != "dramatiq":
+        return
+    from msgsvc_core.jobs.broker import find_fault  # noqa: PLC0415 - only who uses dramatiq loads it
+
+    try:
+        wrong = await asyncio.to_thread(find_fault, service.settings)
+    except SettingsError as error:
+        yield problem("broker", str(error), "install it, or name a Redis")
+        return
+    if wrong is None:
+        yield ok("broker", "can be reached; it wakes the workers")
+    else:
+        mend = "start it, or correct jobs.broker_url (redis_url, if that is not set)"
+        yield problem("broker", wrong, mend)
+
+
 async def check_channels(service: Service) -> AsyncIterator[Finding]:
     """Asks every messenger's platform, all at once."""
     channels = list(service.channels)
@@ -145,17 +165,21 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
     async with service.db.read() as tx:
         counts = await jobs_store.count_by_state(tx)
-        lanes = await jobs_store.lanes_with_work(tx)
+        with_work = await lanes.with_work(tx)
+        runners = await lanes.count_runners(tx, service.clock.now_ms())
+    if service.settings.jobs.runner == "dramatiq" and not runners:
+        text = "no worker is there to do the work behind the API"
+        yield warning("jobs", text, "start one: msgsvc worker")
     overdue_ms = service.clock.now_ms() - OVERDUE_S * 1000
-    overdue = [lane for lane, due_ms in lanes.items() if due_ms < overdue_ms]
+    overdue = [lane for lane, due_ms in with_work.items() if due_ms < overdue_ms]
     if overdue:
         yield warning(
             "jobs",
             f"nobody has taken up due work for over {OVERDUE_S} s in: {', '.join(overdue)}",
-            'is a server running, with jobs.runner = "embedded" and the plugins of that work?',
+            "is a server or, with dramatiq, a worker running, with the plugins of that work?",
         )
     if dead := counts.get("dead", 0):
-        mend = "see their last_error in the table core_jobs"
+        mend = "see them with `msgsvc jobs list --state dead`"
         yield warning("jobs", f"{dead} failed for good and are kept as dead letters", mend)
     if not overdue and not dead:
         yield ok("jobs", f"{sum(counts.values())} are waiting or running, none is overdue")

@@ -10,11 +10,13 @@ from msgsvc_core.cli.database import migrate
 from msgsvc_core.cli.demo import demo
 from msgsvc_core.cli.doctor import doctor
 from msgsvc_core.cli.init import init
+from msgsvc_core.cli.jobs import app as jobs
 from msgsvc_core.cli.keys import app as keys
 from msgsvc_core.cli.plugins import plugins
 from msgsvc_core.cli.projects import app as projects
 from msgsvc_core.cli.reference import reference
 from msgsvc_core.cli.serve import serve
+from msgsvc_core.cli.worker import worker
 from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
 from msgsvc_core.errors import ApiError
 from msgsvc_core.plugins import PluginError
@@ -54,6 +56,7 @@ app = typer.Typer(
 )
 app.command()(init)
 app.command()(serve)
+app.command()(worker)
 app.command()(demo)
 app.command()(migrate)
 app.command()(doctor)
@@ -61,6 +64,7 @@ app.command()(plugins)
 app.command(hidden=True)(reference)
 app.add_typer(projects, name="project")
 app.add_typer(keys, name="key")
+app.add_typer(jobs, name="jobs")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,26 +1,18 @@
 """`msgsvc serve`: the service behind uvicorn, until a signal ends it."""
 
-import asyncio
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-import uvicorn
 import uvloop
 
-from msgsvc_core.cli.checks import check_addresses, check_jobs, check_sandbox
+from msgsvc_core.cli.checks import check_addresses, check_jobs, check_proxies, check_sandbox
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
+from msgsvc_core.cli.process import collect_less_often
 from msgsvc_core.logs import configure_logs
+from msgsvc_core.server import Guard, Server, bind, check_open_files
 from msgsvc_core.service import Service
-from msgsvc_core.settings import ServerSettings, Settings, SettingsError
-
-#: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
-GRACEFUL_S = 5
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from msgsvc_core.settings import Settings
 
 
 def serve(
@@ -34,6 +26,7 @@ def serve(
     settings = read_settings(config, server=overrides)
     configure_logs(settings.log, for_good=True)
     _warn(settings)
+    collect_less_often()
     try:
         uvloop.run(_serve(settings))
     except KeyboardInterrupt:
@@ -43,7 +36,12 @@ def serve(
 
 def _warn(settings: Settings) -> None:
     """Says what `msgsvc doctor` would say of where and how this process serves."""
-    findings = [*check_addresses(settings), *check_sandbox(settings), *check_jobs(settings)]
+    findings = [
+        *check_addresses(settings),
+        *check_proxies(settings),
+        *check_sandbox(settings),
+        *check_jobs(settings),
+    ]
     for finding in findings:
         if finding.level != "ok":
             typer.echo(f"{finding.level}: {finding.text}; {finding.mend}", err=True)
@@ -51,77 +49,20 @@ def _warn(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     service = Service(settings)
-    listener = bind(settings.server)
-    try:
-        async with service:
-            await Server(service).serve(sockets=[listener])
-    finally:
-        listener.close()
+    allowed = check_open_files(settings.server)
+    guard = Guard(allowed, settings.errors_url, service.metrics)
+    listener = bind(settings.server.host, settings.server.port)
 
-
-def bind(server: ServerSettings) -> socket.socket:
-    """A socket that holds the port but doesn't listen yet: who comes too early is refused at once.
-
-    Raises `SettingsError` when the address can't be had.
-    """
-    try:
-        found = socket.getaddrinfo(
-            server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, kind, proto, _, address = found[0]
-        listener = socket.socket(family, kind, proto)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(address)
-        except OSError:
-            listener.close()
-            raise
-    except OSError as error:
-        raise SettingsError(
-            f"server: can't listen on {server.host}, port {server.port}: {error.strerror}; "
-            "--host and --port, or [server], name another"
-        ) from error
-    return listener
-
-
-class Server(uvicorn.Server):
-    """uvicorn's server around a started service, whose end it doesn't cut short."""
-
-    def __init__(self, service: Service) -> None:
-        config = uvicorn.Config(
-            service.app,
-            loop="uvloop",
-            http="httptools",
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            # Anybody on this machine could name another caller with X-Forwarded-For.
-            proxy_headers=False,
-            timeout_graceful_shutdown=GRACEFUL_S,
-        )
-        super().__init__(config)
-        self._base_url = service.settings.base_url
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listener in sockets or []:
-            typer.echo(f"msgsvc listens on {_url(listener)}, known as {self._base_url}")
+    def say_where(sockets: list[socket.socket]) -> None:
+        for known in sockets:
+            typer.echo(f"msgsvc listens on {_url(known)}, known as {settings.base_url}")
         typer.echo("Ctrl-C ends it")
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """uvicorn raises a signal anew when it is done, and that would end the process at once,
-        with jobs and leases of the service in the middle."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
-            yield
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
+    try:
+        async with service:
+            await Server(service.app, guard, listening=say_where).serve(sockets=[listener])
+    finally:
+        listener.close()
 
 
 def _url(listener: socket.socket) -> str:

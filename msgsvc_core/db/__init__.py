@@ -1,22 +1,31 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
-from msgsvc_core.db.database import Database, DatabaseUnavailable, LockTimeout, Row, Tx
-from msgsvc_core.db.migrations import (
+from msgsvc_core.db.database import Database, Row, Tx
+from msgsvc_core.db.errors import DatabaseUnavailable, LockTimeout, Refused, Taken
+from msgsvc_core.db.lookup import Lookup
+from msgsvc_core.db.revisions import (
+    CORE_MIGRATIONS,
     DatabaseTooNew,
     MigrationSource,
     applied_revisions,
     migrate,
     pending_revisions,
 )
+from msgsvc_core.db.unit import Unit
 
 __all__ = [
+    "CORE_MIGRATIONS",
     "Database",
     "DatabaseTooNew",
     "DatabaseUnavailable",
     "LockTimeout",
+    "Lookup",
     "MigrationSource",
+    "Refused",
     "Row",
+    "Taken",
     "Tx",
+    "Unit",
     "applied_revisions",
     "migrate",
     "pending_revisions",

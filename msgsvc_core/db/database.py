@@ -6,31 +6,34 @@ not used: docs/decisions/0002-databases.md has what we measured of them.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import asyncpg
 import structlog
-from databases.backends.postgres import PostgresBackend
 from databases.interfaces import ConnectionBackend
 
-from msgsvc_core.db.sql import Dialect, insert_statement, numbered
-from msgsvc_core.db.sqlite import SQLiteBackend
-
-#: Rows of one INSERT. PostgreSQL takes 32,767 parameters in a statement.
-ROWS_PER_INSERT = 500
+from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
+from msgsvc_core.db.postgres_batches import PostgresBatches
+from msgsvc_core.db.rows import (
+    Shape,
+    UnnestInserts,
+    Values,
+    by_column,
+    flat,
+    parts,
+    shape_of,
+    values_insert,
+)
+from msgsvc_core.db.sql import Dialect, numbered
+from msgsvc_core.db.sqlite import READERS, SQLiteBackend
+from msgsvc_core.db.sqlite_batches import SQLiteBatches
+from msgsvc_core.db.unit import Unit, by_shape, call_all
+from msgsvc_core.db.writer import GroupWriter
 
 log = structlog.get_logger(__name__)
-
-
-class DatabaseUnavailable(Exception):
-    """The database can't be reached, or can't write. Nothing was committed by this transaction."""
-
-
-class LockTimeout(Exception):
-    """Another transaction held a row for longer than `Tx.wait_for_locks` allowed."""
 
 
 class Row(Protocol):
@@ -41,21 +44,31 @@ class Row(Protocol):
     def keys(self) -> Any: ...
 
 
+@dataclass(slots=True)
+class Use:
+    """How many connections are at work, how many callers wait for one, how many there may be."""
+
+    size: int
+    in_use: int = 0
+    waiting: int = 0
+
+
 class Tx:
     """A transaction, or inside `Database.read` a plain connection.
 
     Parameters are written `:name` in the SQL and given as a mapping.
     """
 
-    def __init__(self, raw: Any, dialect: Dialect) -> None:
+    def __init__(self, raw: Any, dialect: Dialect, inserts: UnnestInserts) -> None:
         self._raw = raw
+        self._inserts = inserts
         self.dialect = dialect
         self._after_commit: list[Callable[[], None]] = []
         self._begun = False
 
     async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """All rows of a query, or of a statement with RETURNING."""
-        with _unavailable():
+        with named_errors():
             if self.dialect == "sqlite":
                 return list(await self._raw.execute_fetchall(sql, params or {}))
             text, names = numbered(sql)
@@ -73,7 +86,7 @@ class Tx:
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
         """Runs a statement; returns how many rows it inserted, changed or deleted."""
-        with _unavailable():
+        with named_errors():
             if self.dialect == "sqlite":
                 cursor = await self._raw.execute(sql, params or {})
                 return max(0, int(cursor.rowcount))
@@ -88,9 +101,25 @@ class Tx:
 
     async def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Adds rows of the same columns in as few statements as the database allows."""
-        for start in range(0, len(rows), ROWS_PER_INSERT):
-            statement, params = insert_statement(table, rows[start : start + ROWS_PER_INSERT])
-            await self.execute(statement, params)
+        if rows:
+            shape = shape_of(table, rows[0])
+            await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
+
+    async def write(self, unit: Unit) -> None:
+        """Adds a unit's rows in this transaction. It may have no claim."""
+        assert unit.claim_ is None, "a claim is for Database.write"
+        for shape, rows in by_shape([unit]).items():
+            await self._insert(shape, rows)
+        self._after_commit += unit.after_commit
+
+    async def _insert(self, shape: Shape, rows: Sequence[Values]) -> None:
+        with named_errors():
+            if self.dialect == "postgresql":
+                statement = await self._inserts.get(self._raw, shape)
+                await self._raw.execute(statement, *by_column(rows))
+                return
+            for part in parts(rows):
+                await self._raw.execute_fetchall(values_insert(shape, len(part)), flat(part))
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
@@ -134,8 +163,7 @@ class Tx:
         self._after_commit.append(callback)
 
     def _committed(self) -> None:
-        for callback in self._after_commit:
-            callback()
+        call_all(self._after_commit)
 
 
 class Database:
@@ -144,26 +172,43 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, synchronous: str = "FULL") -> None:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
-        self._connected = False
+        self._inserts = UnnestInserts()
         self._backend: Any
+        self._batches: SQLiteBatches | PostgresBatches
         if self.dialect == "sqlite":
             self._backend = SQLiteBackend(sqlite_path(url), synchronous)
+            self._batches = SQLiteBatches(self._backend.open_for_batches, self._writing)
+            self.use = Use(size=1 + READERS)
         else:
+            # What it brings of SQLAlchemy is 4 MiB.
+            from databases.backends.postgres import PostgresBackend  # noqa: PLC0415 - not on SQLite
+
             self._backend = PostgresBackend(
                 url, min_size=1, max_size=pool_size, reset=_leave_session
             )
+            self.use = Use(size=pool_size)
+            self._batches = PostgresBatches(self._writing, self._inserts)
+        self._writer = GroupWriter(self._batches)
+        self._opened = AsyncExitStack()
+        self._connected = False
 
     async def connect(self) -> None:
         """Opens the connections; raises `DatabaseUnavailable` with the reason."""
-        with _unavailable():
-            await self._backend.connect()
+        async with AsyncExitStack() as undo:
+            with named_errors():
+                await self._backend.connect()
+            undo.push_async_callback(self._backend.disconnect)
+            undo.push_async_callback(self._batches.close)
+            await self._batches.open()
+            undo.push_async_callback(self._writer.close)
+            self._opened = undo.pop_all()
         self._connected = True
 
     async def disconnect(self) -> None:
         """Closes the connections; from now on the database is unavailable."""
-        if self._connected:
-            self._connected = False
-            await self._backend.disconnect()
+        opened, self._opened = self._opened, AsyncExitStack()
+        await opened.aclose()
+        self._connected = False
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Tx]:
@@ -174,7 +219,21 @@ class Database:
         else:
             connection = self._backend.connection()
         async with self._acquired(connection):
-            yield Tx(connection.raw_connection, self.dialect)
+            yield Tx(connection.raw_connection, self.dialect, self._inserts)
+
+    @asynccontextmanager
+    async def read_few(self) -> AsyncIterator[Tx]:
+        """Like `read`, for a few rows by an index: SQLite is asked without a hop to a thread.
+
+        It never waits there: `DatabaseUnavailable` when the file is locked for a moment.
+        """
+        if self.dialect == "postgresql":
+            async with self.read() as tx:
+                yield tx
+            return
+        if not self._connected:
+            raise DatabaseUnavailable("the database is not open")
+        yield Tx(self._backend.in_place, self.dialect, self._inserts)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
@@ -185,7 +244,7 @@ class Database:
         """
         connection: ConnectionBackend = self._backend.connection()
         async with self._acquired(connection):
-            tx = Tx(connection.raw_connection, self.dialect)
+            tx = Tx(connection.raw_connection, self.dialect, self._inserts)
             try:
                 await _shielded(_begin(tx))
                 yield tx
@@ -194,16 +253,49 @@ class Database:
                 raise
             await _shielded(_commit(tx))
 
+    async def write(self, unit: Unit) -> None:
+        """Commits a unit, together with others that come at the same time; returns after the commit.
+
+        Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
+        waits for another transaction, `DatabaseUnavailable`. See `GroupWriter`.
+        """
+        if not self._connected:
+            raise DatabaseUnavailable("the database is not open")
+        await self._writer.write(unit)
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[Any]:
+        """A connection to write on; on SQLite nobody else has one meanwhile."""
+        connection: ConnectionBackend = self._backend.connection()
+        async with self._acquired(connection):
+            yield connection.raw_connection
+
     @asynccontextmanager
     async def _acquired(self, connection: ConnectionBackend) -> AsyncIterator[None]:
         if not self._connected:
             raise DatabaseUnavailable("the database is not open")
-        with _unavailable():
-            await connection.acquire()
+        self.use.waiting += 1
+        try:
+            with named_errors():
+                await connection.acquire()
+        finally:
+            self.use.waiting -= 1
+        self.use.in_use += 1
         try:
             yield
         finally:
-            await _shielded(connection.release())
+            self.use.in_use -= 1
+            await _shielded(_give_back(connection))
+
+
+async def _give_back(connection: ConnectionBackend) -> None:
+    try:
+        with named_errors():
+            await connection.release()
+    except DatabaseUnavailable as error:
+        # The server ended it just now, and the pool has dropped it by itself. What the caller did is
+        # done or has failed already: this is no news for him.
+        log.warning("connection_lost", error=str(error))
 
 
 async def _leave_session(_connection: Any) -> None:
@@ -256,53 +348,6 @@ async def _shielded(work: Any) -> None:
 
 def _ordered(names: tuple[str, ...], params: Mapping[str, Any] | None) -> list[Any]:
     return [params[name] for name in names] if params else []
-
-
-_LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    # What a quarter of the connections said whose server process was ended in mid-transaction.
-    asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-)
-
-#: Primary result codes of SQLite that mean "not now" or "not here"; the others are our mistakes.
-_SQLITE_UNAVAILABLE = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_NOTADB,
-    }
-)
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Gives the drivers' many ways of saying "not now" one name."""
-    try:
-        yield
-    except asyncpg.LockNotAvailableError as error:
-        raise LockTimeout(str(error)) from error
-    except _LOST as error:
-        # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
-        if isinstance(error, ValueError):
-            raise
-        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
-    except sqlite3.DatabaseError as error:
-        # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE:
-            raise DatabaseUnavailable(str(error)) from error
-        raise
 
 
 def sqlite_path(url: str) -> Path:

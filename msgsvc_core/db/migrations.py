@@ -1,14 +1,8 @@
-"""Migrations: every owner, the core or a plugin, has Alembic scripts and a version table of its own.
+"""The steps themselves, by Alembic. Import it where there is something to migrate, not before: with
+what it brings along it is some 15 MiB (see `revisions`)."""
 
-So a plugin that is taken out leaves its tables behind, and nothing else trips over them
-(docs/decisions/0004-migrations-per-owner.md).
-"""
-
-import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from alembic.config import Config
@@ -22,76 +16,44 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
-from msgsvc_core.db.database import DatabaseUnavailable, sqlite_path
-from msgsvc_core.db.sqlite import make_file
-
-
-class DatabaseTooNew(Exception):
-    """A newer release has migrated the database; this one must not touch it."""
-
+from msgsvc_core.db.errors import DatabaseUnavailable
+from msgsvc_core.db.revisions import DatabaseTooNew, MigrationSource
 
 #: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
 MIGRATION_LOCK = 7_136_742_001
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationSource:
-    """`owner` prefixes the owner's tables; `folder` holds its scripts, `0001_*.py` and on."""
-
-    owner: str
-    folder: Path
-
-    @property
-    def version_table(self) -> str:
-        return f"{self.owner}_migrations"
-
-    def scripts(self) -> ScriptDirectory:
-        config = Config()
-        config.set_main_option("script_location", str(self.folder))
-        config.set_main_option("version_locations", str(self.folder))
-        config.set_main_option("path_separator", "newline")
-        return ScriptDirectory.from_config(config)
-
-
-CORE_MIGRATIONS = MigrationSource("core", Path(__file__).parent.parent / "migrations")
-
-
-async def migrate(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """Brings every owner's tables to their newest revision, in order; returns what was applied.
-
-    One process migrates at a time; a failed step leaves the database as it was. Raises
-    `DatabaseUnavailable`.
-    """
-    if url.startswith("sqlite"):
-        _make_file(sqlite_path(url))
+async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
+    """Applies what is pending, of all owners in one transaction; returns it as `owner:revision`."""
 
     def run(connection: Connection) -> list[str]:
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         return [name for source in sources for name in _upgrade(connection, source)]
 
-    applied: list[str] = await _in_transaction(url, run)
-    return applied
+    engine = _engine(url)
+    try:
+        async with _connected(engine) as connection:
+            return await connection.run_sync(run)
+    finally:
+        await engine.dispose()
 
 
-async def applied_revisions(url: str, sources: Iterable[MigrationSource]) -> dict[str, str | None]:
-    """The revision at which each owner's tables stand; None where there are none."""
-
-    def run(connection: Connection) -> dict[str, str | None]:
-        return {source.owner: _current(connection, source) for source in sources}
-
-    revisions: dict[str, str | None] = await _in_transaction(url, run)
-    return revisions
-
-
-async def pending_revisions(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """What `migrate` would apply, as `owner:revision`."""
-    applied = await applied_revisions(url, sources)
+def pending(sources: Sequence[MigrationSource], applied: Mapping[str, str | None]) -> list[str]:
+    """What `upgrade` would apply to tables that stand at these revisions."""
     return [
         f"{source.owner}:{script.revision}"
         for source in sources
-        for script in _missing(source.scripts(), applied[source.owner])
+        for script in _missing(scripts_of(source), applied[source.owner])
     ]
+
+
+def scripts_of(source: MigrationSource) -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", str(source.folder))
+    config.set_main_option("version_locations", str(source.folder))
+    config.set_main_option("path_separator", "newline")
+    return ScriptDirectory.from_config(config)
 
 
 def _missing(scripts: ScriptDirectory, current: str | None) -> list[Any]:
@@ -108,7 +70,7 @@ def _current(connection: Connection, source: MigrationSource) -> str | None:
 
 
 def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
-    scripts = source.scripts()
+    scripts = scripts_of(source)
     applied = [
         f"{source.owner}:{script.revision}"
         for script in _missing(scripts, _current(connection, source))
@@ -125,22 +87,6 @@ def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
         )
         environment.run_migrations()
     return applied
-
-
-def _make_file(path: Path) -> None:
-    try:
-        make_file(path)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise DatabaseUnavailable(f"{path}: {error}") from error
-
-
-async def _in_transaction(url: str, run: Any) -> Any:
-    engine = _engine(url)
-    try:
-        async with _connected(engine) as connection:
-            return await connection.run_sync(run)
-    finally:
-        await engine.dispose()
 
 
 @asynccontextmanager

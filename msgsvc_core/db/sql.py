@@ -1,7 +1,8 @@
 """Turns our `:name` parameters into what each driver takes."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -25,23 +26,60 @@ def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     return _PARAMETER.sub(replace, sql), tuple(numbers)
 
 
-def insert_statement(table: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """One INSERT of all `rows`, which have the same columns, and its parameters."""
-    columns = list(rows[0])
+def among(column: str, name: str, dialect: Dialect) -> str:
+    """`column` is one of the values of the parameter `name`, which `listed` makes.
+
+    Unlike `in_list`, one statement for any number of values, which drivers and databases keep ready.
+    """
+    if dialect == "postgresql":
+        return f"{column} = ANY(:{name})"
+    return f"{column} IN (SELECT value FROM json_each(:{name}))"
+
+
+def listed(values: Sequence[str], dialect: Dialect) -> Any:
+    """The parameter for `among`."""
+    return list(values) if dialect == "postgresql" else json.dumps(values)
+
+
+def key_table(columns: Sequence[str], dialect: Dialect) -> str:
+    """A table `keys` with text `columns`, from the parameters that `key_params` makes.
+
+    `FROM <key_table> CROSS JOIN t WHERE t.a = keys.a AND ...` finds the rows of many keys by an index
+    over several columns: SQLite goes through a CROSS JOIN from left to right.
+    """
+    if dialect == "postgresql":
+        arrays = ", ".join(f":keys_{number}::text[]" for number in range(len(columns)))
+        return f"unnest({arrays}) AS keys ({', '.join(columns)})"
     values = ", ".join(
-        "(" + ", ".join(f":{column}_{number}" for column in columns) + ")"
-        for number in range(len(rows))
+        f"json_extract(value, '$[{number}]') AS {column}" for number, column in enumerate(columns)
     )
-    params = {
-        f"{column}_{number}": row[column] for number, row in enumerate(rows) for column in columns
-    }
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}", params
+    return f"(SELECT {values} FROM json_each(:keys)) AS keys"
+
+
+def key_params(keys: Sequence[tuple[str | None, ...]], dialect: Dialect) -> dict[str, Any]:
+    """The parameters for `key_table`. `keys` is not empty."""
+    if dialect == "sqlite":
+        return {"keys": json.dumps(keys)}
+    return {f"keys_{number}": list(column) for number, column in enumerate(zip(*keys, strict=True))}
 
 
 def in_list(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """`(:name_0, :name_1)` and its parameters, for `column IN ...`. `values` is not empty."""
     params = {f"{name}_{number}": value for number, value in enumerate(values)}
     return "(" + ", ".join(f":{key}" for key in params) + ")", params
+
+
+def any_of(
+    column: str, name: str, values: Sequence[str], dialect: Dialect
+) -> tuple[str, dict[str, Any]]:
+    """The condition that a column is one of `values`, and its parameter `name`.
+
+    Its text is the same for any number of values, so that a database prepares it once; `in_list` is
+    for where values are few, or no texts.
+    """
+    if dialect == "postgresql":
+        return f"{column} = ANY(:{name})", {name: list(values)}
+    return f"{column} IN (SELECT value FROM json_each(:{name}))", {name: json.dumps(list(values))}
 
 
 def joined(expression: str, dialect: Dialect) -> str:

@@ -1,6 +1,6 @@
 """Events: what happened in a project, told to the feed, the plugins and in-process listeners."""
 
-from msgsvc_core.events.contract import Event, EventSpec, Listener
+from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.events.emitter import Events
 
-__all__ = ["Event", "EventSpec", "Events", "Listener"]
+__all__ = ["Event", "EventSpec", "Events", "Listener", "NewEvent"]

@@ -1,10 +1,15 @@
 """What an event is, for those who declare, emit or observe one."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
+
+from msgsvc_core.record import record
+
+if TYPE_CHECKING:
+    from msgsvc_core.subscribers.models import Subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,7 @@ class EventSpec:
     of_subscriber: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """Something that happened in a project. `data` is the payload as the integrator gets it."""
 
@@ -30,6 +35,17 @@ class Event:
     name: str
     data: dict[str, Any]
     occurred_at_ms: int
+
+
+@record
+class NewEvent:
+    """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's are
+    added."""
+
+    project_id: str
+    name: str
+    fields: Mapping[str, Any]
+    subscriber: "Subscriber | None" = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

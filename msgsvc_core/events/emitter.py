@@ -1,8 +1,8 @@
-"""Emits events: a row in the feed, every plugin's `on_event`, then in-process listeners."""
+"""Emits events: a row in the feed, every plugin's `on_events`, then in-process listeners."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import structlog
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
-from msgsvc_core.events.contract import Event, EventSpec, Listener
+from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.ids import new_id
 from msgsvc_core.plugins import by_name, in_turn
 
@@ -54,20 +54,35 @@ class Events:
 
         `fields` are those of the event's `EventSpec`; the time and the subscriber's are added.
         """
-        spec = self.catalogue[name]
+        [event] = await self.emit_many(tx, [NewEvent(project_id, name, fields, subscriber)])
+        return event
+
+    async def emit_many(self, tx: Tx, new: Sequence[NewEvent]) -> list[Event]:
+        """Like `emit`, for many at once: one statement for all rows, and one call of each plugin."""
+        if not new:
+            return []
+        events = [self._made(one) for one in new]
+        await store.insert_many(tx, events)
+        await in_turn(
+            self._service.plugins.hook.on_events(service=self._service, tx=tx, events=events)
+        )
+        heard = [event for event in events if self._listeners[event.name]]
+        if heard:
+            tx.on_commit(lambda: self._tell_later(heard))
+        return events
+
+    def _made(self, new: NewEvent) -> Event:
+        spec = self.catalogue[new.name]
         now_ms = self._service.clock.now_ms()
         data: dict[str, Any] = {"occurred_at": to_rfc3339(now_ms)}
-        if subscriber is not None:
-            data.update(subscriber.event_fields())
-        data.update(spec.fields.model_validate(dict(fields)).model_dump(mode="json"))
-        event = Event(new_id("evt"), project_id, name, data, now_ms)
-        await store.insert(tx, event)
-        await in_turn(
-            self._service.plugins.hook.on_event(service=self._service, tx=tx, event=event)
-        )
-        if self._listeners[name]:
-            tx.on_commit(lambda: self._queue.put_nowait(event))
-        return event
+        if new.subscriber is not None:
+            data.update(new.subscriber.event_fields())
+        data.update(spec.fields.model_validate(dict(new.fields)).model_dump(mode="json"))
+        return Event(new_id("evt"), new.project_id, new.name, data, now_ms)
+
+    def _tell_later(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._queue.put_nowait(event)
 
     async def start(self) -> None:
         self._worker = asyncio.create_task(self._tell_listeners(), name="event listeners")

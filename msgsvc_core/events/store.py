@@ -1,21 +1,26 @@
 """The SQL of the event feed."""
 
 import json
+from collections.abc import Sequence
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.events.contract import Event
+from msgsvc_core.json_text import to_json
 
 
-async def insert(tx: Tx, event: Event) -> None:
-    await tx.insert(
+async def insert_many(tx: Tx, events: Sequence[Event]) -> None:
+    await tx.insert_many(
         "core_events",
-        {
-            "project_id": event.project_id,
-            "event_id": event.event_id,
-            "name": event.name,
-            "data": json.dumps(event.data, ensure_ascii=False),
-            "occurred_at_ms": event.occurred_at_ms,
-        },
+        [
+            {
+                "project_id": event.project_id,
+                "event_id": event.event_id,
+                "name": event.name,
+                "data": to_json(event.data),
+                "occurred_at_ms": event.occurred_at_ms,
+            }
+            for event in events
+        ],
     )
 
 

@@ -11,6 +11,7 @@ from msgsvc_core.jobs.contract import (
     LeaseLost,
     NewJob,
     Retry,
+    Stopping,
     exponential,
 )
 from msgsvc_core.jobs.queue import JobQueue
@@ -27,5 +28,6 @@ __all__ = [
     "LeaseLost",
     "NewJob",
     "Retry",
+    "Stopping",
     "exponential",
 ]

@@ -1,7 +1,7 @@
 """One batch of jobs in one handler: its transactions, and what becomes of jobs that fail."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,15 @@ import structlog
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import store
-from msgsvc_core.jobs.contract import Job, JobSpec, LeaseLost, NewJob, Retry
+from msgsvc_core.jobs.contract import Job, JobSpec, LeaseLost, NewJob, Retry, Stopping
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Claims without an outcome after which a job is taken to kill its worker.
-CRASHES_ALLOWED = 5
+#: Runners that may die while they have a job, before the job is taken to be what kills them: as many
+#: as it has attempts, but no more than the second, and no fewer than the first, which power cuts and
+#: deployments may well be.
+LEAST_CRASHES, MOST_CRASHES = 3, 6
 
 log = structlog.get_logger(__name__)
 
@@ -24,12 +26,23 @@ class Batch:
     """Runs `spec.handler` over `jobs`; implements `JobContext`."""
 
     def __init__(
-        self, service: "Service", spec: JobSpec, jobs: Sequence[Job], runner_id: str
+        self,
+        service: "Service",
+        spec: JobSpec,
+        jobs: Sequence[Job],
+        *,
+        runner_id: str,
+        stopping: Callable[[], bool],
     ) -> None:
         self.service = service
         self._spec = spec
         self._runner_id = runner_id
+        self._stopping = stopping
         self._open = {job.job_id: job for job in jobs}
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping()
 
     async def run(self) -> None:
         """Runs the handler; a job that fails is put back or buried, and the reason is logged.
@@ -47,6 +60,8 @@ class Batch:
                     pass
         except LeaseLost:
             log.warning("job_lease_lost", job=self._spec.name)
+        except Stopping:
+            await self._put_back_all(0, None, counts=False)
         except Retry as retry:
             await self._put_back_all(retry.after_s, str(retry), counts=retry.counts)
         except Exception as error:
@@ -95,7 +110,7 @@ class Batch:
             log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
         return kept
 
-    async def _put_back_all(self, after_s: float, error: str, *, counts: bool = True) -> None:
+    async def _put_back_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
         async with self.service.db.transaction() as tx:
             for job in self._open.values():
                 await self._put_back(tx, job, after_s, error=error, counts=counts)
@@ -105,7 +120,7 @@ class Batch:
         async with self.service.db.transaction() as tx:
             for job in self._open.values():
                 if job.attempts >= spec.max_attempts and spec.every_s is None:
-                    await store.bury(tx, job, runner_id=self._runner_id, error=error)
+                    await self._bury(tx, job, error)
                     continue
                 spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
                 await self._put_back(
@@ -114,15 +129,28 @@ class Batch:
 
     async def _bury_poison(self) -> None:
         """Buries jobs that were claimed again and again without any outcome, a crash each time."""
+        allowed = min(MOST_CRASHES, max(LEAST_CRASHES, self._spec.max_attempts))
         for job in list(self._open.values()):
-            if job.deliveries - job.attempts <= CRASHES_ALLOWED:
+            if job.deliveries - job.attempts < allowed:
                 continue
-            log.error("job_buried", job=job.name, job_id=job.job_id, deliveries=job.deliveries)
             async with self.service.db.transaction() as tx:
-                await store.bury(
-                    tx, job, runner_id=self._runner_id, error="its runner died each time"
-                )
+                await self._bury(tx, job, "its runner died each time")
             self._forget([job])
+
+    async def _bury(self, tx: Tx, job: Job, error: str) -> None:
+        """Makes a job a dead letter, and lets its owner settle what waits for it."""
+        if not await store.bury(tx, job, runner_id=self._runner_id, error=error):
+            log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
+            return
+        log.error("job_buried", job=job.name, job_id=job.job_id, deliveries=job.deliveries)
+        if self._spec.on_dead is None:
+            return
+        try:
+            async with tx.savepoint():
+                await self._spec.on_dead(self.service, tx, job, error)
+        except Exception:
+            # A job that can't be buried would come back for ever, and take its runner along.
+            log.exception("job_on_dead_failed", job=job.name, job_id=job.job_id)
 
     async def _enqueue_next_run(self, tx: Tx) -> None:
         if self._spec.every_s is not None:

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgsvc_core.record import record
+
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx
     from msgsvc_core.service import Service
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 URGENT, NORMAL, BULK = 0, 50, 90
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewJob:
     """A job to be enqueued.
 
@@ -30,7 +32,7 @@ class NewJob:
     project_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included."""
 
@@ -42,6 +44,11 @@ class Job:
     deliveries: int
     created_at_ms: int
     project_id: str | None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether several runners died while they had it."""
+        return self.deliveries > self.attempts + 1
 
 
 class Retry(Exception):
@@ -56,6 +63,11 @@ class Retry(Exception):
         self.counts = counts
 
 
+class Stopping(Exception):
+    """Raised by a handler that ends early because `ctx.stopping`: what it has not completed goes back
+    as if it had never been claimed."""
+
+
 class LeaseLost(Exception):
     """The job's lease ran out and another runner has it; the effect must not be committed."""
 
@@ -67,6 +79,12 @@ class JobContext(Protocol):
     """
 
     service: "Service"
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the runner is about to stop. A handler with a long batch returns early by raising
+        `Stopping` once it has completed what it began: the rest runs elsewhere, at once."""
+        ...
 
     def completing(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes `jobs` along with whatever else is written in it.
@@ -84,6 +102,7 @@ class JobContext(Protocol):
 
 Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
+OnDead = Callable[["Service", "Tx", Job, str], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
@@ -102,6 +121,10 @@ class JobSpec:
     `handler` gets up to `LaneSpec.batch` jobs of one lane at once, usually one. An exception is a
     failed attempt of every job of the batch that is not completed yet; after `max_attempts` a job
     becomes a dead letter. `every_s` makes it recur: one such job always exists, without payload.
+
+    `on_dead` is awaited with the service, the transaction that makes a job a dead letter, the job and
+    its last error, to settle what waits for the job. What it writes is undone if it raises; the job
+    is a dead letter all the same.
     """
 
     name: str
@@ -110,6 +133,7 @@ class JobSpec:
     backoff: Backoff = field(default_factory=exponential)
     jitter: float = 0.1
     every_s: float | None = None
+    on_dead: OnDead | None = None
 
 
 @dataclass(frozen=True, slots=True)

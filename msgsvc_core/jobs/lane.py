@@ -8,8 +8,9 @@ import structlog
 
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.jobs import store
+from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.contract import Job, LaneSpec
+from msgsvc_core.jobs.lease_clock import LeaseClock
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50
@@ -19,10 +20,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who holds jobs and lanes, and for how long after the last renewal."""
+    """Who holds jobs and lanes, for how long after the last renewal, and the time of others' leases."""
 
     runner_id: str
     duration_ms: int
+    clock: LeaseClock
 
 
 class Lane:
@@ -38,6 +40,7 @@ class Lane:
         clock: Clock,
         lease: Lease,
         run: Callable[[Sequence[Job]], Awaitable[None]],
+        pass_on: Callable[[str], None] | None,
     ) -> None:
         self.name = name
         self._spec = spec
@@ -46,7 +49,11 @@ class Lane:
         self._clock = clock
         self._lease = lease
         self._run = run
+        self._pass_on = pass_on
+        self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
+        #: The one batch with a job that may have killed other runners.
+        self._suspect: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._stopping = False
         self._is_owner = True
@@ -83,12 +90,19 @@ class Lane:
         free = self._spec.concurrency - len(self._running)
         if free <= 0:
             return 0
+        limit = free * self._spec.batch
         async with self._db.transaction() as tx:
+            await store.commit_without_waiting(tx)
             self._is_owner = await self._own(tx)
-            jobs = await self._claim(tx, free) if self._is_owner else []
+            jobs = await self._claim(tx, limit) if self._is_owner else []
+        if len(jobs) == limit and self._pass_on and not self._spec.exclusive:
+            # There may be more than this runner can take.
+            self._pass_on(self.name)
         for start in range(0, len(jobs), self._spec.batch):
             task = asyncio.create_task(self._run_batch(jobs[start : start + self._spec.batch]))
             self._running.add(task)
+            if jobs[0].is_suspect:
+                self._suspect = task
             task.add_done_callback(self._ended)
         return len(jobs)
 
@@ -97,28 +111,36 @@ class Lane:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        if task is self._suspect:
+            self._suspect = None
         self.wake()
         if not task.cancelled() and (error := task.exception()):
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
     async def _own(self, tx: Tx) -> bool:
-        return not self._spec.exclusive or await store.own_lane(
+        return not self._spec.exclusive or await lanes.own(
             tx,
             self.name,
             runner_id=self._lease.runner_id,
             now_ms=self._clock.now_ms(),
+            over_ms=self._lease.clock.over_ms(),
             lease_ms=self._lease.duration_ms,
         )
 
-    async def _claim(self, tx: Tx, free: int) -> list[Job]:
+    async def _claim(self, tx: Tx, limit: int) -> list[Job]:
+        found = await store.look(tx, self.name)
+        self._due_ms = found.due_ms
         return await store.claim(
             tx,
             self.name,
             self._job_names,
+            found,
             runner_id=self._lease.runner_id,
             now_ms=self._clock.now_ms(),
+            over_ms=self._lease.clock.over_ms(),
             lease_ms=self._lease.duration_ms,
-            limit=free * self._spec.batch,
+            limit=limit,
+            suspects=self._suspect is None,
         )
 
     async def _next_look(self, looked_at_ms: int) -> int | None:
@@ -126,12 +148,14 @@ class Lane:
         if not self._is_owner:
             # What is due is the other runner's, until its lease runs out.
             return self._clock.now_ms() + self._lease.duration_ms // 3
+        if self._due_ms is None or self._due_ms > looked_at_ms:
+            return self._due_ms
         async with self._db.read() as tx:
-            due_ms = await store.next_due(tx, self.name, self._job_names)
-        if due_ms is not None and due_ms <= looked_at_ms:
-            # Another runner is just claiming it; looking at once would spin until it has.
-            return looked_at_ms + CONTENDED_MS
-        return due_ms
+            if await store.has_due(tx, self.name, self._job_names, looked_at_ms):
+                # Another runner is just claiming it; looking at once would spin until it has.
+                return looked_at_ms + CONTENDED_MS
+        # What is due is of a plugin that is not loaded. The sweeper finds what comes after it.
+        return None
 
     async def _end_running(self) -> None:
         """Cancels what still runs, when `drain` itself is cancelled or failed."""

@@ -1,13 +1,14 @@
 """Enqueues jobs in the transaction of what causes them, and wakes their lanes after its commit."""
 
-import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from msgsvc_core.clock import Clock
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.json_text import to_json
 
 #: Takes a lane and the Unix milliseconds from which it has work.
 Wake = Callable[[str, int], None]
@@ -19,6 +20,8 @@ class JobQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._wake: Wake | None = None
+        #: Jobs that a handler of this process has in hand now.
+        self.in_hand = 0
 
     def woken_by(self, wake: Wake | None) -> None:
         """Names who is told of new work; without one, a sweeper elsewhere finds it."""
@@ -39,13 +42,20 @@ class JobQueue:
         for lane, run_at_ms in lanes.items():
             tx.on_commit(partial(self.wake, lane, run_at_ms))
 
+    def add(self, unit: Unit, job: NewJob) -> None:
+        """Adds a job without a key to what is written together; its lane is woken after the commit."""
+        assert job.key is None, "whether a key is free takes a transaction to see"
+        row = _row(job, self._clock.now_ms())
+        unit.insert("core_jobs", row)
+        unit.on_commit(partial(self.wake, job.lane, row["run_at_ms"]))
+
     def wake(self, lane: str, run_at_ms: int) -> None:
         """Tells the runner that `lane` has work from `run_at_ms` on."""
         if self._wake is not None:
             self._wake(lane, run_at_ms)
 
 
-async def _insert_unless_open(tx: Tx, row: dict[str, object]) -> None:
+async def _insert_unless_open(tx: Tx, row: dict[str, Any]) -> None:
     columns = ", ".join(row)
     values = ", ".join(f":{column}" for column in row)
     await tx.execute(
@@ -55,7 +65,7 @@ async def _insert_unless_open(tx: Tx, row: dict[str, object]) -> None:
     )
 
 
-def _row(job: NewJob, now_ms: int) -> dict[str, object]:
+def _row(job: NewJob, now_ms: int) -> dict[str, Any]:
     return {
         "job_id": new_id("job"),
         "project_id": job.project_id,
@@ -63,7 +73,7 @@ def _row(job: NewJob, now_ms: int) -> dict[str, object]:
         "priority": job.priority,
         "run_at_ms": now_ms if job.run_at_ms is None else job.run_at_ms,
         "name": job.name,
-        "payload": json.dumps(job.payload, ensure_ascii=False, separators=(",", ":")),
+        "payload": to_json(job.payload),
         "key": job.key,
         "state": "ready",
         "attempts": 0,

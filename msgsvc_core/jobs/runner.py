@@ -1,6 +1,12 @@
-"""The embedded runner: drains lanes on this event loop and keeps their leases alive."""
+"""The runner: drains lanes on this event loop, keeps their leases alive, and sweeps.
+
+It is the same in the serving process and in `msgsvc worker`; what differs is who wakes it.
+"""
 
 import asyncio
+import os
+import random
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context
 from itertools import groupby
@@ -8,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.ids import new_id
-from msgsvc_core.jobs import store
+from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import Batch, recurring
 from msgsvc_core.jobs.contract import Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane, Lease
+from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.plugins import by_name
 
 if TYPE_CHECKING:
@@ -21,20 +29,38 @@ if TYPE_CHECKING:
 #: Seconds until a lane whose database failed is looked at again.
 PAUSE_AFTER_FAULT_S = 1.0
 
+#: Seconds between an owner's looks at its own exclusive lanes, where other processes add to them: one
+#: that is told of work there can't do it, and doesn't know how to reach who can.
+OWN_LOOK_S = 0.1
+
+#: How much earlier or later than planned a sweep begins, so that runners started together spread.
+SWEEP_SPREAD = 0.2
+
 log = structlog.get_logger(__name__)
 
 
 class LaneRunner:
-    """`start` it once; `wake` a lane whenever it may have work."""
+    """`start` it once; `wake` a lane whenever it may have work.
+
+    `pass_on` tells other runners of a lane with more work than this one can take.
+    """
 
     def __init__(
-        self, service: "Service", specs: Iterable[JobSpec], lanes: Iterable[LaneSpec]
+        self,
+        service: "Service",
+        specs: Iterable[JobSpec],
+        lane_specs: Iterable[LaneSpec],
+        *,
+        pass_on: Callable[[str], None] | None = None,
     ) -> None:
         self._service = service
         self._settings = service.settings.jobs
         self._specs = by_name("job", specs)
-        self._lane_specs = by_name("lane", lanes, "prefix")
-        self._lease = Lease(new_id("run"), round(self._settings.lease_s * 1000))
+        self._lane_specs = by_name("lane", lane_specs, "prefix")
+        self._pass_on = pass_on
+        lease_ms = round(self._settings.lease_s * 1000)
+        self._lease = Lease(new_id("run"), lease_ms, LeaseClock(service.clock, lease_ms))
+        self._future_leases = FutureLeases(service.clock, lease_ms)
         self._names = tuple(self._specs)
         #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
         #: written, because the database was away, must run out and come again.
@@ -44,6 +70,13 @@ class LaneRunner:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._upkeep: list[asyncio.Task[None]] = []
         self._stopping = False
+        #: Runners that share the work; each sweeps so much less often.
+        self._runners = 1
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it takes no more jobs."""
+        return self._stopping
 
     async def start(self) -> None:
         """Begins to work; recurring jobs are set up where they are new."""
@@ -56,10 +89,15 @@ class LaneRunner:
             if without_handler := await store.names_without_handler(tx, self._names):
                 log.warning("jobs_without_handler", jobs=without_handler)
         self._service.jobs.woken_by(self.wake)
-        self._upkeep = [
-            asyncio.create_task(_forever(self._settings.lease_s / 3, self._renew)),
-            asyncio.create_task(_forever(self._settings.sweep_s, self._sweep)),
+        await self._renew()
+        upkeep = [
+            _forever(lambda: self._settings.lease_s / 3, self._renew),
+            _forever(self._until_sweep_s, self._sweep),
         ]
+        # On SQLite all who add jobs are one process, but for short commands.
+        if self._service.db.dialect == "postgresql":
+            upkeep.append(_forever(lambda: OWN_LOOK_S, self._look_at_own))
+        self._upkeep = [asyncio.create_task(work) for work in upkeep]
 
     async def stop(self) -> None:
         """Takes no more jobs, lets running ones end for `grace_s`, and gives the rest back."""
@@ -72,8 +110,12 @@ class LaneRunner:
         if self._draining:
             await asyncio.wait(self._draining.values(), timeout=self._settings.grace_s)
         await _cancel([*self._draining.values(), *self._upkeep])
-        async with self._service.db.transaction() as tx:
-            await store.release(tx, runner_id=self._lease.runner_id)
+        try:
+            async with self._service.db.transaction() as tx:
+                await store.release(tx, runner_id=self._lease.runner_id)
+                await lanes.release(tx, runner_id=self._lease.runner_id)
+        except DatabaseUnavailable as error:
+            log.warning("runner_released_nothing", error=str(error))
 
     def wake(self, lane_name: str, run_at_ms: int = 0) -> None:
         """Has a lane drained, now or from `run_at_ms` on."""
@@ -133,6 +175,7 @@ class LaneRunner:
             clock=self._service.clock,
             lease=self._lease,
             run=self._run,
+            pass_on=self._pass_on,
         )
         self._lanes[name] = lane
         return lane
@@ -141,34 +184,83 @@ class LaneRunner:
         """Hands a batch to its handlers, the jobs of one name together."""
         ids = {job.job_id for job in jobs}
         self._working |= ids
+        self._service.jobs.in_hand += len(ids)
         try:
             for name, same in groupby(jobs, key=lambda job: job.name):
-                batch = Batch(self._service, self._specs[name], list(same), self._lease.runner_id)
+                batch = Batch(
+                    self._service,
+                    self._specs[name],
+                    list(same),
+                    runner_id=self._lease.runner_id,
+                    stopping=lambda: self._stopping,
+                )
                 await batch.run()
         finally:
             self._working -= ids
+            self._service.jobs.in_hand -= len(ids)
 
     async def _renew(self) -> None:
-        until_ms = self._service.clock.now_ms() + self._lease.duration_ms
+        lease, now_ms = self._lease, self._service.clock.now_ms()
         async with self._service.db.transaction() as tx:
             await store.renew(
-                tx, list(self._working), runner_id=self._lease.runner_id, until_ms=until_ms
+                tx,
+                list(self._working),
+                runner_id=lease.runner_id,
+                until_ms=now_ms + lease.duration_ms,
             )
+            await lanes.renew(
+                tx,
+                runner_id=lease.runner_id,
+                name=_name_of_process(),
+                now_ms=now_ms,
+                over_ms=lease.clock.over_ms(),
+                lease_ms=lease.duration_ms,
+            )
+            future = await lanes.leases_after(tx, self._future_leases.from_ms())
+            for held in self._future_leases.dead(future):
+                log.warning("future_lease_ended", runner_id=held[0])
+                await lanes.end_lease(tx, held)
+
+    def _until_sweep_s(self) -> float:
+        """All runners together sweep about once in `sweep_s`, however many they are."""
+        spread = 1 + random.uniform(-SWEEP_SPREAD, SWEEP_SPREAD)  # noqa: S311 - no secret
+        return self._settings.sweep_s * self._runners * spread
 
     async def _sweep(self) -> None:
+        """Wakes lanes that are due and nobody else's, and those that will be before the next sweep."""
+        now_ms = self._service.clock.now_ms()
         async with self._service.db.read() as tx:
-            lanes = await store.lanes_with_work(tx, self._names)
-        for lane_name, due_ms in lanes.items():
-            self.wake(lane_name, due_ms)
+            found = await lanes.with_work(tx)
+            others = await lanes.owned_by_others(
+                tx, runner_id=self._lease.runner_id, over_ms=self._lease.clock.over_ms()
+            )
+            self._runners = max(1, await lanes.count_runners(tx, now_ms))
+        soon_ms = now_ms + round(self._settings.sweep_s * (1 + SWEEP_SPREAD) * 1000)
+        for lane_name, due_ms in found.items():
+            if due_ms <= soon_ms and lane_name not in others:
+                self.wake(lane_name, due_ms)
+
+    async def _look_at_own(self) -> None:
+        now_ms = self._service.clock.now_ms()
+        async with self._service.db.read() as tx:
+            found = await lanes.owned_with_work(tx, self._lease.runner_id)
+        for lane_name, due_ms in found.items():
+            if due_ms <= now_ms and lane_name not in self._draining:
+                self.wake(lane_name)
 
 
-async def _forever(interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
+def _name_of_process() -> str:
+    """For people who look for it: the machine and the process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+async def _forever(interval_s: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - the edge: the database may be away for a while
             log.warning("runner_upkeep_failed", error=str(error))
-        await asyncio.sleep(interval_s)
+        await asyncio.sleep(interval_s())
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -1,64 +1,167 @@
-"""The SQL of jobs and lanes: claim, renew, complete, put back, bury."""
+"""The SQL of jobs in their lanes: look, claim, renew, complete, put back, bury."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list
+from msgsvc_core.db.sql import any_of
 from msgsvc_core.jobs.contract import Job
 
-_DUE = (
-    "((state = 'ready' AND run_at_ms <= :now_ms)"
-    " OR (state = 'running' AND leased_until_ms <= :now_ms))"
+_CLAIMED = (
+    "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"
+    " run_at_ms"
 )
+
+# The first job of each priority, one step in the index for each, however many jobs wait. A plain
+# search for due jobs would go through all that wait for later at an earlier priority. (No MIN():
+# PostgreSQL reads the whole lane for it where it has no statistics yet.)
+_LOOK = (
+    "WITH RECURSIVE firsts (job_id) AS ("
+    " SELECT (SELECT job_id FROM core_jobs WHERE lane = :lane AND state = 'ready'"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1)"
+    " UNION ALL"
+    " SELECT (SELECT later.job_id FROM core_jobs AS later WHERE later.lane = :lane"
+    " AND later.state = 'ready' AND later.priority > this.priority"
+    " ORDER BY later.priority, later.run_at_ms, later.job_id LIMIT 1)"
+    " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
+    " SELECT core_jobs.priority, core_jobs.run_at_ms AS due_ms"
+    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id"
+    " UNION ALL SELECT NULL, MIN(leased_until_ms) FROM core_jobs"
+    " WHERE lane = :lane AND state = 'running'"
+)
+
+_READY = "state = 'ready' AND priority = :priority AND run_at_ms <= :now_ms"
+# What a dead runner held is taken up as before. What has seen two die may be what killed them, and is
+# taken alone, so that it takes nobody along to the dead letters.
+_EXPIRED = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries <= attempts + 1"
+_SUSPECT = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries > attempts + 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a lane holds: for each priority, the lowest first, from when on one of its jobs is due;
+    and when the first lease of its running jobs ends. Unix milliseconds."""
+
+    levels: tuple[tuple[int, int], ...]
+    lease_ends_ms: int | None
+
+    @property
+    def due_ms(self) -> int | None:
+        """From when on a waiting job is due; None without one."""
+        return min((due_ms for _, due_ms in self.levels), default=None)
+
+
+async def look(tx: Tx, lane: str) -> Look:
+    """What a lane holds, whether or not we have handlers for it."""
+    levels: list[tuple[int, int]] = []
+    lease_ends_ms = None
+    for row in await tx.fetch_all(_LOOK, {"lane": lane}):
+        if row["priority"] is None:
+            lease_ends_ms = row["due_ms"]
+        else:
+            levels.append((row["priority"], row["due_ms"]))
+    return Look(tuple(sorted(levels)), lease_ends_ms)
 
 
 async def claim(
     tx: Tx,
     lane: str,
     names: Sequence[str],
+    found: Look,
     *,
     runner_id: str,
     now_ms: int,
+    over_ms: int,
     lease_ms: int,
     limit: int,
+    suspects: bool,
 ) -> list[Job]:
-    """Takes up to `limit` due jobs of a lane under a lease, most urgent first.
+    """Takes up to `limit` due jobs of a lane under a lease: first those whose runner died, then the
+    most urgent. With `suspects`, a job that saw several runners die is taken before all, by itself.
 
-    Only jobs of `names` are taken: those that the runner has a handler for.
+    Only jobs of `names` are taken: those that the runner has a handler for. Leases that end at
+    `over_ms`, or before, are over (`LeaseClock`).
     """
-    known, params = in_list("name", names)
-    skip = "FOR UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""
-    # MATERIALIZED: a subquery with LIMIT may run again for every row, and then takes too many.
-    rows = await tx.fetch_all(
-        "WITH due AS MATERIALIZED (SELECT job_id FROM core_jobs"
-        f" WHERE lane = :lane AND name IN {known} AND {_DUE}"
-        f" ORDER BY priority, run_at_ms, job_id LIMIT :most {skip})"
-        " UPDATE core_jobs SET state = 'running', leased_by = :runner_id,"
-        " leased_until_ms = :until_ms, deliveries = deliveries + 1"
-        " WHERE job_id IN (SELECT job_id FROM due)"
-        " RETURNING job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id,"
-        " priority, run_at_ms",
-        {
-            **params,
-            "runner_id": runner_id,
-            "until_ms": now_ms + lease_ms,
-            "now_ms": now_ms,
-            "lane": lane,
-            "most": limit,
-        },
+    which: list[tuple[str, int | None]] = []
+    if found.lease_ends_ms is not None and found.lease_ends_ms <= over_ms:
+        which += [(_SUSPECT, None)] if suspects else []
+        which.append((_EXPIRED, None))
+    which += [(_READY, level) for level, due_ms in found.levels if due_ms <= now_ms]
+    common = {
+        "runner_id": runner_id,
+        "until_ms": now_ms + lease_ms,
+        "now_ms": now_ms,
+        "over_ms": over_ms,
+        "lane": lane,
+    }
+    jobs: list[Job] = []
+    for condition, level in which:
+        params: dict[str, object] = {
+            **common,
+            "most": 1 if condition is _SUSPECT else limit - len(jobs),
+        }
+        if level is not None:
+            params["priority"] = level
+        rows = await tx.fetch_all(*_claim_statement(tx, condition, names, params))
+        # RETURNING has no order of its own.
+        rows.sort(key=lambda row: (row["priority"], row["run_at_ms"], row["job_id"]))
+        jobs += map(_job, rows)
+        if len(jobs) >= limit or (jobs and condition is _SUSPECT):
+            break
+    return jobs
+
+
+def _claim_statement(
+    tx: Tx, condition: str, names: Sequence[str], params: dict[str, object]
+) -> tuple[str, dict[str, object]]:
+    known, known_params = any_of("name", "names", names, tx.dialect)
+    due = (
+        f"SELECT job_id FROM core_jobs WHERE lane = :lane AND {condition} AND {known}"
+        " ORDER BY priority, run_at_ms, job_id LIMIT :most"
     )
-    # RETURNING has no order of its own.
-    rows.sort(key=lambda row: (row["priority"], row["run_at_ms"], row["job_id"]))
-    return [_job(row) for row in rows]
+    if tx.dialect == "postgresql":
+        # As an array: a join would be planned for a tenth of the table, and read all of it.
+        these = f"job_id = ANY(ARRAY({due} FOR UPDATE SKIP LOCKED))"
+        before = ""
+    else:
+        # MATERIALIZED: a subquery with LIMIT may run again for every row, and then takes too many.
+        these, before = "job_id IN (SELECT job_id FROM due)", f"WITH due AS MATERIALIZED ({due})"
+    sql = (
+        f"{before} UPDATE core_jobs SET state = 'running', leased_by = :runner_id,"
+        " leased_until_ms = :until_ms, deliveries = deliveries + 1"
+        f" WHERE {these} RETURNING {_CLAIMED}"
+    )
+    return sql, {**params, **known_params}
+
+
+async def commit_without_waiting(tx: Tx) -> None:
+    """Lets the commit of a claim come back before it is on disk, which took longer than all the rest.
+
+    What depends on the claim is committed later, and no such commit is on disk before this one. On
+    SQLite, which can't say so for a single transaction, claims are as durable as all else.
+    """
+    if tx.dialect == "postgresql":
+        await tx.execute("SET LOCAL synchronous_commit = off")
+
+
+async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
+    """Whether a lane has a due job of `names`, be it one that another runner is just claiming."""
+    known, params = any_of("name", "names", names, tx.dialect)
+    return bool(
+        await tx.fetch_all(
+            "SELECT job_id FROM core_jobs"
+            f" WHERE lane = :lane AND state = 'ready' AND run_at_ms <= :now_ms AND {known} LIMIT 1",
+            {"lane": lane, "now_ms": now_ms, **params},
+        )
+    )
 
 
 async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Removes jobs that are still leased by this runner; False if one of them is not."""
-    ids, params = in_list("id", [job.job_id for job in jobs])
+    these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     count = await tx.execute(
-        f"DELETE FROM core_jobs WHERE job_id IN {ids}"
-        " AND state = 'running' AND leased_by = :runner_id",
+        f"DELETE FROM core_jobs WHERE {these} AND state = 'running' AND leased_by = :runner_id",
         {**params, "runner_id": runner_id},
     )
     return count == len(jobs)
@@ -86,92 +189,45 @@ async def put_back(
     return count == 1
 
 
-async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> None:
-    """Makes a job a dead letter: kept for an operator, never run by itself."""
-    await tx.execute(
+async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
+    """Makes a job a dead letter: kept for an operator, never run by itself. False if it is lost."""
+    count = await tx.execute(
         "UPDATE core_jobs SET state = 'dead', attempts = :attempts, last_error = :error,"
         " leased_by = NULL, leased_until_ms = NULL"
         " WHERE job_id = :job_id AND state = 'running' AND leased_by = :runner_id",
         {"job_id": job.job_id, "runner_id": runner_id, "attempts": job.attempts, "error": error},
     )
+    return count == 1
 
 
 async def renew(tx: Tx, job_ids: Sequence[str], *, runner_id: str, until_ms: int) -> None:
-    """Extends the leases of the runner's lanes, and of the jobs that it is working on."""
-    params = {"runner_id": runner_id, "until_ms": until_ms}
-    if job_ids:
-        ids, id_params = in_list("id", job_ids)
-        await tx.execute(
-            "UPDATE core_jobs SET leased_until_ms = :until_ms"
-            f" WHERE job_id IN {ids} AND leased_by = :runner_id AND state = 'running'",
-            {**params, **id_params},
-        )
+    """Extends the leases of the jobs that the runner is working on."""
+    if not job_ids:
+        return
+    these, params = any_of("job_id", "ids", job_ids, tx.dialect)
     await tx.execute(
-        "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id", params
+        f"UPDATE core_jobs SET leased_until_ms = :until_ms WHERE {these}"
+        " AND leased_by = :runner_id AND state = 'running'",
+        {**params, "runner_id": runner_id, "until_ms": until_ms},
     )
 
 
 async def release(tx: Tx, *, runner_id: str) -> None:
-    """Gives back everything a stopping runner still holds, so that another need not wait."""
+    """Gives back the jobs that a stopping runner still holds, so that another need not wait."""
     await tx.execute(
         "UPDATE core_jobs SET state = 'ready', deliveries = deliveries - 1,"
         " leased_by = NULL, leased_until_ms = NULL"
         " WHERE leased_by = :runner_id AND state = 'running'",
         {"runner_id": runner_id},
     )
-    await tx.execute("DELETE FROM core_lanes WHERE owner = :runner_id", {"runner_id": runner_id})
-
-
-async def own_lane(tx: Tx, lane: str, *, runner_id: str, now_ms: int, lease_ms: int) -> bool:
-    """Takes or keeps an exclusive lane; False while another runner's lease on it holds."""
-    return bool(
-        await tx.execute(
-            "INSERT INTO core_lanes (lane, owner, leased_until_ms)"
-            " VALUES (:lane, :runner_id, :until_ms)"
-            " ON CONFLICT (lane) DO UPDATE SET owner = :runner_id, leased_until_ms = :until_ms"
-            " WHERE core_lanes.owner = :runner_id OR core_lanes.leased_until_ms <= :now_ms",
-            {
-                "lane": lane,
-                "runner_id": runner_id,
-                "until_ms": now_ms + lease_ms,
-                "now_ms": now_ms,
-            },
-        )
-    )
-
-
-async def lanes_with_work(tx: Tx, names: Sequence[str] | None = None) -> dict[str, int]:
-    """Each lane with open jobs, and the Unix milliseconds from which one is due.
-
-    With `names`, only jobs of those kinds count.
-    """
-    known, params = in_list("name", names) if names else ("", {})
-    rows = await tx.fetch_all(
-        "SELECT lane, MIN(CASE WHEN state = 'ready' THEN run_at_ms ELSE leased_until_ms END) AS due"
-        f" FROM core_jobs WHERE state <> 'dead'{f' AND name IN {known}' if names else ''}"
-        " GROUP BY lane",
-        params,
-    )
-    return {row["lane"]: row["due"] for row in rows}
-
-
-async def next_due(tx: Tx, lane: str, names: Sequence[str]) -> int | None:
-    """When the lane's next waiting job of `names` is due, in Unix milliseconds; None without one."""
-    known, params = in_list("name", names)
-    due: int | None = await tx.fetch_val(
-        "SELECT MIN(run_at_ms) FROM core_jobs"
-        f" WHERE lane = :lane AND state = 'ready' AND name IN {known}",
-        {"lane": lane, **params},
-    )
-    return due
 
 
 async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
     """Names of waiting jobs that are none of `names`: their plugin is not loaded."""
-    known, params = in_list("name", names)
+    known, params = any_of("name", "names", names, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT DISTINCT name FROM core_jobs"
-        f" WHERE state <> 'dead' AND name NOT IN {known} ORDER BY name",
+        f" WHERE state <> 'dead' AND NOT ({known}) ORDER BY name",
         params,
     )
     return [row["name"] for row in rows]

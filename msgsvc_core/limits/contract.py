@@ -1,7 +1,8 @@
 """What a rate limiter promises, and the answer it gives."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, Self
+
+from msgsvc_core.record import record
 
 #: What happens to a hit while the store that processes share is away: `count_locally` lets each
 #: process count alone, so that the service goes on; `refuse` raises `Unavailable`, for limits that
@@ -9,7 +10,7 @@ from typing import Literal, Protocol, Self
 WhenAway = Literal["count_locally", "refuse"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Window:
     """Where a key stands; what the `X-RateLimit-*` headers and `Retry-After` are made of."""
 

@@ -14,12 +14,13 @@ class MemoryLimiter:
 
     Memory is bounded by the hits still inside their windows: every hit drops a few keys that have
     gone idle. No method awaits between reading and writing, which makes each atomic on its loop.
+    Windows are measured in time that passed, so a clock that is set neither opens nor shuts a key.
     A process's own memory is never away, so `when_away` changes nothing here.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # Milliseconds of the hits by key and window, in the order in which the sweep takes them.
+        # Monotonic milliseconds of the hits by key and window, in the order of the sweep.
         self._hits: OrderedDict[tuple[str, int], deque[int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -29,21 +30,21 @@ class MemoryLimiter:
     async def hit(
         self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
     ) -> Window:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         self._sweep(now_ms)
         times = self._live_times(key, limit, window_s, now_ms)
         allowed = len(times) < limit
         if allowed:
             times.append(now_ms)
             self._hits[key, window_s] = times
-        return _window(times, limit, window_s, now_ms, allowed=allowed)
+        return self._window(times, limit, window_s, now_ms, allowed=allowed)
 
     async def peek(
         self, key: str, limit: int, window_s: int, *, when_away: WhenAway = "refuse"
     ) -> Window:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         times = self._live_times(key, limit, window_s, now_ms)
-        return _window(times, limit, window_s, now_ms, allowed=len(times) < limit)
+        return self._window(times, limit, window_s, now_ms, allowed=len(times) < limit)
 
     async def open(self) -> None:
         """Nothing to do: memory is there."""
@@ -62,9 +63,6 @@ class MemoryLimiter:
             return deque()
         while times and times[0] + window_s * 1000 <= now_ms:
             times.popleft()
-        # A clock that was set back would keep the key shut until it has caught up.
-        while times and times[-1] > now_ms:
-            times.pop()
         return times
 
     def _sweep(self, now_ms: int) -> None:
@@ -75,15 +73,18 @@ class MemoryLimiter:
             else:
                 self._hits.move_to_end(slot)
 
-
-def _window(times: deque[int], limit: int, window_s: int, now_ms: int, *, allowed: bool) -> Window:
-    # More hits than the limit are there when it was lowered meanwhile: the next slot then frees
-    # with the hit that brings their number below it, not with the oldest.
-    since_ms = times[max(0, len(times) - limit)] if times else now_ms
-    return Window.at(
-        now_ms,
-        allowed=allowed,
-        limit=limit,
-        used=len(times),
-        frees_at_ms=since_ms + window_s * 1000,
-    )
+    def _window(
+        self, times: deque[int], limit: int, window_s: int, now_ms: int, *, allowed: bool
+    ) -> Window:
+        # More hits than the limit are there when it was lowered meanwhile: the next slot then frees
+        # with the hit that brings their number below it, not with the oldest.
+        since_ms = times[max(0, len(times) - limit)] if times else now_ms
+        # Clients are told a time of the clock.
+        unix_ms = self._clock.now_ms()
+        return Window.at(
+            unix_ms,
+            allowed=allowed,
+            limit=limit,
+            used=len(times),
+            frees_at_ms=unix_ms + since_ms + window_s * 1000 - now_ms,
+        )

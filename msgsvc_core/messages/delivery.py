@@ -6,18 +6,20 @@ never sent again (API, "Broadcasts": nothing is sent twice silently).
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.channels.contract import DeliveryError, Reason
 from msgsvc_core.db import Tx
+from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, exponential
 from msgsvc_core.messages import store
-from msgsvc_core.messages.models import Message
+from msgsvc_core.messages.models import Ending, Message, MessageStatus
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:
@@ -52,11 +54,17 @@ async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Sends a batch in rounds: chats side by side, one message of each chat at a time.
 
     So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
-    message of a chat in doubt.
+    message of a chat in doubt. Batches that are under way at once share no receiver.
     """
     waiting = list(jobs)
-    while waiting:
-        waiting = await _round(ctx, waiting)
+    async with ctx.service.channels.turns.take(map(_receiver_of, jobs)):
+        while waiting:
+            waiting = await _round(ctx, waiting)
+
+
+def _receiver_of(job: Job) -> tuple[str | None, str]:
+    # A job that an earlier release wrote names no receiver, and goes in the order of its claim.
+    return job.project_id, job.payload.get("subscriber_id", job.payload["message_id"])
 
 
 async def _round(ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
@@ -67,8 +75,7 @@ async def _round(ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
     final = [first for first, *_ in chats if first.marked and not _may_retry(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
-            for delivery in final:
-                await _settle(service, tx, delivery)
+            await _settle(service, tx, final)
     left: list[Job] = []
     for first, *rest in chats:
         if _may_retry(service, first):
@@ -90,8 +97,7 @@ async def _begin(ctx: JobContext, deliveries: Sequence[Delivery]) -> list[list[D
             not_due.append(delivery)
     firsts = [chat[0] for chat in chats.values()]
     async with ctx.completing(*(delivery.job for delivery in not_due)) as tx:
-        for delivery in not_due:
-            await _settle_unsent(service, tx, delivery)
+        await _settle_unsent(service, tx, not_due)
         marked = await store.mark_sending(tx, [first.message for first in firsts])
     for first in firsts:
         # One that could not be marked is not ours any more: another runner has it.
@@ -103,15 +109,15 @@ async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
     keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
     async with service.db.read() as tx:
         messages = await store.find_many(tx, list(keys))
-        by_project: dict[str, list[str]] = defaultdict(list)
-        for message in messages:
-            by_project[message.project_id].append(message.subscriber_id)
-        subscribers: dict[str, Subscriber] = {}
-        for project_id, ids in by_project.items():
-            subscribers |= await service.subscribers.find_many(tx, project_id, ids)
-    loaded = {(message.project_id, message.message_id): message for message in messages}
+        receivers = {(message.project_id, message.subscriber_id) for message in messages}
+        subscribers = await service.subscribers.find_many(tx, list(receivers))
+    loaded = {message.key: message for message in messages}
     return [
-        Delivery(job, loaded[key], subscribers.get(loaded[key].subscriber_id))
+        Delivery(
+            job,
+            loaded[key],
+            subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
+        )
         for key, job in keys.items()
         if key in loaded
     ]
@@ -134,15 +140,25 @@ def _obstacle(service: "Service", delivery: Delivery) -> str | None:
     return None
 
 
-async def _settle_unsent(service: "Service", tx: Tx, delivery: Delivery) -> None:
-    message = delivery.message
-    now_ms = service.clock.now_ms()
-    if message.status == "sending":
-        error = "the service stopped while the platform was being called"
-        if await store.finish(tx, message, "unknown", now_ms, reason="unknown", error=error):
-            await _emit_failure(service, tx, delivery, DeliveryError(Reason.UNKNOWN, error))
-    elif message.status == "queued":
-        await store.finish(tx, message, "skipped", now_ms, error=_obstacle(service, delivery))
+async def _settle_unsent(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
+    error = "the service stopped while the platform was being called"
+    endings: list[Ending] = []
+    in_doubt: list[Delivery] = []
+    for delivery in deliveries:
+        message = delivery.message
+        if message.status == "sending":
+            endings.append(Ending(message, "unknown", reason="unknown", error=error))
+            in_doubt.append(delivery)
+        elif message.status == "queued":
+            endings.append(Ending(message, "skipped", error=_obstacle(service, delivery)))
+    ended = await store.finish(tx, endings, service.clock.now_ms())
+    tx.on_commit(partial(_count, service, endings))
+    failure = DeliveryError(Reason.UNKNOWN, error)
+    await service.events.emit_many(
+        tx,
+        [_failed(each, failure) for each in in_doubt if each.message.message_id in ended],
+    )
 
 
 async def _send(service: "Service", delivery: Delivery) -> None:
@@ -178,35 +194,52 @@ async def _put_back(ctx: JobContext, delivery: Delivery, rest: Sequence[Delivery
             pass
 
 
-async def _settle(service: "Service", tx: Tx, delivery: Delivery) -> None:
-    message, failure = delivery.message, delivery.failure
-    now_ms = service.clock.now_ms()
-    if failure is None:
-        await store.finish(tx, message, "sent", now_ms, message_ref=delivery.message_ref)
-        await service.events.emit(
-            tx,
-            message.project_id,
-            "delivery.success",
-            {"message_id": message.message_id, "metadata": message.metadata},
-            subscriber=delivery.subscriber,
-        )
-        return
-    await store.finish(
-        tx, message, "failed", now_ms, reason=str(failure.reason), error=failure.text
+async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    """Writes what became of messages that were sent, or failed for good."""
+    endings = [_ending(delivery) for delivery in deliveries]
+    await store.finish(tx, endings, service.clock.now_ms())
+    tx.on_commit(partial(_count, service, endings))
+    await service.events.emit_many(
+        tx,
+        [
+            _succeeded(delivery)
+            if delivery.failure is None
+            else _failed(delivery, delivery.failure)
+            for delivery in deliveries
+        ],
     )
-    await _emit_failure(service, tx, delivery, failure)
-    if failure.reason.should_unsubscribe and delivery.subscriber is not None:
-        await service.subscribers.block(
-            tx,
-            message.channel,
-            delivery.subscriber.user_id,
-            reason=str(failure.reason),
-        )
+    for delivery in deliveries:
+        failure, subscriber = delivery.failure, delivery.subscriber
+        if failure is not None and failure.reason.should_unsubscribe and subscriber is not None:
+            await service.subscribers.block(
+                tx, delivery.message.channel, subscriber.user_id, reason=str(failure.reason)
+            )
 
 
-async def _emit_failure(
-    service: "Service", tx: Tx, delivery: Delivery, failure: DeliveryError
-) -> None:
+def _ending(delivery: Delivery) -> Ending:
+    failure = delivery.failure
+    if failure is None:
+        return Ending(delivery.message, "sent", ref=delivery.message_ref)
+    return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
+
+
+def _count(service: "Service", endings: Sequence[Ending]) -> None:
+    counts = Counter((end.message.channel, end.status, end.reason or "") for end in endings)
+    for (channel, status, reason), count in counts.items():
+        service.metrics.count_deliveries(count, channel, status, reason)
+
+
+def _succeeded(delivery: Delivery) -> NewEvent:
+    message = delivery.message
+    return NewEvent(
+        message.project_id,
+        "delivery.success",
+        {"message_id": message.message_id, "metadata": message.metadata},
+        delivery.subscriber,
+    )
+
+
+def _failed(delivery: Delivery, failure: DeliveryError) -> NewEvent:
     reason = failure.reason
     # The spec gives `unknown` no flag: it needs a person's look.
     flags = (
@@ -214,8 +247,7 @@ async def _emit_failure(
         if reason is Reason.UNKNOWN
         else {"retryable": reason.retryable, "should_unsubscribe": reason.should_unsubscribe}
     )
-    await service.events.emit(
-        tx,
+    return NewEvent(
         delivery.message.project_id,
         "delivery.failed",
         {
@@ -225,8 +257,27 @@ async def _emit_failure(
             **flags,
             "error": failure.text,
         },
-        subscriber=delivery.subscriber,
+        delivery.subscriber,
     )
 
 
-SPEC = JobSpec(JOB, deliver)
+async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
+    """Ends a message whose job can't be run: nobody may wait for it for good.
+
+    What was in the platform's hands is `unknown`, as after a crash; the rest has not been sent.
+    """
+    message = await store.find(tx, job.project_id or "", job.payload["message_id"])
+    if message is None:
+        return
+    text = f"the service could not deliver it: {error}"
+    status: MessageStatus = "unknown" if message.status == "sending" else "failed"
+    endings = [Ending(message, status, reason="unknown", error=text)]
+    if await store.finish(tx, endings, service.clock.now_ms()):
+        receiver = (message.project_id, message.subscriber_id)
+        found = await service.subscribers.find_many(tx, [receiver])
+        delivery = Delivery(job, message, found.get(receiver))
+        await service.events.emit_many(tx, [_failed(delivery, DeliveryError(Reason.UNKNOWN, text))])
+        tx.on_commit(partial(_count, service, endings))
+
+
+SPEC = JobSpec(JOB, deliver, on_dead=settle_dead)

@@ -1,6 +1,5 @@
 """Messages, inside and on the wire."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,6 +10,7 @@ from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.channels.contract import Button, Media, OutgoingMessage
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.record import record
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
@@ -66,7 +66,9 @@ class SendBody(Body):
     text: Annotated[str, Field(min_length=1), AfterValidator(_check_visible)]
     format: Literal["plain", "markdown", "html"] = "plain"
     media: MediaBody | None = None
-    buttons: list[list[ButtonBody]] = Field(default=[], description="Rows from top to bottom.")
+    buttons: list[list[ButtonBody]] = Field(
+        default_factory=list, description="Rows from top to bottom."
+    )
     silent: bool = Field(False, description="Deliver without a sound.")
     expires_in: int | None = Field(
         None,
@@ -96,7 +98,7 @@ class SendAnswer(Answer):
     status: Literal["queued"] = "queued"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """A message and what is known of its delivery."""
 
@@ -114,6 +116,21 @@ class Message:
     created_at_ms: int
     expires_at_ms: int | None
     finished_at_ms: int | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.project_id, self.message_id
+
+
+@record
+class Ending:
+    """The last status of a message; `ref` is what the platform knows it by."""
+
+    message: Message
+    status: MessageStatus
+    reason: str | None = None
+    error: str | None = None
+    ref: str | None = None
 
 
 class MessageAnswer(Answer):

@@ -24,6 +24,8 @@ router = Router(area="messages")
 @router.post(
     "/v1/send",
     status=202,
+    grouped=True,
+    shows_secrets=False,
     errors=(SubscriberNotFound, MutuallyExclusiveIdentifiers, InvalidExternalId, Conflict),
 )
 async def send(ctx: Context, body: SendBody) -> SendAnswer:
@@ -31,7 +33,7 @@ async def send(ctx: Context, body: SendBody) -> SendAnswer:
 
     What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
     """
-    message = await ctx.service.messages.queue(ctx.tx, ctx.project_id, body)
+    message = await ctx.service.messages.add(ctx.unit, ctx.project_id, body)
     return SendAnswer(message_id=message.message_id)
 
 

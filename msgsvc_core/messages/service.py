@@ -7,14 +7,14 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Button, ButtonPressed, Capabilities, OutgoingMessage
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.messages import store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.models import Receiver
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -33,26 +33,40 @@ class Messages:
 
         Raises the errors of `POST /v1/send`.
         """
-        async with self._service.db.transaction() as tx:
-            return await self.queue(tx, project_id, body or validate(SendBody, fields))
+        unit = Unit()
+        message = await self.add(unit, project_id, body or validate(SendBody, fields))
+        await self._service.db.write(unit)
+        return message
 
     async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
-        """Queues a message in `tx`. It is delivered after the commit, by a job."""
-        subscriber = await self._service.subscribers.address(
-            tx,
+        """Queues a message in `tx`, along with what else is written there."""
+        unit = Unit()
+        message = await self.add(unit, project_id, body, tx)
+        await tx.write(unit)
+        return message
+
+    async def add(
+        self, unit: Unit, project_id: str, body: SendBody, tx: Tx | None = None
+    ) -> Message:
+        """Adds a message and the job that delivers it to what is written together.
+
+        Raises the errors of `POST /v1/send`. The receiver is looked for in `tx` if there is one.
+        """
+        receiver = await self._service.subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
             channel=body.channel,
+            tx=tx,
         )
         content = body.to_message()
-        self._check(subscriber, content, body)
+        self._check(receiver, content, body)
         now_ms = self._service.clock.now_ms()
         message = Message(
             project_id=project_id,
             message_id=new_id("msg"),
-            subscriber_id=subscriber.subscriber_id,
-            channel=subscriber.channel,
+            subscriber_id=receiver.subscriber_id,
+            channel=receiver.channel,
             status="queued",
             content=content,
             metadata=body.metadata,
@@ -64,12 +78,12 @@ class Messages:
             expires_at_ms=body.expires_in and now_ms + body.expires_in * 1000,
             finished_at_ms=None,
         )
-        await store.insert(tx, message)
-        await self._service.jobs.enqueue(
-            tx,
+        store.add(unit, message)
+        self._service.jobs.add(
+            unit,
             NewJob(
                 JOB,
-                {"message_id": message.message_id},
+                {"message_id": message.message_id, "subscriber_id": message.subscriber_id},
                 lane=lane_of(message.channel),
                 priority=NORMAL,
                 project_id=project_id,
@@ -112,10 +126,10 @@ class Messages:
             subscriber=subscriber,
         )
 
-    def _check(self, subscriber: Subscriber, content: OutgoingMessage, body: SendBody) -> None:
-        if subscriber.channel not in self._service.channels:
-            raise Conflict(f"the channel {subscriber.channel!r} of this subscriber is gone")
-        self._check_size(content, self._service.channels[subscriber.channel].capabilities)
+    def _check(self, receiver: Receiver, content: OutgoingMessage, body: SendBody) -> None:
+        if receiver.channel not in self._service.channels:
+            raise Conflict(f"the channel {receiver.channel!r} of this subscriber is gone")
+        self._check_size(content, self._service.channels[receiver.channel].capabilities)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
             raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
 

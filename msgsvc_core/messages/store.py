@@ -1,22 +1,29 @@
 """The SQL of messages. Changes of status are conditional on the status before."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels.contract import OutgoingMessage
-from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list
-from msgsvc_core.messages.models import Message, MessageQuery
+from msgsvc_core.db import Row, Tx, Unit
+from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.json_text import to_json
+from msgsvc_core.messages.models import Ending, Message, MessageQuery
 
 _COLUMNS = (
     "project_id, message_id, subscriber_id, channel, status, content, metadata, reason, error,"
     " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms"
 )
 
+_COLUMN_NAMES = tuple(_COLUMNS.split(", "))
+_SELECTED = ", ".join(f"m.{column}" for column in _COLUMN_NAMES)
+#: The columns of `keys`; named unlike the table's, which RETURNING on PostgreSQL could not tell apart.
+_KEY = ("project", "message")
 
-async def insert(tx: Tx, message: Message) -> None:
-    await tx.insert(
+
+def add(unit: Unit, message: Message) -> None:
+    """Adds a new message."""
+    unit.insert(
         "core_messages",
         {
             "project_id": message.project_id,
@@ -24,8 +31,8 @@ async def insert(tx: Tx, message: Message) -> None:
             "subscriber_id": message.subscriber_id,
             "channel": message.channel,
             "status": message.status,
-            "content": _to_json(message.content.to_payload()),
-            "metadata": None if message.metadata is None else _to_json(message.metadata),
+            "content": to_json(message.content.to_payload()),
+            "metadata": None if message.metadata is None else to_json(message.metadata),
             "attempts": 0,
             "created_at_ms": message.created_at_ms,
             "expires_at_ms": message.expires_at_ms,
@@ -39,13 +46,13 @@ async def find(tx: Tx, project_id: str, message_id: str) -> Message | None:
 
 
 async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Message]:
-    """Messages by (project_id, message_id), of several projects at once for the delivery lane."""
-    ids, params = in_list("id", [message_id for _, message_id in keys])
+    """Messages by (project_id, message_id), of several projects at once."""
     rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM core_messages WHERE message_id IN {ids}", params
+        f"SELECT {_SELECTED} FROM {key_table(_KEY, tx.dialect)} CROSS JOIN core_messages m"
+        " WHERE m.project_id = keys.project AND m.message_id = keys.message",
+        key_params(keys, tx.dialect),
     )
-    wanted = set(keys)
-    return [_message(row) for row in rows if (row["project_id"], row["message_id"]) in wanted]
+    return [_message(row) for row in rows]
 
 
 async def list_page(
@@ -99,11 +106,12 @@ async def mark_sending(tx: Tx, messages: Sequence[Message]) -> set[str]:
     """
     if not messages:
         return set()
-    ids, params = in_list("id", [message.message_id for message in messages])
     rows = await tx.fetch_all(
-        "UPDATE core_messages SET status = 'sending', attempts = attempts + 1"
-        f" WHERE message_id IN {ids} AND status = 'queued' RETURNING message_id",
-        params,
+        "UPDATE core_messages AS m SET status = 'sending', attempts = attempts + 1"
+        f" FROM {key_table(_KEY, tx.dialect)}"
+        " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+        " AND m.status = 'queued' RETURNING message_id",
+        key_params([message.key for message in messages], tx.dialect),
     )
     return {row["message_id"] for row in rows}
 
@@ -113,49 +121,34 @@ async def mark_queued(tx: Tx, message: Message, error: str) -> None:
     await tx.execute(
         "UPDATE core_messages SET status = 'queued', error = :error"
         " WHERE project_id = :project_id AND message_id = :message_id AND status = 'sending'",
-        {**_key(message), "error": error},
+        {"project_id": message.project_id, "message_id": message.message_id, "error": error},
     )
 
 
-async def finish(
-    tx: Tx,
-    message: Message,
-    status: str,
-    now_ms: int,
-    *,
-    message_ref: str | None = None,
-    reason: str | None = None,
-    error: str | None = None,
-) -> bool:
-    """Gives a message its last status; False if it has one already."""
-    return bool(
-        await tx.execute(
-            "UPDATE core_messages SET status = :status, finished_at_ms = :now_ms, reason = :reason,"
-            " error = :error, message_ref = :message_ref"
-            " WHERE project_id = :project_id AND message_id = :message_id"
-            " AND status IN ('queued', 'sending')",
-            {
-                **_key(message),
-                "status": status,
-                "now_ms": now_ms,
-                "reason": reason,
-                "error": error,
-                "message_ref": message_ref,
-            },
-        )
+async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:
+    """Gives messages their last status; returns the ids of those that had none yet."""
+    if not ends:
+        return set()
+    columns = (*_KEY, "status", "reason", "error", "message_ref")
+    rows = await tx.fetch_all(
+        "UPDATE core_messages AS m SET status = keys.status, finished_at_ms = :now_ms,"
+        " reason = keys.reason, error = keys.error, message_ref = keys.message_ref"
+        f" FROM {key_table(columns, tx.dialect)}"
+        " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+        " AND m.status IN ('queued', 'sending') RETURNING message_id",
+        {
+            **key_params(
+                [(*end.message.key, end.status, end.reason, end.error, end.ref) for end in ends],
+                tx.dialect,
+            ),
+            "now_ms": now_ms,
+        },
     )
-
-
-def _key(message: Message) -> dict[str, str]:
-    return {"project_id": message.project_id, "message_id": message.message_id}
-
-
-def _to_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return {row["message_id"] for row in rows}
 
 
 def _message(row: Row) -> Message:
-    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    values = {column: row[column] for column in _COLUMN_NAMES}
     values["content"] = OutgoingMessage.from_payload(json.loads(values["content"]))
     if values["metadata"] is not None:
         values["metadata"] = json.loads(values["metadata"])

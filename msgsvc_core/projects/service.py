@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.clock import Clock
-from msgsvc_core.db import Database, Tx
+from msgsvc_core.db import Database, Lookup, Tx
 from msgsvc_core.errors import (
     InvalidApiKey,
     NotFound,
@@ -16,6 +16,13 @@ from msgsvc_core.projects import store
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 
+#: Milliseconds for which a key that was found is not looked for again. A key that is revoked, or a
+#: project that is disabled, by another process, goes on for as long here.
+KNOWN_FOR_MS = 1000
+
+#: Keys that are known at once.
+MOST_KNOWN = 10_000
+
 #: Characters of a project's name, which stands within a line of a message.
 MAX_NAME_LENGTH = 64
 
@@ -26,6 +33,11 @@ class Projects:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self._keys = Lookup(db, store.find_keys)
+        #: When a key was found, in Unix milliseconds, and what; by the key's digest.
+        self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
+        #: Grows whenever what is known may be wrong.
+        self._epoch = 0
 
     async def create(self, name: str) -> Project:
         """A new, active project.
@@ -55,10 +67,14 @@ class Projects:
         return project
 
     async def set_active(self, project_id: str, active: bool) -> None:
-        """Enables or disables a project; a disabled one's requests are answered with 403."""
+        """Enables or disables a project; a disabled one's requests are answered with 403.
+
+        In other processes that holds after a second at most.
+        """
         async with self._db.transaction() as tx:
             if not await store.set_status(tx, project_id, "active" if active else "disabled"):
                 raise NotFound(f"there is no project {project_id!r}")
+        self._forget_keys()
 
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
@@ -78,10 +94,11 @@ class Projects:
             return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
-        """Ends a key at once. Raises `NotFound`."""
+        """Ends a key, in other processes after a second at most. Raises `NotFound`."""
         async with self._db.transaction() as tx:
             if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
                 raise NotFound(f"the project has no key {key_id!r} in use")
+        self._forget_keys()
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
         """The project of an API key.
@@ -90,13 +107,29 @@ class Projects:
         """
         if not secret:
             raise Unauthorized("an API key is needed: Authorization: Bearer msk_...")
-        found = None
-        if looks_like_key(secret):
-            async with self._db.read() as tx:
-                found = await store.find_key(tx, digest(secret))
+        found = await self._find_key(secret) if looks_like_key(secret) else None
         if found is None:
             raise InvalidApiKey("the API key is unknown or revoked")
         project, key = found
         if project.status != "active":
             raise ProjectInactive(f"the project {project.name!r} is disabled")
         return project, key
+
+    async def _find_key(self, secret: str) -> tuple[Project, ApiKey] | None:
+        hashed = digest(secret)
+        now_ms = self._clock.now_ms()
+        known = self._known_keys.get(hashed)
+        if known is not None and 0 <= now_ms - known[0] < KNOWN_FOR_MS:
+            return known[1]
+        epoch = self._epoch
+        found = await self._keys.get(hashed)
+        # What was found may have been revoked while it was on its way.
+        if found is not None and epoch == self._epoch:
+            if len(self._known_keys) >= MOST_KNOWN:
+                self._known_keys.clear()
+            self._known_keys[hashed] = (now_ms, found)
+        return found
+
+    def _forget_keys(self) -> None:
+        self._known_keys.clear()
+        self._epoch += 1

@@ -1,8 +1,10 @@
 """The SQL of projects and API keys."""
 
 import json
+from collections.abc import Sequence
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, listed
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project
 
 
@@ -59,18 +61,16 @@ async def insert_key(tx: Tx, key: ApiKey, digest: str, now_ms: int) -> None:
     )
 
 
-async def find_key(tx: Tx, digest: str) -> tuple[Project, ApiKey] | None:
-    """The unrevoked key of that digest, and its project."""
-    row = await tx.fetch_one(
-        "SELECT k.key_id, k.name AS key_name, k.prefix, k.scopes,"
+async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, ApiKey]]:
+    """The unrevoked keys of these digests, and their projects, by digest."""
+    rows = await tx.fetch_all(
+        "SELECT k.digest, k.key_id, k.name AS key_name, k.prefix, k.scopes,"
         " p.project_id, p.name, p.status, p.created_at_ms"
         " FROM core_api_keys k JOIN core_projects p ON p.project_id = k.project_id"
-        " WHERE k.digest = :digest AND k.revoked_at_ms IS NULL",
-        {"digest": digest},
+        f" WHERE {among('k.digest', 'digests', tx.dialect)} AND k.revoked_at_ms IS NULL",
+        {"digests": listed(digests, tx.dialect)},
     )
-    if row is None:
-        return None
-    return _project(row), _key(row)
+    return {row["digest"]: (_project(row), _key(row)) for row in rows}
 
 
 async def list_keys(tx: Tx, project_id: str) -> list[ListedKey]:

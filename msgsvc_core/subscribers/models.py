@@ -1,6 +1,5 @@
 """Subscribers, inside and on the wire."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -8,6 +7,7 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.record import record
 
 #: How somebody came to subscribe (event `subscription.created`).
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
@@ -20,7 +20,7 @@ TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 LINK_EXPIRES_IN_S = 30 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subscriber:
     """A person on one channel of one project."""
 
@@ -50,6 +50,16 @@ class Subscriber:
             "tags": list(self.tags),
             "external_id": self.external_id,
         }
+
+
+@record
+class Receiver:
+    """As much of a subscriber as it takes to address them."""
+
+    subscriber_id: str
+    channel: str
+    status: Status
+    last_seen_at_ms: int
 
 
 class SubscriberAnswer(Answer):

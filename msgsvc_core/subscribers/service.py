@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import ChannelUser
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import (
     Conflict,
     InvalidExternalId,
@@ -14,7 +14,7 @@ from msgsvc_core.errors import (
 )
 from msgsvc_core.ids import new_id
 from msgsvc_core.subscribers import store
-from msgsvc_core.subscribers.models import Source, Subscriber, SubscriberQuery
+from msgsvc_core.subscribers.models import Receiver, Source, Subscriber, SubscriberQuery
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -25,6 +25,8 @@ class Subscribers:
 
     def __init__(self, service: "Service") -> None:
         self._service = service
+        self._receivers = Lookup(service.db, store.find_receivers)
+        self._receivers_by_external_id = Lookup(service.db, store.find_receivers_by_external_id)
 
     async def ensure(
         self,
@@ -75,25 +77,29 @@ class Subscribers:
         """Raises `SubscriberNotFound`, for another project's id as well."""
         subscriber = await store.find(tx, project_id, subscriber_id)
         if subscriber is None:
-            raise SubscriberNotFound(f"there is no subscriber {subscriber_id!r}")
+            raise _not_found(subscriber_id)
         return subscriber
 
     async def find_many(
-        self, tx: Tx, project_id: str, subscriber_ids: Sequence[str]
-    ) -> dict[str, Subscriber]:
-        """Those of `subscriber_ids` that the project has, by id."""
-        return await store.find_many(tx, project_id, subscriber_ids)
+        self, tx: Tx, keys: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Subscriber]:
+        """Those that there are, by (project_id, subscriber_id)."""
+        return await store.find_many(tx, keys)
 
-    async def address(
+    async def receiver(
         self,
-        tx: Tx,
         project_id: str,
         *,
         subscriber_id: str | None,
         external_id: str | None,
         channel: str | None = None,
-    ) -> Subscriber:
-        """The subscriber that a request names by exactly one of its two identifiers."""
+        tx: Tx | None = None,
+    ) -> Receiver:
+        """The subscriber that a request names by exactly one of its two identifiers.
+
+        Of those with the same `external_id` it is the most recently active one. Without `tx` the
+        question is asked together with those of other requests.
+        """
         if subscriber_id is not None and external_id is not None:
             raise MutuallyExclusiveIdentifiers(
                 "subscriber_id, external_id: give one of them, not both"
@@ -101,17 +107,20 @@ class Subscribers:
         if channel is not None:
             self._service.channels.check_name(channel)
         if subscriber_id is not None:
-            subscriber = await self.find(tx, project_id, subscriber_id)
-            if channel not in {None, subscriber.channel}:
-                raise ValidationFailed(f"channel: this subscriber is on {subscriber.channel}")
-            return subscriber
+            receiver = await self._receivers.get((project_id, subscriber_id), tx)
+            if receiver is None:
+                raise _not_found(subscriber_id)
+            if channel not in {None, receiver.channel}:
+                raise ValidationFailed(f"channel: this subscriber is on {receiver.channel}")
+            return receiver
         if external_id is None:
             raise ValidationFailed("subscriber_id: give it, or external_id")
         check_external_id(external_id)
-        found = await store.find_by_external_id(tx, project_id, external_id, channel)
-        if found is None:
+        known = await self._receivers_by_external_id.get((project_id, external_id), tx) or []
+        on_channel = [found for found in known if channel in {None, found.channel}]
+        if not on_channel:
             raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
-        return found
+        return max(on_channel, key=lambda found: (found.status == "active", found.last_seen_at_ms))
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
@@ -154,6 +163,10 @@ class Subscribers:
         if await store.count_tags(tx, project_id, tags) > limit:
             raise Conflict(f"tags: a project has at most {limit}")
         await store.add_tags(tx, project_id, subscriber_id, tags, self._service.clock.now_ms())
+
+
+def _not_found(subscriber_id: str) -> SubscriberNotFound:
+    return SubscriberNotFound(f"there is no subscriber {subscriber_id!r}")
 
 
 def check_external_id(external_id: str) -> None:

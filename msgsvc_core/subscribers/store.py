@@ -5,13 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import in_list, joined
-from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
+from msgsvc_core.db.sql import joined, key_params, key_table
+from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberQuery
 
 _COLUMNS = (
     "project_id, subscriber_id, channel, user_id, chat_id, first_name, username, lang,"
     " external_id, status, source, created_at_ms, last_seen_at_ms"
 )
+
+_COLUMN_NAMES = tuple(_COLUMNS.split(", "))
+_SELECTED = ", ".join(f"s.{column}" for column in _COLUMN_NAMES)
 
 
 async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
@@ -69,18 +72,36 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Subscriber | None
     return await _find_one(tx, project_id, "subscriber_id = :value", subscriber_id)
 
 
-async def find_by_external_id(
-    tx: Tx, project_id: str, external_id: str, channel: str | None
-) -> Subscriber | None:
-    """The most recently active of those that carry the id, one a channel at most."""
-    found = await _select(
-        tx,
-        "project_id = :project_id AND external_id = :external_id"
-        + (" AND channel = :channel" if channel else "")
-        + " ORDER BY CASE status WHEN 'active' THEN 0 ELSE 1 END, last_seen_at_ms DESC LIMIT 1",
-        {"project_id": project_id, "external_id": external_id, "channel": channel},
+async def find_receivers(
+    tx: Tx, keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Receiver]:
+    """Receivers by (project_id, subscriber_id), of several projects at once."""
+    return {key: found[0] for key, found in (await _receivers(tx, "subscriber_id", keys)).items()}
+
+
+async def find_receivers_by_external_id(
+    tx: Tx, keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], list[Receiver]]:
+    """Those that carry an id, one a channel at most, by (project_id, external_id)."""
+    return await _receivers(tx, "external_id", keys)
+
+
+async def _receivers(
+    tx: Tx, column: str, keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], list[Receiver]]:
+    rows = await tx.fetch_all(
+        "SELECT s.project_id, s.subscriber_id, s.external_id, s.channel, s.status,"
+        f" s.last_seen_at_ms FROM {key_table(('project_id', 'id'), tx.dialect)}"
+        f" CROSS JOIN core_subscribers s WHERE s.project_id = keys.project_id AND s.{column} = keys.id",
+        key_params(keys, tx.dialect),
     )
-    return found[0] if found else None
+    found: dict[tuple[str, str], list[Receiver]] = {}
+    for row in rows:
+        receiver = Receiver(
+            row["subscriber_id"], row["channel"], row["status"], row["last_seen_at_ms"]
+        )
+        found.setdefault((row["project_id"], row[column]), []).append(receiver)
+    return found
 
 
 async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> Subscriber | None:
@@ -89,19 +110,18 @@ async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> S
     )
 
 
-async def find_many(
-    tx: Tx, project_id: str, subscriber_ids: Sequence[str]
-) -> dict[str, Subscriber]:
-    """Subscribers by id; ids that the project does not have are left out."""
-    if not subscriber_ids:
+async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Subscriber]:
+    """Subscribers by (project_id, subscriber_id), of several projects at once."""
+    if not keys:
         return {}
-    ids, params = in_list("id", subscriber_ids)
     found = await _select(
         tx,
-        f"project_id = :project_id AND subscriber_id IN {ids}",
-        {"project_id": project_id, **params},
+        "s.project_id = keys.project_id AND s.subscriber_id = keys.subscriber_id",
+        key_params(keys, tx.dialect),
+        source=f"{key_table(('project_id', 'subscriber_id'), tx.dialect)}"
+        " CROSS JOIN core_subscribers s",
     )
-    return {subscriber.subscriber_id: subscriber for subscriber in found}
+    return {(subscriber.project_id, subscriber.subscriber_id): subscriber for subscriber in found}
 
 
 async def list_page(
@@ -235,18 +255,20 @@ async def _find_one(
     return found[0] if found else None
 
 
-async def _select(tx: Tx, condition: str, params: Mapping[str, Any]) -> list[Subscriber]:
+async def _select(
+    tx: Tx, condition: str, params: Mapping[str, Any], source: str = "core_subscribers s"
+) -> list[Subscriber]:
+    """Subscribers of `source`, where their table is `s`."""
     rows = await tx.fetch_all(
         # The tags come along: a query of their own would be one more on every send.
-        f"SELECT {_COLUMNS}, (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t"
-        " WHERE t.project_id = core_subscribers.project_id"
-        " AND t.subscriber_id = core_subscribers.subscriber_id) AS tags"
-        f" FROM core_subscribers WHERE {condition}",
+        f"SELECT {_SELECTED}, (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t"
+        " WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id) AS tags"
+        f" FROM {source} WHERE {condition}",
         params,
     )
     return [
         Subscriber(
-            **{column: row[column] for column in _COLUMNS.split(", ")},
+            **{column: row[column] for column in _COLUMN_NAMES},
             # A tag holds no comma (see `TagName`).
             tags=tuple(sorted(row["tags"].split(","))) if row["tags"] else (),
         )

@@ -7,10 +7,11 @@ START = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """A `Clock` that `advance` moves."""
+    """A `Clock` whose time passes by `advance`, and which `set_by` sets."""
 
     def __init__(self, start: datetime = START) -> None:
         self._ms = round(start.timestamp() * 1000)
+        self._passed_ms = 0
 
     def time(self) -> float:
         return self._ms / 1000
@@ -18,6 +19,15 @@ class FakeClock:
     def now_ms(self) -> int:
         return self._ms
 
+    def monotonic_ms(self) -> int:
+        return self._passed_ms
+
     def advance(self, seconds: float) -> None:
-        """Moves time on, or back with a negative number."""
+        """Lets time pass."""
+        assert seconds >= 0, "time passes one way; set_by sets the clock"
+        self._ms += round(seconds * 1000)
+        self._passed_ms += round(seconds * 1000)
+
+    def set_by(self, seconds: float) -> None:
+        """Sets the clock forward, or back with a negative number, while no time passes."""
         self._ms += round(seconds * 1000)

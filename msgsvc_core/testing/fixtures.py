@@ -1,7 +1,7 @@
 """Pytest fixtures: a service on each database, with a clock that stands still.
 
 `service` and `client` run a test once on SQLite and once on PostgreSQL, where it answers. The
-variable `MSGSVC_TEST_REQUIRE=postgres,redis,browser` turns what is missing into a failure.
+variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns what is missing into a failure.
 """
 
 import asyncio
@@ -28,10 +28,9 @@ from msgsvc_core.testing.databases import (
     postgres_answers,
     postgres_url,
 )
+from msgsvc_core.testing.runners import RunnerName, TestRunner, rabbitmq_url, redis_url
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
-REDIS_URL_VARIABLE = "MSGSVC_TEST_REDIS_URL"
-DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
@@ -48,10 +47,11 @@ ServiceFactory = Callable[..., Awaitable[Service]]
 
 @cache
 def backends_found() -> dict[str, bool]:
-    """What of `postgres`, `redis` and `browser` this machine has."""
+    """What of `postgres`, `redis`, `rabbitmq` and `browser` this machine has."""
     return {
         "postgres": postgres_answers(postgres_url()),
-        "redis": _listens(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL),
+        "redis": _listens(redis_url(), 6379),
+        "rabbitmq": _listens(rabbitmq_url(), 5672),
         "browser": chromium() is not None and shutil.which("zbarimg") is not None,
     }
 
@@ -116,12 +116,25 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
+def runner(request: pytest.FixtureRequest) -> Iterator[TestRunner]:
+    """Who runs jobs: the embedded runner, unless a suite parametrises this, and `backend`, with
+    `redis` or `rabbitmq` on PostgreSQL."""
+    name: RunnerName = getattr(request, "param", "embedded")
+    if name != "embedded" and not backends_found()[name]:
+        pytest.skip(f"{name} does not answer")
+    made = TestRunner(name)
+    yield made
+    made.clean_up()
+
+
+@pytest.fixture
 async def make_service(
-    backend: SQLiteDatabases | PostgresDatabases, clock: FakeClock
+    backend: SQLiteDatabases | PostgresDatabases, clock: FakeClock, runner: TestRunner
 ) -> AsyncIterator[ServiceFactory]:
     """Makes services on fresh databases: `await make_service(extra_plugins=..., **settings)`.
 
-    They have two channels of kind `recording`, are started, and are stopped after the test.
+    They have two channels of kind `recording`, are started, and are stopped after the test. Their
+    jobs are run by `runner`, unless `jobs` names another.
     """
     started: list[Service] = []
 
@@ -132,11 +145,10 @@ async def make_service(
 
         def build(database_url: str) -> Service:
             values = {"database_url": database_url, **_SETTINGS, **settings}
-            return Service(
-                Settings.model_validate(values), clock=use_clock or clock, extra_plugins=plugins
-            )
+            values["jobs"] = {**runner.job_settings, **values["jobs"]}
+            return runner.build(Settings.model_validate(values), use_clock or clock, plugins)
 
-        service = build("sqlite:///unused.db")
+        service = build("postgresql://unused/unused")
         if "database_url" not in settings:
             service = build(await backend.fresh(service.migrations))
         if start:
@@ -210,10 +222,12 @@ def client(tenant: Tenant) -> httpx2.AsyncClient:
     return tenant.client
 
 
-def _listens(url: str) -> bool:
+def _listens(url: str, default_port: int) -> bool:
     parts = urlsplit(url)
     try:
-        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 6379), 2):
+        with socket.create_connection(
+            (parts.hostname or "127.0.0.1", parts.port or default_port), 2
+        ):
             return True
     except OSError:
         return False

@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from msgsvc_core.service import Service
+from msgsvc_core.testing.runners import in_hand
 
 T = TypeVar("T")
 
 
 async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
-    """Returns when no job is due or running. Raises `TimeoutError`."""
+    """Returns when no job is due or running, and no handler here does what comes after its commit.
+    Raises `TimeoutError`."""
 
     async def idle() -> bool:
         async with service.db.read() as tx:
@@ -19,7 +21,7 @@ async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
                 " OR (state = 'ready' AND run_at_ms <= :now_ms)",
                 {"now_ms": service.clock.now_ms()},
             )
-        return not count
+        return not count and not in_hand(service)
 
     await until(idle, timeout_s=timeout_s)
 

@@ -1,7 +1,7 @@
 """Events: the feed, what plugins do in the same transaction, and listeners after the commit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import httpx2
@@ -208,10 +208,10 @@ class Witness:
         self.seen: list[str] = []
 
     @hookimpl
-    async def on_event(self, tx: Tx, event: Event) -> None:
-        self.seen.append(event.name)
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        self.seen += [event.name for event in events]
         await tx.insert(
-            "core_tags", {"project_id": event.project_id, "name": "witness", "created_at_ms": 0}
+            "core_tags", {"project_id": events[0].project_id, "name": "witness", "created_at_ms": 0}
         )
         if self.objects:
             raise ZeroDivisionError

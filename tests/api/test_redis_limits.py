@@ -1,7 +1,6 @@
 """A service whose limits are in Redis: shared while it answers, and never a 500 when it is away."""
 
 import asyncio
-import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
@@ -12,16 +11,11 @@ import pytest
 from msgsvc_core.limits import MemoryLimiter
 from msgsvc_core.limits.redis import RedisLimiter
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import (
-    DEFAULT_REDIS_URL,
-    REDIS_URL_VARIABLE,
-    ServiceFactory,
-    Tenant,
-    backends_found,
-)
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant, backends_found
+from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 
 MakeTenant = Callable[..., Awaitable[Tenant]]
-REDIS_URL = os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
+REDIS_URL = redis_url()
 
 needs_redis = pytest.mark.skipif(
     not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"

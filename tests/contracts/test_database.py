@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx
-from msgsvc_core.db.database import ROWS_PER_INSERT
+from msgsvc_core.db.rows import ROWS_PER_INSERT
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from tests.expectations import failing
 

@@ -1,14 +1,25 @@
 """What becomes of jobs when runners, plugins and the database come and go, on both databases."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, store
+from msgsvc_core.jobs import (
+    Job,
+    JobContext,
+    JobSpec,
+    LaneSpec,
+    NewJob,
+    Retry,
+    Stopping,
+    lanes,
+    store,
+)
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -200,14 +211,14 @@ async def test_a_lane_that_another_runner_owns_is_not_asked_for_without_pause(
 
     await until(running)
     asked = 0
-    own_lane = store.own_lane
+    own_lane = lanes.own
 
     async def count(*arguments: object, **options: object) -> bool:
         nonlocal asked
         asked += 1
         return await own_lane(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(store, "own_lane", count)
+    monkeypatch.setattr(lanes, "own", count)
     await start(make_service, work, owner, jobs={"sweep_s": 10})
     await asyncio.sleep(0.3)
     work.may_end.set()
@@ -240,3 +251,147 @@ async def test_a_job_that_was_lost_does_not_keep_its_batch_from_being_put_back(
         return sorted(await states(service)) == ["ready", "ready", "running"]
 
     assert await until(put_back)
+
+
+async def test_a_long_batch_may_end_early_when_its_runner_stops(
+    make_service: ServiceFactory,
+) -> None:
+    class Long(Work):
+        async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+            self.runs += 1
+            async with ctx.completing(jobs[0]):
+                pass
+
+            async def asked_to_stop() -> bool:
+                return ctx.stopping
+
+            await until(asked_to_stop)
+            raise Stopping
+
+    work = Long()
+    service = await start(make_service, work)
+    await enqueue(service, "many", 3)
+
+    async def begun() -> bool:
+        return work.runs == 1 and len(await states(service)) == 2
+
+    await until(begun)
+    await service.stop()
+    await service.db.connect()
+    async with service.db.read() as tx:
+        left = await tx.fetch_all(
+            "SELECT state, attempts, deliveries FROM core_jobs WHERE name = 'work'"
+        )
+    await service.db.disconnect()
+
+    assert [(row["state"], row["attempts"], row["deliveries"]) for row in left] == [
+        ("ready", 0, 0),
+        ("ready", 0, 0),
+    ]
+
+
+async def test_a_hundred_thousand_waiting_jobs_cost_a_sweep_and_a_look_little(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    """Waiting for later, before the others in their lane, is the worst case for both searches."""
+    service = await start(make_service, Work(), jobs={"runner": "none"})
+    far_ms = clock.now_ms() + 10**9
+    numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    async with service.db.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO core_jobs (job_id, lane, priority, run_at_ms, name, payload, state,"
+            f" attempts, deliveries, created_at_ms) {numbers} SELECT 'job_' || i, 'many', 0,"
+            " CAST(:far_ms AS BIGINT) + i, 'work', '{}', 'ready', 0, 0, 0 FROM n",
+            {"far_ms": far_ms},
+        )
+    await enqueue(service, "many")
+
+    async def best_ms(search: Callable[[Tx], Awaitable[Any]]) -> float:
+        times = []
+        for _ in range(5):
+            async with service.db.read() as tx:
+                began = time.perf_counter()
+                await search(tx)
+                times.append((time.perf_counter() - began) * 1000)
+        return min(times)
+
+    async def count(tx: Tx) -> None:
+        await tx.fetch_val("SELECT COUNT(run_at_ms + attempts) AS count FROM core_jobs")
+
+    found = await _look(service)
+    sweep = await best_ms(lanes.with_work)
+    look = await best_ms(lambda tx: store.look(tx, "many"))
+    everything = await best_ms(count)
+
+    assert found == store.Look(((0, far_ms + 1), (50, clock.now_ms())), None)
+    assert max(sweep, look) < everything / 3
+
+
+async def _look(service: Service) -> store.Look:
+    async with service.db.read() as tx:
+        return await store.look(tx, "many")
+
+
+async def test_an_owner_hears_of_work_that_another_process_adds_to_its_lane(
+    make_service: ServiceFactory,
+) -> None:
+    """Sooner than by its sweep, which it makes here once in ten minutes."""
+    work = Work()
+    owner = await start(make_service, work, jobs={"sweep_s": 600})
+    if owner.db.dialect == "sqlite":
+        pytest.skip("on SQLite all who add jobs are one process")
+    await enqueue(owner, "own")
+    await settled(owner)
+    other = await start(make_service, work, owner, jobs={"sweep_s": 600})
+
+    await enqueue(other, "own")
+    await settled(owner, timeout_s=2)
+
+    assert work.runs == 2
+
+
+async def test_what_was_claimed_beside_a_poison_is_not_buried_with_it(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    """Ten jobs are claimed together; the runner dies each time that it comes to the fifth."""
+
+    class Fragile(Work):
+        alive = True
+
+        async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+            if any(job.payload.get("poison") for job in jobs):
+                self.alive = False
+            if not self.alive:
+                # As dead as a process can be in a test: it never says what became of its jobs.
+                await asyncio.Event().wait()
+
+    quiet = await start(make_service, Work(), jobs={"runner": "none"})
+    async with quiet.db.transaction() as tx:
+        await quiet.jobs.enqueue(
+            tx, *(NewJob("work", {"poison": n == 4}, lane="many") for n in range(10))
+        )
+
+    async def left() -> list[tuple[str, int]]:
+        async with quiet.db.read() as tx:
+            rows = await tx.fetch_all("SELECT state, deliveries FROM core_jobs WHERE name = 'work'")
+        return [(row["state"], row["deliveries"]) for row in rows]
+
+    for _ in range(8):
+        work = Fragile()
+        service = await start(make_service, work, quiet, jobs={"sweep_s": 0.02, "grace_s": 0.01})
+
+        async def dead_or_done(fragile: Fragile = work) -> bool:
+            return not fragile.alive or all(state == "dead" for state, _ in await left())
+
+        await until(dead_or_done)
+        before = await left()
+        await service.stop()
+        # A process that dies releases nothing: its leases run out.
+        async with quiet.db.transaction() as tx:
+            await tx.execute(
+                "UPDATE core_jobs SET state = 'running', leased_by = 'gone', leased_until_ms = 0,"
+                " deliveries = deliveries + 1 WHERE state = 'ready'"
+            )
+        assert await left() == before
+
+    assert [state for state, _ in await left()] == ["dead"]

@@ -1,4 +1,4 @@
-"""What every runner promises of jobs, on both databases."""
+"""What every runner promises of jobs: embedded on both databases, and woken by dramatiq on both brokers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -23,6 +23,17 @@ from msgsvc_core.jobs import (
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
+
+pytestmark = pytest.mark.parametrize(
+    ("backend", "runner"),
+    [
+        ("sqlite", "embedded"),
+        ("postgresql", "embedded"),
+        ("postgresql", "redis"),
+        ("postgresql", "rabbitmq"),
+    ],
+    indirect=True,
+)
 
 Handle = Callable[[JobContext, Job], Awaitable[None]]
 
@@ -385,6 +396,7 @@ async def test_a_lane_works_on_as_many_jobs_as_its_concurrency(
 
     plugin = Work(count)
     service = await start(make_service, plugin)
+    await settled(service)  # the core's own first job has a place in the default lane
     await enqueue(service, *(work(n, lane=lane) for n in range(20)))
     await settled(service)
 

@@ -1,7 +1,6 @@
 """What every rate limiter promises, run over each back end."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -13,7 +12,8 @@ from msgsvc_core.clock import Clock
 from msgsvc_core.ids import new_token
 from msgsvc_core.limits import Limiter, MemoryLimiter, Window
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
-from msgsvc_core.testing.fixtures import DEFAULT_REDIS_URL, REDIS_URL_VARIABLE, backends_found
+from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 
 START_MS = 1_795_167_000_250
 
@@ -28,6 +28,9 @@ class ManualClock:
     def now_ms(self) -> int:
         return self.ms
 
+    def monotonic_ms(self) -> int:
+        return self.ms
+
 
 @asynccontextmanager
 async def memory(clock: Clock) -> AsyncIterator[Limiter]:
@@ -36,7 +39,7 @@ async def memory(clock: Clock) -> AsyncIterator[Limiter]:
 
 @asynccontextmanager
 async def redis(clock: Clock) -> AsyncIterator[Limiter]:
-    client = redis_client(os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL, 30)
+    client = redis_client(redis_url(), 30)
     prefix = f"msgsvc-test:{new_token()}:"
     limiter = RedisLimiter(client, clock, prefix=prefix, server_time=False, timeout_s=30)
     try:

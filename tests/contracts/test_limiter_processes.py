@@ -1,6 +1,5 @@
 """Processes that share a limit in Redis let through together what one would alone."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from msgsvc_core.ids import new_token
-from msgsvc_core.testing.fixtures import DEFAULT_REDIS_URL, REDIS_URL_VARIABLE, backends_found
+from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 
 pytestmark = pytest.mark.skipif(
     not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
@@ -26,7 +26,7 @@ HitAll = Callable[..., int]
 
 @pytest.fixture
 def hit_all() -> Iterator[HitAll]:
-    url = os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
+    url = redis_url()
     script = Path(__file__).with_name("limiter_process.py")
     command = [sys.executable, str(script), url, f"msgsvc-test:{new_token()}:"]
     with ExitStack() as ended:

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.db import Database, MigrationSource, applied_revisions, migrate, pending_revisions
-from msgsvc_core.db.migrations import CORE_MIGRATIONS, DatabaseTooNew
+from msgsvc_core.db import (
+    CORE_MIGRATIONS,
+    Database,
+    DatabaseTooNew,
+    MigrationSource,
+    applied_revisions,
+    migrate,
+    pending_revisions,
+)
+from msgsvc_core.db.migrations import scripts_of
 from msgsvc_core.plugins import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
 from msgsvc_core.settings import Settings
@@ -247,3 +255,35 @@ async def test_a_service_migrates_its_file_by_itself(
     service = await make_service(database_url=url)
 
     assert await service.projects.list() == []
+
+
+def test_the_newest_revision_is_read_as_alembic_reads_it() -> None:
+    for source in installed_sources():
+        assert source.newest() == scripts_of(source).get_current_head()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'revision = "shop_%04d" % 2\ndown_revision = "shop_0001"',
+        'from somewhere import revision\ndown_revision = "shop_0001"',
+        'revision = "shop_0002"\ndown_revision = None',
+        'revision = "shop_0002"\ndown_revision = (\n    "shop_0001",\n)',
+        'revision = "shop_0002"\ndown_revision = ("shop_0001",)',
+    ],
+    ids=["put together", "from elsewhere", "beside the other", "over several lines", "many before"],
+)
+def test_scripts_that_are_not_plain_are_left_to_alembic(shop: Owner, script: str) -> None:
+    (shop.source.folder / "0002_step.py").write_text(script)
+
+    assert shop.source.newest() is None
+
+
+async def test_scripts_that_are_not_plain_are_applied(url: str, shop: Owner) -> None:
+    shop.write()
+    script = shop.source.folder / "0002_step.py"
+    script.write_text(script.read_text().replace('"shop_0001"', '(\n    "shop_0001",\n)'))
+
+    assert await migrate(url, [shop.source]) == ["shop:shop_0001", "shop:shop_0002"]
+    assert await migrate(url, [shop.source]) == []
+    assert await pending_revisions(url, [shop.source]) == []

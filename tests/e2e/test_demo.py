@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from msgsvc_core.cli.demo import command
+from msgsvc_core.cli.demo import show
 from msgsvc_core.cli.demo.command import SITE
 from msgsvc_core.cli.demo.parts import Parts, running_parts
 from msgsvc_core.cli.demo.stage import StepFailed
@@ -48,7 +48,7 @@ def test_a_step_that_does_not_hold_ends_the_demo_with_1(monkeypatch: pytest.Monk
     async def fail(_console: Console, _parts: Parts) -> None:
         raise StepFailed("at 'a step': expected 1, found 2")
 
-    monkeypatch.setattr(command, "play", fail)
+    monkeypatch.setattr(show, "play", fail)
 
     ended = CliRunner().invoke(app, ["demo", "--tour-only", "--port", "0", "--site-port", "0"])
 

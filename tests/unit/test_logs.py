@@ -97,9 +97,24 @@ except ValueError:
 """
 
 
-def written(log_format: str) -> list[str]:
+#: What a server does: its logs are set up for good, and requests have lines of their own.
+SERVER = """
+import structlog
+from msgsvc_core.logs import configure_logs, request_lines
+from msgsvc_core.settings import LogSettings
+
+configure_logs(LogSettings(format="{format}", level="{level}"), for_good=True)
+values = dict(method="POST", endpoint="/v1/send", status=202, duration_ms=1.5, request_id="req_1")
+request_lines()(**values, project_id=None)
+structlog.contextvars.bind_contextvars(request_id="req_1")
+structlog.get_logger("test").error("odd", text="two\\nlines msk_{key}", number=7)
+"""
+
+
+def written(log_format: str, program: str = PROGRAM, level: str = "info") -> list[str]:
     """What a program that logs writes on standard error."""
-    program = PROGRAM.replace("{format}", log_format).replace("{key}", "0" * 43)
+    for name, value in {"format": log_format, "level": level, "key": "0" * 43}.items():
+        program = program.replace("{" + name + "}", value)
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -131,6 +146,39 @@ def test_console_logs_hold_no_secrets_either() -> None:
     assert "hello" in text
     assert "0" * 43 not in text
     assert "me:hunter2" not in text
+
+
+def test_a_servers_request_is_one_line_of_names_and_values() -> None:
+    request, odd = written("console", SERVER)
+
+    moment, line = request.split(" ", 1)
+    assert moment.endswith("Z")
+    assert line == (
+        "info    request method=POST endpoint=/v1/send status=202 duration_ms=1.5 request_id=req_1"
+    )
+    assert odd.split(" ", 1)[1] == (
+        f"error   odd text='two\\nlines {HIDDEN}' number=7 request_id=req_1"
+    )
+
+
+def test_a_servers_request_is_one_object_as_other_entries_are() -> None:
+    request, odd = (json.loads(line) for line in written("json", SERVER))
+
+    assert request.pop("timestamp").endswith("Z")
+    assert request == {
+        "event": "request",
+        "level": "info",
+        "method": "POST",
+        "endpoint": "/v1/send",
+        "status": 202,
+        "duration_ms": 1.5,
+        "request_id": "req_1",
+    }
+    assert odd["request_id"] == "req_1"
+
+
+def test_a_servers_requests_are_left_out_where_the_level_is_higher() -> None:
+    assert len(written("console", SERVER, level="warning")) == 1
 
 
 async def test_a_request_is_logged_by_its_template_and_never_by_its_path(tenant: Tenant) -> None:

@@ -266,3 +266,65 @@ def test_a_url_of_redis_that_cannot_work_is_refused_without_repeating_it(url: st
         load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', MSGSVC_REDIS_URL=url)
 
     assert "hunter2" not in str(refused.value)
+
+
+def test_dramatiq_takes_redis_url_or_a_broker_of_its_own() -> None:
+    postgres = "postgresql://db.example/msgsvc"
+    shared = load(
+        MSGSVC_SECRET_KEYS=f'["{KEY}"]',
+        MSGSVC_DATABASE_URL=postgres,
+        MSGSVC_REDIS_URL="redis://h",
+        MSGSVC_JOBS__RUNNER="dramatiq",
+    )
+    own = load(
+        MSGSVC_SECRET_KEYS=f'["{KEY}"]',
+        MSGSVC_DATABASE_URL=postgres,
+        MSGSVC_JOBS__RUNNER="dramatiq",
+        MSGSVC_JOBS__BROKER_URL="amqp://me:hunter2@h/vhost",
+    )
+
+    assert shared.jobs.broker_url is None
+    assert own.jobs.broker_url is not None
+    assert "hunter2" not in f"{own!r}{own.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"MSGSVC_REDIS_URL": "redis://h"}, "needs a database_url of postgresql://"),
+        ({"MSGSVC_DATABASE_URL": "postgresql://h/d"}, "set redis_url, or jobs.broker_url"),
+        ({"MSGSVC_JOBS__BROKER_URL": "http://:hunter2@h"}, "jobs.broker_url: must begin with"),
+        ({"MSGSVC_JOBS__BROKER_URL": "amqp://:hunter2@h:port"}, "host or port can't be read"),
+        ({"MSGSVC_JOBS__BROKER_URL": "amqp://"}, "names no host"),
+        ({"MSGSVC_JOBS__BROKER_NAMESPACE": "two words"}, "jobs.broker_namespace"),
+    ],
+)
+def test_dramatiq_without_what_it_needs_is_refused_with_the_reason(
+    env: dict[str, str], words: str
+) -> None:
+    with pytest.raises(SettingsError, match=words) as refused:
+        load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', MSGSVC_JOBS__RUNNER="dramatiq", **env)
+
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_worker_can_not_show_metrics_where_the_api_listens(write: Any) -> None:
+    path = write("[server]\nport = 9000\n[metrics]\nworker_port = 9000")
+
+    with pytest.raises(SettingsError, match=r"metrics.worker_port: server.port is 9000 too"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ('[metrics]\ntoken = "short"', "metrics.token"),
+        ('[metrics]\nallow = ["everybody"]', "metrics.allow"),
+        ('[server]\ntrusted_proxies = ["0.0.0.0/0"]', "server.trusted_proxies"),
+        ("[server]\nheader_timeout_s = 0", "server.header_timeout_s"),
+        ("[server]\nmax_connections = 0", "server.max_connections"),
+    ],
+)
+def test_a_door_that_stands_open_or_shut_is_refused(write: Any, toml: str, named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        load(write(toml))

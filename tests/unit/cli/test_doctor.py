@@ -147,3 +147,34 @@ def test_secrets_are_never_shown(run: Any, config: Path) -> None:
 
     assert "hush-hush" not in shown
     assert "kF3vQ9xLw2" not in shown
+
+
+def test_a_proxy_that_must_be_there_is_to_be_named(run: Any, config: Path) -> None:
+    _set(config, 'base_url = "https://msgsvc.example"')
+    before = run("doctor").stdout
+    config.write_text(
+        config.read_text("utf-8") + '[server]\ntrusted_proxies = ["127.0.0.1"]\n', encoding="utf-8"
+    )
+
+    assert 'trusted_proxies = ["127.0.0.1"] in [server]' in before
+    assert "trusted_proxies" not in run("doctor").stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis://127.0.0.1:1/0", "correct jobs.broker_url"),
+        ("amqp://127.0.0.1:1", "correct jobs.broker_url"),
+    ],
+)
+def test_a_broker_that_can_not_be_reached_is_a_problem(
+    run: Any, config: Path, url: str, words: str
+) -> None:
+    _set(config, f'database_url = "{NOBODY}"')
+    section = f'[jobs]\nrunner = "dramatiq"\nbroker_url = "{url}"\n'
+    config.write_text(config.read_text("utf-8") + section, encoding="utf-8")
+    result = run("doctor")
+
+    assert result.exit_code == 1
+    assert "problem  broker:" in result.stdout
+    assert words in result.stdout

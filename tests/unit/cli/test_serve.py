@@ -11,10 +11,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from msgsvc_core.cli.serve import Server
-from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
-
 #: Seconds that a process gets on a busy machine.
 PATIENCE_S = 60
 
@@ -46,12 +42,6 @@ def test_it_says_where_it_listens_and_ends_well_when_told(
 
     assert process.returncode == 0
     assert "Traceback" not in errors
-
-
-def test_a_caller_can_not_name_another_address_as_its_own(config: Path) -> None:
-    server = Server(Service(load_settings(config, env={})))
-
-    assert not server.config.proxy_headers
 
 
 def test_it_warns_of_what_doctor_would_warn_of(config: Path) -> None:

@@ -1,4 +1,9 @@
+"""What the limiter in memory keeps, and by which time."""
+
+import pytest
+
 from msgsvc_core.limits import MemoryLimiter
+from msgsvc_core.testing import FakeClock
 
 
 class ManualClock:
@@ -9,6 +14,9 @@ class ManualClock:
         return self.ms / 1000
 
     def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
         return self.ms
 
 
@@ -57,12 +65,18 @@ async def test_sweep_drops_no_key_that_still_counts():
     assert not (await limiter.hit("slow", 1, 3600)).allowed
 
 
-async def test_clock_set_back_does_not_keep_a_key_shut():
-    clock = ManualClock()
+@pytest.mark.parametrize("set_by_s", [-3600, 3600])
+async def test_a_clock_that_is_set_neither_opens_nor_shuts_a_key(set_by_s: float) -> None:
+    clock = FakeClock()
     limiter = MemoryLimiter(clock)
     await limiter.hit("a", 1, 60)
-    clock.ms -= 3_600_000
+    clock.advance(20)
+    clock.set_by(set_by_s)
+    soon = await limiter.hit("a", 1, 60)
+    clock.advance(40)
+    later = await limiter.hit("a", 1, 60)
 
-    answer = await limiter.hit("a", 1, 60)
-
-    assert answer.allowed
+    assert not soon.allowed
+    assert soon.retry_after_s == 40
+    assert soon.reset_at == clock.time()
+    assert later.allowed

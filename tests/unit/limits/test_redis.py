@@ -1,7 +1,6 @@
 """What the limiter in Redis does beyond the contract: whose time counts, and what is left behind."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,13 +9,14 @@ from msgsvc_core.clock import SystemClock
 from msgsvc_core.ids import new_token
 from msgsvc_core.limits.redis import EXPIRY_MARGIN_MS, RedisLimiter, redis_client
 from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import DEFAULT_REDIS_URL, REDIS_URL_VARIABLE, backends_found
+from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 
 pytestmark = pytest.mark.skipif(
     not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
 
-REDIS_URL = os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
+REDIS_URL = redis_url()
 
 
 @pytest.fixture

@@ -1,34 +1,77 @@
 """Wakes requests that wait for a session to change."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import Context
+
+import structlog
+
+#: Project and session.
+Key = tuple[str, str]
+
+#: Seconds between two looks at the sessions that are waited for: changes made in another process.
+REREAD_S = 1.0
+
+log = structlog.get_logger(__name__)
 
 
 class Changes:
-    """Knows of this process only. For changes made elsewhere, whoever waits looks again by itself."""
+    """Tells at once of a change made in this process, and soon of one made elsewhere.
 
-    def __init__(self) -> None:
-        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+    For the latter it asks `find_changed` which of all the awaited sessions have changed. One query a
+    second serves thousands who wait; when nobody does, there is none.
+    """
 
-    @contextmanager
-    def watch(self, session_id: str) -> Iterator[asyncio.Event]:
-        """An event that is set at every change from now on.
+    def __init__(self, find_changed: Callable[[Sequence[Key]], Awaitable[Iterable[Key]]]) -> None:
+        self._find_changed = find_changed
+        self._waiting: dict[Key, list[asyncio.Future[None]]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def watch(self, key: Key) -> asyncio.Future[None]:
+        """Is done at the next change; `forget` it at the end, whatever the end is.
 
         Begin to watch before reading the session: what happens between the reading and the waiting
         would go unnoticed otherwise.
         """
-        changed = asyncio.Event()
-        self._waiting[session_id].add(changed)
-        try:
-            yield changed
-        finally:
-            self._waiting[session_id].discard(changed)
-            if not self._waiting[session_id]:
-                del self._waiting[session_id]
+        loop = asyncio.get_running_loop()
+        changed = loop.create_future()
+        self._waiting.setdefault(key, []).append(changed)
+        if self._looking is None:
+            # Not the first caller's context: its request id would stand in the logs of all.
+            self._looking = loop.create_task(self._look(), context=Context())
+        return changed
 
-    def tell(self, session_id: str) -> None:
+    def forget(self, key: Key, changed: asyncio.Future[None]) -> None:
+        """Ends what `watch` began."""
+        waiting = self._waiting[key]
+        waiting.remove(changed)
+        if waiting:
+            return
+        del self._waiting[key]
+        if not self._waiting and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def tell(self, key: Key) -> None:
         """Wakes everybody who watches the session. Call it after the commit."""
-        for changed in self._waiting.get(session_id, ()):
-            changed.set()
+        for changed in self._waiting.get(key, ()):
+            wake(changed)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(REREAD_S)
+            keys = list(self._waiting)
+            try:
+                found = await self._find_changed(keys)
+            except Exception:
+                # Whoever waits reads for themselves then, and answers with what that comes to.
+                log.exception("sessions_not_looked_at", sessions=len(keys))
+                found = keys
+            for key in found:
+                self.tell(key)
+
+
+def wake(changed: asyncio.Future[None]) -> None:
+    """Ends the wait, if it has not ended."""
+    if not changed.done():
+        changed.set_result(None)

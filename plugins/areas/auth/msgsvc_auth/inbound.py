@@ -118,7 +118,7 @@ class SignInBot:
 
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:
         """The session waits no more. Read again: it may have changed since this press found it."""
-        now = await self._sign_in.find(ctx.tx, session.project_id, session.session_id)
+        now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
         _ = self._language(ctx, session)
         if await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user):
             # The second of two quick presses: the message with the way back must stay.

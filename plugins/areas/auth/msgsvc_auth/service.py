@@ -2,19 +2,19 @@
 
 import asyncio
 import re
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgsvc_auth import store
-from msgsvc_auth.changes import Changes
+from msgsvc_auth.changes import Changes, Key, wake
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import ApiError, InvalidUrl, NotFound, RateLimitProject
 from msgsvc_core.ids import new_secret_id, new_token
 from msgsvc_core.security import digest
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 #: Seconds of the window in which sessions are counted (interface spec, section 8: per hour).
 SESSION_WINDOW_S = 3600
-
-#: Seconds after which a waiting request looks again, for changes made in another process.
-REREAD_S = 1.0
 
 #: The shape of a session's id: what can't be one is not looked up.
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
@@ -49,7 +46,8 @@ class SignIn:
         self._service = service
         self._settings = service.section(AuthSettings)
         self._codes = Codes(service.secrets)
-        self._changes = Changes()
+        self._sessions = Lookup(service.db, store.find_sessions)
+        self._changes = Changes(self._find_decided)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """A session for whoever opens its link.
@@ -73,10 +71,13 @@ class SignIn:
             tx, self._new_session(link.project_id, callback_url=link.callback_url)
         )
 
-    async def find(self, tx: Tx, project_id: str, session_id: str) -> Session:
-        """Raises `NotFound`, for another project's session as well."""
+    async def find(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
+        """Raises `NotFound`, for another project's session as well.
+
+        Without `tx` the question is asked together with those of other requests.
+        """
         if _SESSION_ID.fullmatch(session_id):
-            session = await store.find_session(tx, project_id, session_id)
+            session = await self._sessions.get((project_id, session_id), tx)
             if session is not None:
                 return session
         raise NotFound(f"there is no session {session_id!r}")
@@ -89,21 +90,25 @@ class SignIn:
 
         Raises `NotFound`.
         """
+        if timeout_s <= 0:
+            return await self.find(project_id, session_id)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + timeout_s
-        with self._changes.watch(session_id) as changed:
-            while True:
-                changed.clear()
-                # A connection for each look, not for the wait: there are fewer than there may be
-                # people signing in.
-                async with self._service.db.read() as tx:
-                    session = await self.find(tx, project_id, session_id)
-                left_s = ends_at - loop.time()
-                if session.status(self._service.clock.now_ms()) != "pending" or left_s <= 0:
+        key = (project_id, session_id)
+        while True:
+            changed = self._changes.watch(key)
+            timer = loop.call_at(ends_at, wake, changed)
+            try:
+                session = await self.find(project_id, session_id)
+                now_ms = self._service.clock.now_ms()
+                if session.status(now_ms) != "pending" or loop.time() >= ends_at:
                     return session
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(min(REREAD_S, left_s)):
-                        await changed.wait()
+                # Thousands may wait, and none of them needs it any more.
+                del session
+                await changed
+            finally:
+                timer.cancel()
+                self._changes.forget(key, changed)
 
     def code_of(self, session: Session, now_ms: int) -> str | None:
         """The code to show: the same one as long as it can be exchanged, then None."""
@@ -215,4 +220,8 @@ class SignIn:
         return new
 
     def _tell_on_commit(self, tx: Tx, session: Session) -> None:
-        tx.on_commit(partial(self._changes.tell, session.session_id))
+        tx.on_commit(partial(self._changes.tell, (session.project_id, session.session_id)))
+
+    async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
+        async with self._service.db.read() as tx:
+            return await store.find_decided(tx, keys, now_ms=self._service.clock.now_ms())

@@ -6,12 +6,14 @@ from typing import Any
 from msgsvc_auth.codes import IssuedCode
 from msgsvc_auth.models import NewSession, Session, StaticLink
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list
+from msgsvc_core.db.sql import in_list, key_params, key_table
 
 _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, expires_at_ms,"
     " subscriber_id, nonce, code_hash, confirmed_at_ms, code_expires_at_ms"
 )
+_SESSION_IN_JOIN = ", ".join(f"s.{column}" for column in _SESSION.split(", "))
+_KEY = ("project_id", "session_id")
 _LINK = "project_id, link_id, slug, name, callback_url, created_at_ms"
 
 
@@ -34,13 +36,30 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str, now_ms: int
     )
 
 
-async def find_session(tx: Tx, project_id: str, session_id: str) -> Session | None:
-    row = await tx.fetch_one(
-        f"SELECT {_SESSION} FROM auth_sessions"
-        " WHERE project_id = :project_id AND session_id = :session_id",
-        {"project_id": project_id, "session_id": session_id},
+async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
+    """Those that there are, by (project_id, session_id). `keys` is not empty."""
+    rows = await tx.fetch_all(
+        f"SELECT {_SESSION_IN_JOIN} FROM {key_table(_KEY, tx.dialect)}"
+        " CROSS JOIN auth_sessions s"
+        " WHERE s.project_id = keys.project_id AND s.session_id = keys.session_id",
+        key_params(keys, tx.dialect),
     )
-    return _session(row)
+    sessions = map(_as_session, rows)
+    return {(session.project_id, session.session_id): session for session in sessions}
+
+
+async def find_decided(
+    tx: Tx, keys: Sequence[tuple[str, str]], *, now_ms: int
+) -> list[tuple[str, str]]:
+    """Which of these sessions wait for no answer any more, or are gone. `keys` is not empty."""
+    rows = await tx.fetch_all(
+        f"SELECT keys.project_id, keys.session_id FROM {key_table(_KEY, tx.dialect)}"
+        " LEFT JOIN auth_sessions s"
+        " ON s.project_id = keys.project_id AND s.session_id = keys.session_id"
+        " WHERE s.status IS NULL OR s.status <> 'pending' OR s.expires_at_ms <= :now_ms",
+        {**key_params(keys, tx.dialect), "now_ms": now_ms},
+    )
+    return [(row["project_id"], row["session_id"]) for row in rows]
 
 
 async def find_session_by_token(tx: Tx, token_digest: str) -> Session | None:
@@ -211,8 +230,25 @@ async def _change_pending(
 def _session(row: Row | None) -> Session | None:
     if row is None:
         return None
-    fields = _fields(row, _SESSION)
-    return Session(stored_status=fields.pop("status"), **fields)
+    return _as_session(row)
+
+
+def _as_session(row: Row) -> Session:
+    return Session(
+        project_id=row["project_id"],
+        session_id=row["session_id"],
+        stored_status=row["status"],
+        state=row["state"],
+        callback_url=row["callback_url"],
+        channel=row["channel"],
+        lang=row["lang"],
+        expires_at_ms=row["expires_at_ms"],
+        subscriber_id=row["subscriber_id"],
+        nonce=row["nonce"],
+        code_hash=row["code_hash"],
+        confirmed_at_ms=row["confirmed_at_ms"],
+        code_expires_at_ms=row["code_expires_at_ms"],
+    )
 
 
 def _link(row: Row | None) -> StaticLink | None:

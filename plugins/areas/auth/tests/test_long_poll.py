@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from msgsvc_auth import plugin
-from msgsvc_auth import service as auth_service
+from msgsvc_auth import changes, plugin
 from msgsvc_auth.service import SignIn
 from msgsvc_core.testing import until
 
@@ -17,7 +16,8 @@ async def session(client):
 
 def held_requests(service, session):
     """How many requests wait for the session."""
-    return len(service.get(SignIn)._changes._waiting.get(session["session_id"], ()))
+    watched = service.get(SignIn)._changes._waiting.items()
+    return sum(len(held) for key, held in watched if key[1] == session["session_id"])
 
 
 async def begin_to_wait(client, session, service):
@@ -38,7 +38,7 @@ async def test_waiting_request_is_answered_when_the_person_decides(
     service, client, session, ann, monkeypatch, choice, status
 ):
     # It must be woken: looking again would take longer than the test.
-    monkeypatch.setattr(auth_service, "REREAD_S", 3600)
+    monkeypatch.setattr(changes, "REREAD_S", 3600)
     question = await ann.open(session["links"]["messenger_a"])
     request = await begin_to_wait(client, session, service)
 
@@ -51,7 +51,7 @@ async def test_waiting_request_is_answered_when_the_person_decides(
 async def test_waiting_request_hears_of_a_yes_in_another_process(
     service, make_service, client, session, ann, monkeypatch
 ):
-    monkeypatch.setattr(auth_service, "REREAD_S", 0.01)
+    monkeypatch.setattr(changes, "REREAD_S", 0.01)
     elsewhere = await make_service(
         extra_plugins=[("auth", plugin)], database_url=service.settings.database_url
     )
@@ -68,7 +68,7 @@ async def test_waiting_request_hears_of_a_yes_in_another_process(
 async def test_waiting_request_hears_of_the_sessions_end(
     service, client, clock, session, monkeypatch
 ):
-    monkeypatch.setattr(auth_service, "REREAD_S", 0.01)
+    monkeypatch.setattr(changes, "REREAD_S", 0.01)
     request = await begin_to_wait(client, session, service)
 
     clock.advance(600)
@@ -97,7 +97,7 @@ async def test_request_for_a_decided_session_does_not_wait(client, ann, sign_in)
 async def test_more_requests_wait_than_there_are_connections(
     service, client, session, ann, monkeypatch
 ):
-    monkeypatch.setattr(auth_service, "REREAD_S", 3600)
+    monkeypatch.setattr(changes, "REREAD_S", 3600)
     question = await ann.open(session["links"]["messenger_a"])
     requests = [await begin_to_wait(client, session, service) for _ in range(50)]
 
@@ -106,6 +106,19 @@ async def test_more_requests_wait_than_there_are_connections(
         answers = await asyncio.gather(*requests)
 
     assert {answer.json()["status"] for answer in answers} == {"confirmed"}
+
+
+async def test_waiting_request_hears_that_its_session_is_gone(
+    service, client, session, monkeypatch
+):
+    monkeypatch.setattr(changes, "REREAD_S", 0.01)
+    request = await begin_to_wait(client, session, service)
+
+    async with service.db.transaction() as tx:
+        await tx.execute("DELETE FROM auth_sessions")
+
+    async with asyncio.timeout(10):
+        assert (await request).status_code == 404
 
 
 async def test_request_that_is_given_up_leaves_nothing_behind(service, client, session):

@@ -1,15 +1,21 @@
 """Background work: the attempts of deliveries, and the hourly purge."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
+from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus
 from msgsvc_webhooks.retries import NextAttempt, Verdict, judge, next_attempt
 from msgsvc_webhooks.service import DELIVER, Webhooks
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -57,7 +63,7 @@ async def _deliver(ctx: JobContext, job: Job) -> None:
         # tells the project meanwhile.
         attempt = Attempt(service.clock.now_ms(), 0, error=UNREADABLE)
     else:
-        attempt = await webhooks.sender.send(webhook.url, delivery, secrets)
+        attempt = await webhooks.send(webhook.url, delivery, secrets)
     await _settle(ctx, job, delivery, attempt)
 
 
@@ -66,6 +72,7 @@ async def _settle(ctx: JobContext, job: Job, delivery: Delivery, attempt: Attemp
     verdict = judge(attempt, retry_later_statuses=settings.retry_timeouts_and_throttling)
     now_ms = ctx.service.clock.now_ms()
     planned = _plan(delivery, attempt, now_ms) if verdict is Verdict.RETRY else None
+    metrics = ctx.service.get(AttemptMetrics)
     if planned is not None:
         async with ctx.rescheduling(job, after_s=planned.after_s, counts=False) as tx:
             await journal.record(
@@ -77,6 +84,7 @@ async def _settle(ctx: JobContext, job: Job, delivery: Delivery, attempt: Attemp
                 next_attempt_at_ms=now_ms + round(planned.after_s * 1000),
                 finished_at_ms=None,
             )
+        metrics.count(Verdict.RETRY)
         return
     async with ctx.completing(job) as tx:
         await journal.record(
@@ -92,6 +100,8 @@ async def _settle(ctx: JobContext, job: Job, delivery: Delivery, attempt: Attemp
             await store.update(
                 tx, delivery.project_id, delivery.webhook_id, {"status": "disabled"}, now_ms
             )
+    # What would be repeated has come to the end of its plan.
+    metrics.count(Verdict.FAILED if verdict is Verdict.RETRY else verdict)
     if verdict is not Verdict.DELIVERED:
         _log_end(delivery, attempt, verdict)
 
@@ -122,5 +132,12 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
         await store.purge_secrets(tx, now_ms)
 
 
-DELIVER_JOB = JobSpec(DELIVER, deliver, max_attempts=FAULTS_ALLOWED)
+async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
+    """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""
+    delivery = await journal.find(tx, job.project_id or "", job.payload["delivery_id"])
+    if delivery is not None and delivery.status == "pending":
+        await journal.fail(tx, delivery, service.clock.now_ms())
+
+
+DELIVER_JOB = JobSpec(DELIVER, deliver, max_attempts=FAULTS_ALLOWED, on_dead=settle_dead)
 PURGE_JOB = JobSpec("webhooks.purge", purge, every_s=3600)

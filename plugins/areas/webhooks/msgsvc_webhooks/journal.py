@@ -104,11 +104,21 @@ async def record(
 
 
 async def cancel(tx: Tx, delivery: Delivery, now_ms: int) -> None:
-    """Ends a delivery without a further attempt."""
+    """Ends a delivery without a further attempt: its webhook is not there any more."""
+    await _end(tx, delivery, "cancelled", now_ms)
+
+
+async def fail(tx: Tx, delivery: Delivery, now_ms: int) -> None:
+    """Ends a delivery without a further attempt: we could not make one."""
+    await _end(tx, delivery, "failed", now_ms)
+
+
+async def _end(tx: Tx, delivery: Delivery, status: DeliveryStatus, now_ms: int) -> None:
     await tx.execute(
-        "UPDATE webhooks_deliveries SET status = 'cancelled', next_attempt_at_ms = NULL,"
+        "UPDATE webhooks_deliveries SET status = :status, next_attempt_at_ms = NULL,"
         f" finished_at_ms = :now_ms WHERE {_THIS}",
         {
+            "status": status,
             "now_ms": now_ms,
             "project_id": delivery.project_id,
             "delivery_id": delivery.delivery_id,

@@ -12,6 +12,7 @@ from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB
+from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.routes import router
 from msgsvc_webhooks.service import WEBHOOK_LANES, Webhooks
 from msgsvc_webhooks.settings import WebhookSettings
@@ -29,7 +30,8 @@ def register_migrations() -> MigrationSource:
 
 @hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
-    return {Webhooks: Webhooks(service)}
+    metrics = AttemptMetrics(service.metrics.registry)
+    return {Webhooks: Webhooks(service), AttemptMetrics: metrics}
 
 
 @hookimpl
@@ -48,15 +50,10 @@ def register_endpoints() -> Sequence[Endpoint]:
 
 
 @hookimpl
-async def on_start(service: Service) -> None:
-    await service.get(Webhooks).sender.open()
-
-
-@hookimpl
 async def on_stop(service: Service) -> None:
-    await service.get(Webhooks).sender.close()
+    await service.get(Webhooks).close()
 
 
 @hookimpl
-async def on_event(service: Service, tx: Tx, event: Event) -> None:
-    await service.get(Webhooks).queue_deliveries(tx, event)
+async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
+    await service.get(Webhooks).queue_deliveries(tx, events)

@@ -1,5 +1,6 @@
 """The rules of webhooks: whose they are, what they want, and what is sent to them."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,11 @@ from msgsvc_webhooks.models import (
     UpdateWebhookBody,
     Webhook,
 )
-from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
+    from msgsvc_webhooks.sender import Sender
 
 DELIVER = "webhooks.deliver"
 
@@ -44,9 +45,24 @@ class Webhooks:
         self._service = service
         self.settings = service.section(WebhookSettings)
         self._guard = OutboundGuard(self.settings.allow_cidrs, self.settings.allow_http)
-        self.sender = Sender(
-            self.settings, self._guard, service.clock, service.settings.header_prefix
-        )
+        self._sender: Sender | None = None
+        self._opening = asyncio.Lock()
+
+    async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
+        """An attempt to deliver, as `Sender.send` makes it; with the first one begins its pool."""
+        async with self._opening:
+            if self._sender is None:
+                # In a thread, for requests would wait a tenth of a second while it is loaded.
+                sender = await asyncio.to_thread(self._new_sender)
+                await sender.open()
+                self._sender = sender
+        return await self._sender.send(url, delivery, secrets)
+
+    async def close(self) -> None:
+        """Closes the connections to receivers."""
+        if self._sender is not None:
+            await self._sender.close()
+            self._sender = None
 
     async def create(self, tx: Tx, project_id: str, body: CreateWebhookBody) -> tuple[Webhook, str]:
         """A new webhook and its signing secret, which can't be read again.
@@ -140,14 +156,18 @@ class Webhooks:
         attempts = await journal.attempts_of(tx, project_id, ids)
         return [(delivery, attempts.get(delivery.delivery_id, [])) for delivery in page]
 
-    async def queue_deliveries(self, tx: Tx, event: Event) -> None:
-        """Has `event` delivered to every active webhook that wants it, if `tx` commits."""
-        active = await store.list_active(tx, event.project_id)
-        wanting = [webhook for webhook in active if webhook.wants(event.name)]
-        if not wanting:
-            return
+    async def queue_deliveries(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Has events delivered to every active webhook that wants them, if `tx` commits."""
+        active = await store.list_active(tx, {event.project_id for event in events})
         now_ms = self._service.clock.now_ms()
-        deliveries = [_new_delivery(webhook, event, now_ms) for webhook in wanting]
+        deliveries = [
+            _new_delivery(webhook, event, now_ms)
+            for event in events
+            for webhook in active.get(event.project_id, ())
+            if webhook.wants(event.name)
+        ]
+        if not deliveries:
+            return
         await journal.insert_many(tx, deliveries)
         await self._service.jobs.enqueue(tx, *(_job_of(delivery) for delivery in deliveries))
 
@@ -156,6 +176,13 @@ class Webhooks:
         encrypted = self._service.secrets.encrypt(secret)
         await store.insert_secret(tx, project_id, webhook_id, new_id("whs"), encrypted)
         return secret
+
+    def _new_sender(self) -> "Sender":
+        # aiohttp, which is 7 MiB: many services never call a webhook.
+        from msgsvc_webhooks.sender import Sender  # noqa: PLC0415
+
+        prefix = self._service.settings.header_prefix
+        return Sender(self.settings, self._guard, self._service.clock, prefix)
 
     def _check_url(self, url: str) -> None:
         # Names are not resolved here: that would call another host inside the transaction. The

@@ -1,10 +1,12 @@
 """The SQL of webhooks and their secrets."""
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, listed
 from msgsvc_webhooks.models import Webhook
 
 _COLUMNS = "project_id, webhook_id, url, events, description, status, created_at_ms, updated_at_ms"
@@ -54,13 +56,17 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
     return [_webhook(row) for row in rows]
 
 
-async def list_active(tx: Tx, project_id: str) -> list[Webhook]:
+async def list_active(tx: Tx, project_ids: Iterable[str]) -> dict[str, list[Webhook]]:
+    """The active webhooks by project."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_endpoints"
-        " WHERE project_id = :project_id AND status = 'active'",
-        {"project_id": project_id},
+        f" WHERE {among('project_id', 'project_ids', tx.dialect)} AND status = 'active'",
+        {"project_ids": listed(list(project_ids), tx.dialect)},
     )
-    return [_webhook(row) for row in rows]
+    found: dict[str, list[Webhook]] = defaultdict(list)
+    for row in rows:
+        found[row["project_id"]].append(_webhook(row))
+    return found
 
 
 async def update(

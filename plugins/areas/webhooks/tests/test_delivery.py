@@ -414,3 +414,22 @@ async def test_a_secret_that_our_keys_do_not_open_is_a_failed_attempt_in_the_jou
     assert receiver.received == []
     assert delivery["status"] == "pending"
     assert "rotate it" in delivery["attempts"][0]["error"]
+
+
+async def test_a_delivery_whose_job_is_dead_has_failed(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any, journal: Any
+):
+    receiver.then(receiver.answer(500))
+    webhook = await add_webhook()
+    await emit()
+    await settled(service)
+    async with service.db.transaction() as tx:
+        # As if the next attempts had killed their runner.
+        await tx.execute(
+            "UPDATE core_jobs SET deliveries = 100, run_at_ms = 0 WHERE name = 'webhooks.deliver'"
+        )
+    await settled(service)
+    (delivery,) = await journal(webhook)
+
+    assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
+    assert len(receiver.received) == 1

@@ -1,11 +1,12 @@
 """The messenger's pages: the people, one person's messenger, and what a start link opens."""
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,6 +21,9 @@ from msgsvc_sandbox.forms import PersonForm, read_form
 from msgsvc_sandbox.links import valid_payload
 from msgsvc_sandbox.models import OpenLink, Person
 from msgsvc_sandbox.service import Messenger
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -49,13 +53,20 @@ class SandboxPages:
     def __init__(self, messenger: Messenger, texts: Texts) -> None:
         self._messenger = messenger
         self._texts = texts
-        self._templates = Environment(
+
+    @cached_property
+    def _templates(self) -> "Environment":
+        # Jinja is 2 MiB that a process may do without which nobody asks for pages.
+        from jinja2 import Environment, PackageLoader  # noqa: PLC0415
+
+        templates = Environment(
             loader=PackageLoader("msgsvc_sandbox"),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(initials=initials, tone=tone)
+        templates.globals.update(initials=initials, tone=tone)
+        return templates
 
     def routes(self, admission: Admission) -> list[BaseRoute]:
         table = [

@@ -1,0 +1,51 @@
+"""Finds what stands at a path: a tree of segments, of which `{name}` takes any."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Paths(Generic[T]):
+    """What was put at `/v1/messages/{message_id}` is found at `/v1/messages/msg_1`.
+
+    A literal segment comes before a parameter in its place. A parameter is never empty.
+    """
+
+    def __init__(self) -> None:
+        self._found: T | None = None
+        self._names: tuple[str, ...] = ()
+        self._literal: dict[str, Paths[T]] = {}
+        self._any: Paths[T] | None = None
+
+    def put(self, path: str, what: T) -> None:
+        """Makes `what` be found at `path`."""
+        node = self
+        names: list[str] = []
+        for segment in path.split("/"):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node._any = node._any or Paths()
+                node = node._any
+            else:
+                node = node._literal.setdefault(segment, Paths())
+        node._found, node._names = what, tuple(names)
+
+    def find(self, path: str) -> tuple[T, dict[str, str]] | None:
+        """What stands at `path`, and the parameters by name."""
+        for node, values in self._walk(path.split("/"), 0, ()):
+            if node._found is not None:
+                return node._found, dict(zip(node._names, values, strict=True))
+        return None
+
+    def _walk(
+        self, segments: list[str], depth: int, values: tuple[str, ...]
+    ) -> Iterator[tuple["Paths[T]", tuple[str, ...]]]:
+        if depth == len(segments):
+            yield self, values
+            return
+        segment = segments[depth]
+        if (node := self._literal.get(segment)) is not None:
+            yield from node._walk(segments, depth + 1, values)
+        if self._any is not None and segment:
+            yield from self._any._walk(segments, depth + 1, (*values, segment))

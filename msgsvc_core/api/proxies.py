@@ -1,0 +1,88 @@
+"""Who a caller is when proxies stand before us: what they say counts, what callers say does not."""
+
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from msgsvc_core.security.addresses import Address
+from msgsvc_core.security.networks import Networks, peer_address
+
+#: Set in the state of a request whose caller was found by what trusted proxies say.
+FOUND_BY_PROXY = "client_found_by_proxy"
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class TrustedProxies:
+    """Pure ASGI middleware that gives `client` and `scheme` as the trusted proxies saw them.
+
+    Nothing is believed that came over a connection from anybody else.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Networks) -> None:
+        self._app = app
+        self._proxies = proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = scope.get("client")
+        if scope["type"] in {"http", "websocket"} and client is not None:
+            peer = peer_address(client[0])
+            if peer is not None and peer in self._proxies:
+                scope = self._seen_by_proxies(scope, peer)
+        await self._app(scope, receive, send)
+
+    def _seen_by_proxies(self, scope: Scope, peer: Address) -> Scope:
+        headers = scope["headers"]
+        found = client_address(peer, _values(headers, b"x-forwarded-for"), self._proxies)
+        state = {**scope.get("state", {}), FOUND_BY_PROXY: True}
+        seen = {**scope, "client": (str(found), 0), "state": state}
+        # The last is what the proxy beside us says; those before may be the caller's own.
+        protocol = next(reversed(_values(headers, b"x-forwarded-proto")), "")
+        if scope["type"] == "http" and protocol in {"http", "https"}:
+            seen["scheme"] = protocol
+        return seen
+
+
+def client_address(peer: Address, forwarded_for: list[str], proxies: Networks) -> Address:
+    """The nearest address that no trusted proxy has, looking from `peer` outwards.
+
+    Each proxy appends who called it, so whatever a caller claims stands to the left of the caller's
+    own address, and is never looked at. Behind something that is no address nobody can see: then the
+    proxy that wrote it is all that is known. If all are proxies, the outermost one is the caller.
+    """
+    nearest = peer
+    for entry in reversed(forwarded_for):
+        address = _entry_address(entry)
+        if address is None:
+            return nearest
+        nearest = address
+        if address not in proxies:
+            return nearest
+    return nearest
+
+
+def _values(headers: Headers, name: bytes) -> list[str]:
+    """The parts of a list header, over all its lines in their order."""
+    return [
+        part.strip()
+        for key, value in headers
+        if key == name
+        for part in value.decode("latin-1").split(",")
+    ]
+
+
+def _entry_address(entry: str) -> Address | None:
+    """The address in `1.2.3.4`, `1.2.3.4:567`, `::1`, `[::1]` or `[::1]:567`."""
+    host, port = entry, ""
+    if entry.startswith("["):
+        host, bracket, port = entry[1:].partition("]")
+        if not bracket or (port and not port.startswith(":")):
+            return None
+        port = port.removeprefix(":") if port else "0"
+    elif entry.count(":") == 1:
+        host, _, port = entry.partition(":")
+    else:
+        port = "0"
+    if not (port.isascii() and port.isdigit() and len(port) <= 5):
+        return None
+    return peer_address(host)

@@ -1,0 +1,234 @@
+"""`msgsvc jobs`: what waits, what runs, and what has failed for good."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.projects import Json
+from msgsvc_core.cli.tables import show_table
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import NotFound
+from msgsvc_core.jobs import letters
+from msgsvc_core.jobs.letters import Filter, Letter
+from msgsvc_core.service import Service
+
+#: Jobs that a list shows unless told otherwise.
+LIST_LIMIT = 100
+
+#: Jobs of one transaction where many are retried or discarded.
+CHUNK = 500
+
+app = typer.Typer(
+    no_args_is_help=True, help="List, show, retry and discard jobs, dead letters above all."
+)
+
+
+def _check_state(state: str | None) -> str | None:
+    if state is not None and state not in get_args(letters.State):
+        raise typer.BadParameter(f"is one of {', '.join(get_args(letters.State))}")
+    return state
+
+
+State = Annotated[
+    str | None,
+    typer.Option("--state", callback=_check_state, help="ready, running or dead."),
+]
+Lane = Annotated[str | None, typer.Option("--lane", help="For example channel:messenger_a.")]
+Name = Annotated[str | None, typer.Option("--name", help="For example message.deliver.")]
+JobIds = Annotated[
+    list[str] | None, typer.Argument(metavar="[JOB_ID]...", help="For example job_02Yz...")
+]
+
+
+@app.command("list")
+def list_(
+    state: State = None,
+    lane: Lane = None,
+    name: Name = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = LIST_LIMIT,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """List jobs, the oldest first; those that are done are not there any more."""
+    found = asyncio.run(_list(config, _filter(state, lane, name), limit))
+    if as_json:
+        typer.echo(json.dumps({"data": [*map(_plain, found)]}, ensure_ascii=False))
+    elif not found:
+        typer.echo("there are no such jobs")
+    else:
+        columns = ["id", "name", "lane", "state", "attempts", "due", "last error"]
+        show_table(columns, [*map(_row, found)])
+        if len(found) == limit:
+            typer.echo(f"these are the first {limit}; --limit shows more", err=True)
+
+
+@app.command()
+def show(
+    job_id: Annotated[str, typer.Argument(metavar="JOB_ID", help="For example job_02Yz...")],
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show everything about a job but what is sealed or secret in it."""
+    plain = _plain(asyncio.run(_show(config, job_id)))
+    if as_json:
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    width = max(map(len, plain))
+    for field, value in plain.items():
+        text = json.dumps(value, ensure_ascii=False) if field == "payload" else value
+        typer.echo(f"{field:{width}}  {'' if text is None else text}".rstrip())
+
+
+@app.command()
+def retry(
+    job_ids: JobIds = None,
+    lane: Lane = None,
+    name: Name = None,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Run jobs again as soon as a runner looks, within a second or two: those named by their ids, or
+    all dead ones of a lane or a name."""
+    _change(config, job_ids, Filter("dead", lane, name), _retry, "retried", as_json=as_json)
+
+
+@app.command()
+def discard(
+    job_ids: JobIds = None,
+    lane: Lane = None,
+    name: Name = None,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Remove jobs for good, undone: those named by their ids, or all dead ones of a lane or a name."""
+    _change(config, job_ids, Filter("dead", lane, name), _discard, "discarded", as_json=as_json)
+
+
+#: What is done to one job; the text says why it was not.
+Act = Callable[[Service, Tx, str], Awaitable[str | None]]
+
+
+def _change(
+    config: Path | None,
+    job_ids: Sequence[str] | None,
+    dead: Filter,
+    act: Act,
+    done: str,
+    *,
+    as_json: bool,
+) -> None:
+    named = dead.lane is not None or dead.name is not None
+    if bool(job_ids) == named:
+        raise typer.BadParameter("name jobs by their ids, or all dead ones by --name or --lane")
+    changed, refused = asyncio.run(_apply(config, job_ids, dead, act))
+    if as_json:
+        typer.echo(json.dumps({done: changed, "refused": refused}, ensure_ascii=False))
+    else:
+        typer.echo(f"{len(changed)} {done}")
+    for job_id, why in refused.items():
+        typer.echo(f"msgsvc: {job_id}: {why}", err=True)
+    if refused:
+        raise typer.Exit(1)
+
+
+async def _apply(
+    config: Path | None, job_ids: Sequence[str] | None, dead: Filter, act: Act
+) -> tuple[list[str], dict[str, str]]:
+    changed: list[str] = []
+    refused: dict[str, str] = {}
+    async with opened(config) as service:
+        async for chunk in _chunks(service, job_ids, dead):
+            async with service.db.transaction() as tx:
+                for job_id in chunk:
+                    why = await act(service, tx, job_id)
+                    if why is None:
+                        changed.append(job_id)
+                    else:
+                        refused[job_id] = why
+    return changed, refused
+
+
+async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter) -> Any:
+    if job_ids:
+        yield list(dict.fromkeys(job_ids))
+        return
+    seen: set[str] = set()
+    while True:
+        async with service.db.read() as tx:
+            # What was refused stays dead, and must not be offered again.
+            found = await letters.list_jobs(tx, dead, CHUNK + len(seen))
+        chunk = [letter.job_id for letter in found if letter.job_id not in seen]
+        if not chunk:
+            return
+        yield chunk
+        seen.update(chunk)
+
+
+async def _retry(service: Service, tx: Tx, job_id: str) -> str | None:
+    match await letters.retry(tx, job_id, service.clock.now_ms()):
+        case "ready":
+            return None
+        case "open":
+            return "another job of its name and key is open, and does its work"
+        case _:
+            return "there is no such job, or it is running"
+
+
+async def _discard(_service: Service, tx: Tx, job_id: str) -> str | None:
+    return None if await letters.discard(tx, job_id) else "there is no such job, or it is running"
+
+
+async def _list(config: Path | None, wanted: Filter, limit: int) -> list[Letter]:
+    async with opened(config) as service, service.db.read() as tx:
+        return await letters.list_jobs(tx, wanted, limit)
+
+
+async def _show(config: Path | None, job_id: str) -> Letter:
+    async with opened(config) as service, service.db.read() as tx:
+        found = await letters.find(tx, job_id)
+    if found is None:
+        raise NotFound(f"there is no job {job_id!r}; what is done is not kept")
+    return found
+
+
+def _filter(state: str | None, lane: str | None, name: str | None) -> Filter:
+    known: Any = state
+    return Filter(known, lane, name)
+
+
+def _plain(letter: Letter) -> dict[str, Any]:
+    return {
+        "job_id": letter.job_id,
+        "name": letter.name,
+        "lane": letter.lane,
+        "state": letter.state,
+        "priority": letter.priority,
+        "attempts": letter.attempts,
+        "deliveries": letter.deliveries,
+        "due_at": to_rfc3339(letter.run_at_ms),
+        "created_at": to_rfc3339(letter.created_at_ms),
+        "project_id": letter.project_id,
+        "key": letter.key,
+        "leased_by": letter.leased_by,
+        "leased_until": optional_rfc3339(letter.leased_until_ms),
+        "last_error": letter.last_error,
+        "payload": letter.payload,
+    }
+
+
+def _row(letter: Letter) -> list[str]:
+    return [
+        letter.job_id,
+        letter.name,
+        letter.lane,
+        letter.state,
+        str(letter.attempts),
+        to_rfc3339(letter.run_at_ms),
+        (letter.last_error or "").partition("\n")[0],
+    ]

@@ -1,0 +1,158 @@
+"""`msgsvc worker`: the work behind the API, in as many processes as it takes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
+from msgsvc_core.logs import configure_logs
+from msgsvc_core.server import serving_metrics
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings, SettingsError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+#: Seconds before a process that died is replaced: one that dies at once must not keep a core busy.
+RESTART_S = 1.0
+
+#: Seconds that a process gets beyond `jobs.grace_s`, to close what it has open.
+CLOSE_S = 10.0
+
+#: Seconds between looks at the processes.
+LOOK_S = 0.1
+
+#: Exit code of a process that can't work as configured or without its database. In the first seconds
+#: another one would end the same way; later the database may be away for a while.
+UNUSABLE, FIRST_S = 2, 15.0
+
+
+def worker(
+    config: ConfigOption = None,
+    processes: Annotated[
+        int, typer.Option("--processes", "-p", min=1, max=512, help="How many; one uses one core.")
+    ] = 1,
+    one_of_many: Annotated[bool, typer.Option("--one-of-many", hidden=True)] = False,
+    place: Annotated[int, typer.Option("--place", hidden=True)] = 0,
+) -> None:
+    """Do the work behind the API, with jobs.runner = "dramatiq", until Ctrl-C."""
+    settings = read_settings(config)
+    configure_logs(settings.log, for_good=True)
+    if settings.jobs.runner != "dramatiq":
+        raise SettingsError(
+            f'jobs.runner: workers have work when it is "dramatiq"; it is "{settings.jobs.runner}"'
+        )
+    if processes == 1:
+        uvloop.run(_work(settings, one_of_many=one_of_many, place=place))
+    else:
+        raise typer.Exit(_Processes(find_config(config), processes, settings.jobs.grace_s).run())
+
+
+async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
+    """Works until a signal. The processes of a worker show metrics on ports that follow each other."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, ended.set)
+    if one_of_many:
+        # Ctrl-C reaches everybody in the terminal; the parent passes it on in its own way.
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # The end of a pipe from the parent: it is there for as long as the parent is.
+        loop.add_reader(sys.stdin.fileno(), ended.set)
+    service = Service(settings)
+    await service.start("work")
+    try:
+        typer.echo(
+            f"msgsvc works in process {os.getpid()}" + ("" if one_of_many else "; Ctrl-C ends it")
+        )
+        async with serving_metrics(service, _metrics_port(settings, place)):
+            await ended.wait()
+        if one_of_many:
+            loop.remove_reader(sys.stdin.fileno())
+    finally:
+        await service.stop()
+
+
+def _metrics_port(settings: Settings, place: int) -> int | None:
+    first = settings.metrics.worker_port
+    return first + place if first else None
+
+
+class _Processes:
+    """Several workers as children; one that dies is replaced."""
+
+    def __init__(self, config: Path | None, count: int, grace_s: float) -> None:
+        self._command = [sys.executable, "-m", "msgsvc_core", "worker", "--one-of-many"]
+        if config is not None:
+            self._command += ["--config", str(config)]
+        self._grace_s = grace_s
+        self._children: list[subprocess.Popen[bytes] | None] = [None] * count
+        self._start_at = [0.0] * count
+        self._ending = False
+        self._began = time.monotonic()
+
+    def run(self) -> int:
+        """Works until a signal; returns the exit code."""
+        for number in SIGNALS:
+            signal.signal(number, self._end)
+        code = 0
+        while not self._ending:
+            code = self._look()
+            if code:
+                break
+            time.sleep(LOOK_S)
+        stopped = self._stop()
+        return code or stopped
+
+    def _end(self, _number: int, _frame: object) -> None:
+        self._ending = True
+
+    def _look(self) -> int:
+        """Replaces who has died; returns the exit code when that makes no sense."""
+        now = time.monotonic()
+        for place, child in enumerate(self._children):
+            if child is None:
+                if now >= self._start_at[place] and not self._ending:
+                    command = [*self._command, "--place", str(place)]
+                    self._children[place] = subprocess.Popen(command, stdin=subprocess.PIPE)
+                continue
+            code = child.poll()
+            if code is None:
+                continue
+            self._forget(place)
+            if code == UNUSABLE and now - self._began < FIRST_S:
+                return code
+            typer.echo(f"msgsvc: process {child.pid} ended with {code}; another follows", err=True)
+            self._start_at[place] = now + RESTART_S
+        return 0
+
+    def _stop(self) -> int:
+        """Ends all, by force who doesn't in time; returns 1 if one did not."""
+        for started in filter(None, self._children):
+            started.terminate()
+        deadline = time.monotonic() + self._grace_s + CLOSE_S
+        failed = 0
+        for place, child in enumerate(self._children):
+            if child is None:
+                continue
+            try:
+                failed |= child.wait(max(0.0, deadline - time.monotonic())) != 0
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+                failed = 1
+            self._forget(place)
+        return int(failed)
+
+    def _forget(self, place: int) -> None:
+        child, self._children[place] = self._children[place], None
+        if child is not None and child.stdin is not None:
+            child.stdin.close()

@@ -1,0 +1,244 @@
+"""Wake-ups between processes: dramatiq messages that say "this lane has work", and nothing else.
+
+A message lost is a second's delay, for the sweeper finds what it would have told of; so nothing here
+may fail a request or keep an event loop waiting. See docs/decisions/0009-dramatiq-wakes-lanes.md.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from msgsvc_core.settings import Settings, SettingsError
+
+#: Milliseconds between looks of dramatiq's threads at an idle queue: Redis is polled, by default once
+#: a second, and a login waits for it.
+POLL_MS = 100
+
+#: Seconds within which further wake-ups become one message for each lane.
+PAUSE_S = 0.02
+
+#: Seconds before a broker that was away is tried again.
+RETRY_S = 1.0
+
+#: Messages that may wait unread; then no more are sent, for nobody takes them, and who comes later
+#: will sweep. They are counted once in so many seconds.
+MOST_WAITING, COUNT_EVERY_S = 1000, 1.0
+
+#: Milliseconds without a heartbeat after which a dead process's messages are given to others, and the
+#: millionths of commands that look for such. By default it took minutes.
+HEARTBEAT_TIMEOUT_MS, MAINTENANCE_CHANCE = 10_000, 100_000
+
+#: Seconds for an answer of the broker; only our own threads wait for it.
+BROKER_TIMEOUT_S = 5.0
+
+#: Threads that take messages. None is held: each hands a name over and is done.
+THREADS = 2
+
+ACTOR = "wake_lane"
+
+if TYPE_CHECKING:
+    from dramatiq import Broker
+
+log = structlog.get_logger(__name__)
+
+
+def open_broker(settings: Settings) -> tuple["Broker", str]:
+    """dramatiq's broker and the queue's name. Connects to nothing yet.
+
+    Raises `SettingsError` when RabbitMQ is asked for and its client is not installed.
+    """
+    url = settings.jobs.broker_url or settings.redis_url
+    assert url is not None, "the settings were checked"
+    text = url.get_secret_value()
+    namespace = settings.jobs.broker_namespace
+    queue = f"{namespace}.lanes"
+    # No middleware: retries, time limits and ages are the database's.
+    if text.startswith("amqp"):
+        return _rabbitmq(text), queue
+    return _redis(text, namespace), queue
+
+
+def _redis(url: str, namespace: str) -> "Broker":
+    import redis  # noqa: PLC0415 - only who asks for dramatiq pays for it
+    from dramatiq.brokers.redis import RedisBroker  # noqa: PLC0415 - only who asks for dramatiq pays for it
+    from redis.backoff import NoBackoff  # noqa: PLC0415 - only who asks for dramatiq pays for it
+    from redis.retry import Retry  # noqa: PLC0415 - only who asks for dramatiq pays for it
+
+    # One more try, at once, for a connection that was idle too long. By default redis-py tries for
+    # several seconds, in which a process can't end.
+    client = redis.Redis.from_url(
+        url,
+        socket_timeout=BROKER_TIMEOUT_S,
+        socket_connect_timeout=BROKER_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 1),
+    )
+    untyped: Any = RedisBroker
+    broker: Broker = untyped(
+        client=client,
+        middleware=[],
+        namespace=namespace,
+        heartbeat_timeout=HEARTBEAT_TIMEOUT_MS,
+        maintenance_chance=MAINTENANCE_CHANCE,
+    )
+    return broker
+
+
+def _rabbitmq(url: str) -> "Broker":
+    try:
+        from dramatiq.brokers.rabbitmq import RabbitmqBroker  # noqa: PLC0415 - only who asks for dramatiq pays for it
+    except ImportError:
+        raise SettingsError(
+            "jobs.broker_url: RabbitMQ needs pika; install it with"
+            " `pip install 'msgsvc-core[rabbitmq]'`"
+        ) from None
+    # Confirmed: a connection that the broker closed meanwhile swallows the first message otherwise.
+    broker = RabbitmqBroker(url=url, middleware=[], confirm_delivery=True)
+    parameters: Any = broker.parameters
+    parameters.socket_timeout = BROKER_TIMEOUT_S
+    parameters.blocked_connection_timeout = BROKER_TIMEOUT_S
+    return broker
+
+
+def close_broker(broker: "Broker") -> None:
+    """Closes its connections; for Redis, dramatiq leaves that to us."""
+    client = getattr(broker, "client", None)
+    if client is not None:
+        client.close()
+    broker.close()
+
+
+def count_waiting(broker: "Broker", queue: str) -> int:
+    """Messages that nobody has taken yet. Raises what the broker's client raises when it is away."""
+    untyped: Any = broker
+    if hasattr(broker, "get_queue_message_counts"):
+        return int(untyped.get_queue_message_counts(queue)[0])
+    return int(untyped.do_qsize(queue))
+
+
+def find_fault(settings: Settings) -> str | None:
+    """What keeps the broker from being used, in a line; None if nothing does. Blocks."""
+    broker, queue = open_broker(settings)
+    try:
+        count_waiting(broker, queue)
+    except Exception as error:  # noqa: BLE001 - the edge: what the client says is the finding
+        return str(error) or type(error).__name__
+    finally:
+        close_broker(broker)
+    return None
+
+
+class Announcer:
+    """Tells the workers which lanes have work, from a thread of its own."""
+
+    def __init__(self, broker: "Broker", queue: str) -> None:
+        self.broker = broker
+        self._queue = queue
+        self._waiting: set[str] = set()
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._away = False
+        self._crowded, self._counted_at = False, 0.0
+        self._thread = threading.Thread(target=self._run, name="lane announcer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def announce(self, lane: str) -> None:
+        """Has `lane` announced, once for all who ask before that is done."""
+        with self._lock:
+            self._waiting.add(lane)
+        self._changed.set()
+
+    def stop(self) -> None:
+        """Sends what waits, and ends. Blocks for as long as the broker takes, but not for good."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join(BROKER_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while True:
+            self._changed.wait()
+            self._changed.clear()
+            with self._lock:
+                lanes, self._waiting = self._waiting, set()
+            sent = self._send(lanes)
+            if self._stopping.is_set():
+                return
+            self._stopping.wait(PAUSE_S if sent else RETRY_S)
+
+    def _send(self, lanes: set[str]) -> bool:
+        """False when the broker is away. The lanes are forgotten then: the sweeper finds them."""
+        try:
+            try:
+                self._send_once(lanes)
+            except Exception:  # noqa: BLE001 - the edge: each broker's client fails in its own ways
+                # RabbitMQ closes a connection that was idle for minutes; a new one may well do.
+                self._forget_connection()
+                self._send_once(lanes)
+        except Exception as error:  # noqa: BLE001 - the edge: the broker is away, sweeps go on
+            if not self._away:
+                log.warning("broker_away", error=f"{type(error).__name__}: {error}")
+            self._away = True
+            self._forget_connection()
+            return False
+        if self._away:
+            log.info("broker_back")
+        self._away = False
+        return True
+
+    def _send_once(self, lanes: set[str]) -> None:
+        from dramatiq import Message  # noqa: PLC0415 - only who asks for dramatiq pays for it
+
+        if not lanes or self._is_crowded():
+            return
+        for lane in lanes:
+            self.broker.enqueue(
+                Message(
+                    queue_name=self._queue,
+                    actor_name=ACTOR,
+                    args=(lane,),
+                    kwargs={},
+                    options={},
+                )
+            )
+
+    def _forget_connection(self) -> None:
+        """RabbitMQ's, of this thread: a broken one would be used for ever."""
+        broker: Any = self.broker
+        if hasattr(type(broker), "connection"):
+            del broker.connection
+
+    def _is_crowded(self) -> bool:
+        now = time.monotonic()
+        if now - self._counted_at >= COUNT_EVERY_S:
+            self._crowded = count_waiting(self.broker, self._queue) >= MOST_WAITING
+            self._counted_at = now
+        return self._crowded
+
+
+class Listener:
+    """dramatiq's worker in this process: takes messages, and calls `on_lane` on the event loop."""
+
+    def __init__(self, broker: "Broker", queue: str, on_lane: Callable[[str], None]) -> None:
+        import dramatiq  # noqa: PLC0415 - only who asks for dramatiq pays for it
+
+        self._loop = asyncio.get_running_loop()
+        self._on_lane = on_lane
+        dramatiq.actor(actor_name=ACTOR, queue_name=queue, broker=broker)(self._hand_over)
+        self._worker = dramatiq.Worker(broker, worker_threads=THREADS, worker_timeout=POLL_MS)
+
+    def start(self) -> None:
+        """Starts dramatiq's threads. A broker that is away is tried again by them, for good."""
+        self._worker.start()
+
+    def stop(self) -> None:
+        """Ends dramatiq's threads; what they have not handed over goes back to the broker. Blocks."""
+        self._worker.stop(timeout=round(BROKER_TIMEOUT_S * 1000))
+
+    def _hand_over(self, lane: str) -> None:
+        self._loop.call_soon_threadsafe(self._on_lane, lane)

@@ -1,0 +1,151 @@
+"""The SQL of lanes and runners: who owns a lane, which have work, and who is there to do it."""
+
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.lease_clock import Held
+
+# The first job of each priority of each lane. Every step is one in `core_jobs_ready`, so this costs as
+# much as there are pairs of the two, however many jobs wait.
+_EVERYWHERE = (
+    "WITH RECURSIVE firsts (job_id) AS ("
+    " SELECT (SELECT job_id FROM core_jobs WHERE state = 'ready'"
+    " ORDER BY lane, priority, run_at_ms, job_id LIMIT 1)"
+    " UNION ALL"
+    " SELECT COALESCE("
+    "(SELECT later.job_id FROM core_jobs AS later WHERE later.state = 'ready'"
+    " AND later.lane = this.lane AND later.priority > this.priority"
+    " ORDER BY later.priority, later.run_at_ms, later.job_id LIMIT 1),"
+    "(SELECT later.job_id FROM core_jobs AS later WHERE later.state = 'ready'"
+    " AND later.lane > this.lane"
+    " ORDER BY later.lane, later.priority, later.run_at_ms, later.job_id LIMIT 1))"
+    " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
+)
+_IN_OWNED = (
+    "WITH RECURSIVE firsts (job_id) AS ("
+    " SELECT (SELECT job_id FROM core_jobs WHERE lane = core_lanes.lane AND state = 'ready'"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1) FROM core_lanes WHERE owner = :runner_id"
+    " UNION ALL"
+    " SELECT (SELECT later.job_id FROM core_jobs AS later WHERE later.state = 'ready'"
+    " AND later.lane = this.lane AND later.priority > this.priority"
+    " ORDER BY later.priority, later.run_at_ms, later.job_id LIMIT 1)"
+    " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
+)
+_FIRSTS = (
+    " SELECT core_jobs.lane, core_jobs.run_at_ms AS due_ms"
+    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id"
+)
+
+
+async def with_work(tx: Tx) -> dict[str, int]:
+    """Each lane with waiting or running jobs, and the Unix milliseconds from which one may be
+    claimed: when it is due, or when its lease ends."""
+    return await _due(
+        tx,
+        f"{_EVERYWHERE}{_FIRSTS}"
+        " UNION ALL SELECT lane, MIN(leased_until_ms) FROM core_jobs"
+        " WHERE state = 'running' GROUP BY lane",
+        {},
+    )
+
+
+async def owned_with_work(tx: Tx, runner_id: str) -> dict[str, int]:
+    """The same of waiting jobs, in the exclusive lanes that a runner owns."""
+    return await _due(tx, f"{_IN_OWNED}{_FIRSTS}", {"runner_id": runner_id})
+
+
+async def _due(tx: Tx, sql: str, params: dict[str, object]) -> dict[str, int]:
+    lanes: dict[str, int] = {}
+    for row in await tx.fetch_all(sql, params):
+        lane, due_ms = row["lane"], row["due_ms"]
+        lanes[lane] = min(due_ms, lanes.get(lane, due_ms))
+    return lanes
+
+
+async def owned_by_others(tx: Tx, *, runner_id: str, over_ms: int) -> set[str]:
+    """Exclusive lanes on which another runner has a lease."""
+    rows = await tx.fetch_all(
+        "SELECT lane FROM core_lanes WHERE owner <> :runner_id AND leased_until_ms > :over_ms",
+        {"runner_id": runner_id, "over_ms": over_ms},
+    )
+    return {row["lane"] for row in rows}
+
+
+async def own(
+    tx: Tx, lane: str, *, runner_id: str, now_ms: int, over_ms: int, lease_ms: int
+) -> bool:
+    """Takes or keeps an exclusive lane; False while another runner's lease on it holds."""
+    return bool(
+        await tx.execute(
+            "INSERT INTO core_lanes (lane, owner, leased_until_ms)"
+            " VALUES (:lane, :runner_id, :until_ms)"
+            " ON CONFLICT (lane) DO UPDATE SET owner = :runner_id, leased_until_ms = :until_ms"
+            " WHERE core_lanes.owner = :runner_id OR core_lanes.leased_until_ms <= :over_ms",
+            {
+                "lane": lane,
+                "runner_id": runner_id,
+                "until_ms": now_ms + lease_ms,
+                "over_ms": over_ms,
+            },
+        )
+    )
+
+
+async def renew(
+    tx: Tx, *, runner_id: str, name: str, now_ms: int, over_ms: int, lease_ms: int
+) -> None:
+    """Extends the runner's leases on its lanes, and says that it lives."""
+    until = {"runner_id": runner_id, "until_ms": now_ms + lease_ms}
+    await tx.execute(
+        "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id", until
+    )
+    await tx.execute(
+        "INSERT INTO core_runners (runner_id, name, leased_until_ms)"
+        " VALUES (:runner_id, :name, :until_ms)"
+        " ON CONFLICT (runner_id) DO UPDATE SET leased_until_ms = :until_ms",
+        {**until, "name": name},
+    )
+    await tx.execute(
+        "DELETE FROM core_runners WHERE leased_until_ms <= :over_ms", {"over_ms": over_ms}
+    )
+
+
+async def leases_after(tx: Tx, from_ms: int) -> list[Held]:
+    """Leases on jobs and lanes, and signs of life, that end later than that."""
+    rows = await tx.fetch_all(
+        "SELECT leased_by AS holder, leased_until_ms FROM core_jobs"
+        " WHERE state = 'running' AND leased_until_ms > :from_ms"
+        " UNION SELECT owner, leased_until_ms FROM core_lanes WHERE leased_until_ms > :from_ms"
+        " UNION SELECT runner_id, leased_until_ms FROM core_runners"
+        " WHERE leased_until_ms > :from_ms",
+        {"from_ms": from_ms},
+    )
+    return [(row["holder"], row["leased_until_ms"]) for row in rows]
+
+
+async def end_lease(tx: Tx, held: Held) -> None:
+    """Ends a lease of a dead runner, unless it has been renewed meanwhile."""
+    holder, until_ms = held
+    this = ":holder AND leased_until_ms = :until_ms"
+    for sql in (
+        f"UPDATE core_jobs SET leased_until_ms = 0 WHERE state = 'running' AND leased_by = {this}",
+        f"DELETE FROM core_lanes WHERE owner = {this}",
+        f"DELETE FROM core_runners WHERE runner_id = {this}",
+    ):
+        await tx.execute(sql, {"holder": holder, "until_ms": until_ms})
+
+
+async def release(tx: Tx, *, runner_id: str) -> None:
+    """Gives a stopping runner's lanes free, and takes it off the list."""
+    for sql in (
+        "DELETE FROM core_lanes WHERE owner = :runner_id",
+        "DELETE FROM core_runners WHERE runner_id = :runner_id",
+    ):
+        await tx.execute(sql, {"runner_id": runner_id})
+
+
+async def count_runners(tx: Tx, now_ms: int) -> int:
+    """How many runners live, as far as their leases tell."""
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) AS count FROM core_runners WHERE leased_until_ms > :now_ms",
+        {"now_ms": now_ms},
+    )
+    return found

@@ -1,0 +1,67 @@
+"""When leases are over, on a clock that somebody may set.
+
+Leases are times of the clock, for runners on many machines compare them. A clock that is set forward
+makes all of them look expired at once, the living runners' too; so after that nobody's lease counts as
+over until every living runner has renewed its own by the new time. One that is set back leaves the
+leases of the dead far in the future; `FutureLeases` finds those.
+"""
+
+from collections.abc import Collection
+
+import structlog
+
+from msgsvc_core.clock import Clock
+
+#: A lease: who holds it, and until when, in Unix milliseconds.
+Held = tuple[str, int]
+
+log = structlog.get_logger(__name__)
+
+
+class LeaseClock:
+    """The time by which one runner judges leases of `lease_ms`; they are renewed in a third of that."""
+
+    def __init__(self, clock: Clock, lease_ms: int) -> None:
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._offset_ms = self._offset()
+        #: The monotonic time until which no lease is over.
+        self._doubtful_until_ms = 0
+
+    def over_ms(self) -> int:
+        """Leases that end at this Unix millisecond, or before, are over; 0 while none is."""
+        offset_ms, passed_ms = self._offset(), self._clock.monotonic_ms()
+        step_ms = offset_ms - self._offset_ms
+        self._offset_ms = offset_ms
+        # Less takes no lease's time: a third of it may be gone at the renewal. And a clock that is
+        # slewed moves by little between two looks.
+        if abs(step_ms) > self._lease_ms // 6:
+            log.warning("clock_was_set", by_s=step_ms / 1000)
+            self._doubtful_until_ms = passed_ms + self._lease_ms // 2
+        return 0 if passed_ms < self._doubtful_until_ms else self._clock.now_ms()
+
+    def _offset(self) -> int:
+        return self._clock.now_ms() - self._clock.monotonic_ms()
+
+
+class FutureLeases:
+    """Leases that end later than any that is granted now, by `lease_ms` and a margin.
+
+    Their holders had another clock. A living one renews them; of the others `dead` tells.
+    """
+
+    def __init__(self, clock: Clock, lease_ms: int) -> None:
+        self._clock = clock
+        self._lease_ms = lease_ms
+        #: The monotonic milliseconds at which each was first seen.
+        self._seen_ms: dict[Held, int] = {}
+
+    def from_ms(self) -> int:
+        """Leases that end after this Unix millisecond are from the future."""
+        return self._clock.now_ms() + 2 * self._lease_ms
+
+    def dead(self, found: Collection[Held]) -> list[Held]:
+        """Those of the leases found now that nobody has renewed for the length of a lease."""
+        passed_ms = self._clock.monotonic_ms()
+        self._seen_ms = {held: self._seen_ms.get(held, passed_ms) for held in found}
+        return [held for held, seen in self._seen_ms.items() if passed_ms - seen >= self._lease_ms]

@@ -1,0 +1,138 @@
+"""The SQL of an operator's look at jobs: list, show, retry, discard.
+
+Payloads are answered without what is sealed in them, or looks like a secret.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgsvc_core.db import Row, Tx
+
+State = Literal["ready", "running", "dead"]
+
+#: What stands in an answer instead of a sealed or secret value.
+HIDDEN = "[hidden]"
+
+#: Parts of names in payloads whose values are not shown. Sealed ones would tell nobody anything.
+_SECRET_PARTS = ("sealed", "secret", "token", "password", "code")
+
+_COLUMNS = (
+    "job_id, name, lane, state, priority, run_at_ms, attempts, deliveries, project_id, key,"
+    " payload, leased_by, leased_until_ms, last_error, created_at_ms"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A job as an operator sees it. Times are Unix milliseconds."""
+
+    job_id: str
+    name: str
+    lane: str
+    state: State
+    priority: int
+    run_at_ms: int
+    attempts: int
+    deliveries: int
+    project_id: str | None
+    key: str | None
+    payload: Any
+    leased_by: str | None
+    leased_until_ms: int | None
+    last_error: str | None
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs are meant; None means any."""
+
+    state: State | None = None
+    lane: str | None = None
+    name: str | None = None
+
+    def condition(self) -> tuple[str, dict[str, Any]]:
+        """SQL and its parameters. The states are written out, for the indexes that hold only one."""
+        parts = ["1 = 1"]
+        params: dict[str, Any] = {}
+        if self.state is not None:
+            parts.append(f"state = '{self.state}'")
+        for column, value in (("lane", self.lane), ("name", self.name)):
+            if value is not None:
+                parts.append(f"{column} = :{column}")
+                params[column] = value
+        return " AND ".join(parts), params
+
+
+async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[Letter]:
+    """Up to `limit` jobs, the oldest first."""
+    condition, params = wanted.condition()
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE {condition} ORDER BY job_id LIMIT :most",
+        {**params, "most": limit},
+    )
+    return [_letter(row) for row in rows]
+
+
+async def find(tx: Tx, job_id: str) -> Letter | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
+    )
+    return None if row is None else _letter(row)
+
+
+async def retry(tx: Tx, job_id: str, now_ms: int) -> Literal["ready", "open"] | None:
+    """Makes a job due at once, a dead one with all its attempts before it.
+
+    None if it is not there or running; `open` if it is dead, and another with its key is not.
+    """
+    row = await tx.fetch_one(
+        "SELECT state, name, key FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
+    )
+    if row is None or row["state"] == "running":
+        return None
+    if row["state"] == "dead" and row["key"] is not None:
+        taken = await tx.fetch_all(
+            "SELECT job_id FROM core_jobs"
+            " WHERE name = :name AND key = :key AND key IS NOT NULL AND state <> 'dead'",
+            {"name": row["name"], "key": row["key"]},
+        )
+        if taken:
+            return "open"
+    changed = await tx.execute(
+        "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL,"
+        " attempts = CASE WHEN state = 'dead' THEN 0 ELSE attempts END,"
+        " deliveries = CASE WHEN state = 'dead' THEN 0 ELSE deliveries END, state = 'ready'"
+        " WHERE job_id = :job_id AND state <> 'running'",
+        {"job_id": job_id, "now_ms": now_ms},
+    )
+    return "ready" if changed else None
+
+
+async def discard(tx: Tx, job_id: str) -> bool:
+    """Removes a job for good, unless it is running; False if it was not there or is."""
+    return bool(
+        await tx.execute(
+            "DELETE FROM core_jobs WHERE job_id = :job_id AND state <> 'running'",
+            {"job_id": job_id},
+        )
+    )
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """A payload for people: what is named like a secret is hidden, whatever it holds."""
+    if value is not None and any(part in name.lower() for part in _SECRET_PARTS):
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {key: without_secrets(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [without_secrets(inner) for inner in value]
+    return value
+
+
+def _letter(row: Row) -> Letter:
+    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    values["payload"] = without_secrets(json.loads(values["payload"]))
+    return Letter(**values)

@@ -1,0 +1,116 @@
+"""Gauges that the database answers, asked at most every few seconds and never for long."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.metrics import store
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Seconds for which an answer is used again: counting many jobs takes a while, and
+#: several Prometheus servers may scrape.
+FRESH_S = 5.0
+
+#: Seconds that the database gets; Prometheus itself gives a scrape 10 by default.
+TIMEOUT_S = 2.0
+
+STATES = ("ready", "delayed", "running", "dead")
+
+log = structlog.get_logger(__name__)
+
+
+class DatabaseMetrics(Collector):
+    """Jobs as they were at the last `refresh`, and the use of the connections as it is."""
+
+    def __init__(
+        self,
+        service: "Service",
+        monotonic: Callable[[], float] = time.monotonic,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._service = service
+        self._monotonic = monotonic
+        self._timeout_s = timeout_s
+        self._asking = asyncio.Lock()
+        self._asked_at = -FRESH_S
+        self._up = False
+        #: Jobs by lane prefix and state.
+        self._jobs: dict[tuple[str, str], int] = {}
+        #: Seconds since the oldest due job was to run, by lane prefix.
+        self._oldest_s: dict[str, float] = {}
+
+    async def refresh(self) -> None:
+        """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
+        a number from before would look like one of now."""
+        async with self._asking:
+            now = self._monotonic()
+            if now - self._asked_at < FRESH_S:
+                return
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._ask()
+                self._up = True
+            except (DatabaseUnavailable, TimeoutError) as error:
+                log.warning("metrics_without_database", error=str(error) or "no answer in time")
+                self._up = False
+            self._asked_at = self._monotonic()
+
+    async def _ask(self) -> None:
+        now_ms = self._service.clock.now_ms()
+        async with self._service.db.read() as tx:
+            rows = await store.jobs_by_lane(tx, now_ms)
+        # Lanes without jobs are shown too: an alert on what is absent never fires.
+        prefixes = [spec.prefix for spec in self._service.lane_specs]
+        jobs = defaultdict(int, {(prefix, state): 0 for prefix in prefixes for state in STATES})
+        oldest_s = defaultdict(float, dict.fromkeys(prefixes, 0.0))
+        for row in rows:
+            # Without what follows the colon: a webhook's id would make a series of each webhook.
+            prefix = row["lane"].partition(":")[0]
+            jobs[prefix, row["state"]] += row["count"]
+            if row["state"] == "ready":
+                oldest_s[prefix] = max(oldest_s[prefix], (now_ms - row["oldest_ms"]) / 1000)
+        self._jobs, self._oldest_s = dict(jobs), dict(oldest_s)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        return self.collect()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield GaugeMetricFamily(
+            "msgsvc_database_up", "Whether the database answered in time.", int(self._up)
+        )
+        jobs = GaugeMetricFamily(
+            "msgsvc_jobs",
+            "Jobs: ready (due, waiting for a runner), delayed, running, dead.",
+            labels=("lane", "state"),
+        )
+        oldest = GaugeMetricFamily(
+            "msgsvc_jobs_oldest_due_age_seconds",
+            "How long the oldest due job has been waiting for a runner.",
+            labels=("lane",),
+        )
+        if self._up:
+            for (lane, state), count in self._jobs.items():
+                jobs.add_metric((lane, state), count)
+            for lane, age_s in self._oldest_s.items():
+                oldest.add_metric((lane,), age_s)
+        yield jobs
+        yield oldest
+        use = self._service.db.use
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_in_use", "Connections at work.", use.in_use
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_max", "Connections there may be.", use.size
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_waiting", "Who waits for a connection.", use.waiting
+        )

@@ -1,0 +1,93 @@
+"""What every section of the configuration is made of, and the two about who may come in."""
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from msgsvc_core.security.networks import Networks
+
+#: Characters that the token for metrics must have at least.
+MIN_TOKEN_LENGTH = 20
+
+
+class Section(BaseModel):
+    """Base of every section, the core's and the plugins'."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(Section):
+    """Where and how `msgsvc serve` listens."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="Addresses or ranges of the proxies before the service, e.g. `127.0.0.1`; only"
+        " what they say of a caller's address (X-Forwarded-For, -Proto) is believed.",
+    )
+    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call us from.")
+    max_connections: int = Field(
+        10_000, ge=10, description="Connections at a time; who comes beyond them gets a 503."
+    )
+    max_header_bytes: int = Field(
+        32 * 1024, ge=1024, description="Largest head of a request, its URL included."
+    )
+    max_body_bytes: int = Field(
+        1024 * 1024, ge=1024, description="Largest request body (API conventions: 1 MiB)."
+    )
+    header_timeout_s: float = Field(
+        10.0, gt=0, description="Seconds for the whole head of a request, from its first byte."
+    )
+    body_timeout_s: float = Field(
+        20.0, gt=0, description="Seconds for a body, and one more for each KiB that has come."
+    )
+    keep_alive_s: float = Field(
+        75.0,
+        gt=0,
+        description="Seconds for which a connection may be idle between requests; longer than a"
+        " proxy before us keeps it, or the proxy meets closed ones.",
+    )
+    send_timeout_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds after which a caller who reads nothing of its answer is cut.",
+    )
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _not_everybody(cls, ranges: tuple[str, ...]) -> tuple[str, ...]:
+        if any(network.prefixlen == 0 for network in Networks(ranges)):
+            raise ValueError("a range of all addresses would let any caller name another's address")
+        return ranges
+
+
+class MetricsSettings(Section):
+    """Who may read `GET /metrics`, and where a worker shows its own."""
+
+    allow: tuple[str, ...] = Field(
+        ("127.0.0.0/8", "::1/128"),
+        description="Addresses or ranges of callers who may read metrics without the token.",
+    )
+    token: SecretStr | None = Field(
+        None, description="Others may with `Authorization: Bearer <token>`; without one, nobody."
+    )
+    worker_host: str = Field("127.0.0.1", description="Address on which a worker shows metrics.")
+    worker_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="Port on which a worker shows metrics; its second process takes the next one,"
+        " and so on; 0: nowhere.",
+    )
+
+    @field_validator("allow")
+    @classmethod
+    def _are_ranges(cls, ranges: tuple[str, ...]) -> tuple[str, ...]:
+        Networks(ranges)
+        return ranges
+
+    @field_validator("token")
+    @classmethod
+    def _long_enough(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and len(token.get_secret_value()) < MIN_TOKEN_LENGTH:
+            raise ValueError(f"needs {MIN_TOKEN_LENGTH} characters or more")
+        return token

@@ -1,0 +1,84 @@
+"""The outbound guard's place in aiohttp: where names are resolved, and where sockets are opened."""
+
+import asyncio
+import socket
+from ssl import SSLContext
+
+from aiohttp import AddrInfoType, ClientConnectorError, ClientRequest, ClientTimeout, TCPConnector
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+
+
+class GuardedResolver(AbstractResolver):
+    """Resolves with the system's resolver, and hands on only what the guard allows.
+
+    aiohttp connects to the addresses it gets here, without asking DNS again; so a name that
+    changes its address between check and connection (DNS rebinding) gains nothing.
+    """
+
+    def __init__(self, guard: OutboundGuard) -> None:
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Every address of `host`. Raises `ForbiddenTarget` if one of them is forbidden."""
+        infos = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
+        )
+        addresses = [(found_family, str(address[0])) for found_family, *_, address in infos]
+        # One bad address refuses them all: a client that moves on to the next would reach it.
+        if not all(self._guard.is_allowed(address) for _, address in addresses):
+            # The address stays untold: tenants could ask us about names of our own network.
+            raise ForbiddenTarget(f"the host {host} has an address that is not public")
+        return [
+            ResolveResult(
+                hostname=host, host=address, port=port, family=found_family, proto=0, flags=0
+            )
+            for found_family, address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+class GuardedConnector(TCPConnector):
+    """Looks at the URL of every request, at every resolved name, and at every socket's address.
+
+    The resolver alone does not do: aiohttp never asks it about hosts that are IP addresses.
+    """
+
+    def __init__(
+        self, guard: OutboundGuard, *, limit: int, limit_per_host: int, ssl: SSLContext | bool
+    ) -> None:
+        super().__init__(
+            resolver=guard.resolver(),
+            socket_factory=self._open_socket,
+            limit=limit,
+            limit_per_host=limit_per_host,
+            ssl=ssl,
+        )
+        self._guard = guard
+
+    async def connect(
+        self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout
+    ) -> Connection:
+        """Checks first; a redirect passes here too."""
+        try:
+            # A proxy would resolve the name and connect, where no check of ours reaches.
+            if req.proxy:
+                raise ForbiddenTarget("requests to tenants' URLs don't go through a proxy")
+            self._guard.check_url(str(req.url))
+        except ForbiddenTarget as error:
+            raise ClientConnectorError(req.connection_key, error) from error
+        return await super().connect(req, traces, timeout)
+
+    def _open_socket(self, info: AddrInfoType) -> socket.socket:
+        # The last look, at the very address to be connected to, whatever path led to it.
+        family, kind, proto, _, address = info
+        if not self._guard.is_allowed(str(address[0])):
+            raise ForbiddenTarget("the address is not public")
+        return socket.socket(family, kind, proto)

@@ -1,0 +1,32 @@
+"""Ranges of addresses that an operator names."""
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from msgsvc_core.security.addresses import Address, parse_address
+
+Network = IPv4Network | IPv6Network
+
+
+class Networks:
+    """Addresses and CIDR ranges. Raises ValueError, which names it, for what is neither."""
+
+    def __init__(self, ranges: Iterable[str]) -> None:
+        self._networks = tuple(ip_network(text) for text in ranges)
+
+    def __iter__(self) -> Iterator[Network]:
+        return iter(self._networks)
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def __contains__(self, address: Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+def peer_address(text: str) -> Address | None:
+    """A caller's address, IPv4 as such even where a socket for both shows it as IPv6."""
+    address = parse_address(text)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address

@@ -1,0 +1,240 @@
+"""uvicorn's connection, with deadlines and limits.
+
+uvicorn waits for ever for a head that doesn't end and for a body that doesn't come, and httptools
+takes heads of any size. What is added here costs a request a few attributes, and no timer: the guard
+looks at all connections once a second.
+"""
+
+import asyncio
+import fcntl
+import sys
+import termios
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from msgsvc_core.errors import ApiError, BadRequest, Unavailable
+from msgsvc_core.server.cork import CorkedTransport
+from msgsvc_core.server.guard import (
+    LEAST_BODY_RATE,
+    SPARE_CONNECTIONS,
+    SPARE_TIMEOUT_S,
+    Guard,
+)
+
+#: A probe that is answered even when all connections are taken.
+HEALTH = b"/healthz"
+
+#: Bytes of framing that a byte of a chunked body may come with; chunks of one byte have five.
+MOST_FRAMING = 8
+
+
+#: What is being read. Plain numbers: a member of an `Enum` takes three times as long to find.
+HEAD, BODY, BETWEEN = range(3)
+
+
+class _Trailers(list[tuple[bytes, bytes]]):
+    """What follows a chunked body is no header: it must not appear among those already checked."""
+
+    def append(self, _header: tuple[bytes, bytes]) -> None:
+        pass
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """One connection under the rules of a `Guard`."""
+
+    # uvicorn's own attributes and these are more than the 30 whose names Python keeps once for all
+    # objects of a class: without slots each connection took 1.3 KiB more.
+    __slots__ = (
+        "_body_bytes",
+        "_chunk",
+        "_first_chunk",
+        "_framing_bytes",
+        "_guard",
+        "_head_bytes",
+        "_max_head",
+        "_phase",
+        "_since",
+        "_spare",
+        "_unsent",
+        "_unsent_since",
+    )
+
+    def __init__(
+        self,
+        guard: Guard,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        settings = guard.settings
+        self._guard = guard
+        self._max_head = settings.max_header_bytes
+        #: Whether it came when all connections were taken.
+        self._spare = False
+        self._phase = HEAD
+        #: When the phase began; moved on while the peer has to wait for us.
+        self._since = guard.now
+        #: Bytes of what is being read now; a head or body may begin anywhere in it.
+        self._chunk = 0
+        #: Bytes of the head, with all of the chunk it began in; and that chunk.
+        self._head_bytes = self._first_chunk = 0
+        self._body_bytes = 0
+        self._framing_bytes = 0
+        #: Bytes that the peer had not taken at the last sweep, and since when it has taken none.
+        self._unsent = 0
+        self._unsent_since = 0.0
+
+    # ---- what a deadline is measured by ---------------------------------------------------------
+
+    def overdue(self, now: float) -> str | None:
+        """Which deadline has passed: `header`, `body`, `idle` or `send`; None if none has."""
+        settings = self._guard.settings
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            unsent += _in_kernel(self.transport)
+            # A slow download goes on as long as anything of it is taken.
+            if unsent < self._unsent or not self._unsent:
+                self._unsent_since = now
+            self._unsent = unsent
+            return "send" if now - self._unsent_since > settings.send_timeout_s else None
+        self._unsent = 0
+        if self.transport.is_closing():
+            return None
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if self._phase is BODY:
+            return self._overdue_body(now, answering)
+        if answering:
+            # A long poll, a live page, or a handler at work: the peer waits for us.
+            self._since = now
+            return None
+        if self._phase is HEAD:
+            allowed_s = SPARE_TIMEOUT_S if self._spare else settings.header_timeout_s
+            return "header" if now - self._since > allowed_s else None
+        return "idle" if now - self._since > settings.keep_alive_s else None
+
+    def _overdue_body(self, now: float, answering: bool) -> str | None:
+        if self.flow.read_paused:
+            # We are the slow side.
+            self._since = now
+            return None
+        allowed_s = self._guard.settings.body_timeout_s
+        if answering:
+            allowed_s += self._body_bytes / LEAST_BODY_RATE
+        # Else the answer is out, a refusal most likely, and nobody reads what still comes.
+        return "body" if now - self._since > allowed_s else None
+
+    def cut(self) -> None:
+        # Not `close`, which waits until the peer has taken what was written.
+        self.transport.abort()
+
+    # ---- what comes in --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(CorkedTransport(transport, self.loop))
+        beyond = len(self.connections) - self._guard.settings.max_connections
+        if beyond > 0:
+            self._spare = True
+            if beyond > SPARE_CONNECTIONS:
+                self._refuse("full", _full())
+
+    def data_received(self, data: bytes) -> None:
+        self._chunk = len(data)
+        super().data_received(data)
+        if self._phase is HEAD:
+            self._head_bytes += len(data)
+            if self._head_bytes - self._first_chunk > self._max_head:
+                self._refuse("head_too_large", self._too_large())
+        elif self._phase is BODY:
+            self._framing_bytes += len(data)
+            if self._framing_bytes > self._max_head + MOST_FRAMING * self._body_bytes:
+                # Chunk extensions or trailers without end, which the parser would keep.
+                self.cut()
+
+    def on_message_begin(self) -> None:
+        self._phase = HEAD
+        self._since = self._guard.now
+        self._head_bytes = 0
+        self._first_chunk = self._chunk
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._phase = BODY
+        self._since = self._guard.now
+        self._body_bytes = 0
+        self._framing_bytes = -self._chunk
+        if self._spare or self._head_bytes + self._chunk > self._max_head:
+            self._complete_doubtful_head()
+        else:
+            super().on_headers_complete()
+        self.headers = _TRAILERS
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        self._framing_bytes -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._phase = BETWEEN
+        super().on_message_complete()
+
+    # ---- what is refused ------------------------------------------------------------------------
+
+    def _complete_doubtful_head(self) -> None:
+        """Lets a request through, or has a refusal answer it."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        app = self.app
+        if size > self._max_head:
+            self.app = self._guard.refuse("head_too_large", self._too_large())
+        elif self._spare and self.url != HEALTH:
+            self.app = self._guard.refuse("full", _full())
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = app
+        if self._spare:
+            self.cycle.keep_alive = False
+
+    def send_400_response(self, _msg: str) -> None:
+        self._refuse("not_http", BadRequest("this is not HTTP/1.1, or not well-formed"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Says nothing: the request is answered as if it had not asked, and any caller may ask."""
+
+    def _refuse(self, reason: str, error: ApiError) -> None:
+        """Answers without a request, unless another answer is on its way, and closes."""
+        if self.transport.is_closing():
+            return
+        refusal = self._guard.refuse(reason, error)
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(refusal.to_http())
+        self.transport.close()
+
+    def _too_large(self) -> ApiError:
+        return BadRequest(f"the head of the request is larger than {self._max_head} bytes")
+
+
+_TRAILERS = _Trailers()
+
+
+def _in_kernel(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel has taken and the peer has not.
+
+    Without them a slow download seems to stand still: the kernel takes more only when a third of its
+    buffer, up to megabytes, is free again.
+    """
+    socket = transport.get_extra_info("socket")
+    try:
+        answer = fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (AttributeError, OSError, ValueError):
+        # It has just been closed, and has no socket or no file any more.
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
+
+
+def _full() -> ApiError:
+    return Unavailable("all connections are taken", retry_after_s=1)

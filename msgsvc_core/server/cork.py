@@ -1,0 +1,68 @@
+"""A transport that sends an answer's head and body in one packet.
+
+uvicorn writes them one after the other, and uvloop hands each write to the kernel at once. The second
+call, with the packet and the wake-up at the other end that follow it, cost an eighth of the
+throughput of a small answer.
+"""
+
+import asyncio
+from typing import Any
+
+#: Bytes that are held at most. A long answer is sent as it comes, so that a slow reader is noticed.
+MOST_HELD = 64 * 1024
+
+
+class CorkedTransport(asyncio.Transport):
+    """Holds what is written until the loop's next turn, and sends it in one piece."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: Any) -> None:
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > MOST_HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is held."""
+        if self._held:
+            data = b"".join(self._held)
+            self._held.clear()
+            self._size = 0
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._held.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size() + self._size
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._transport.set_protocol(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._transport.get_protocol()

@@ -1,0 +1,70 @@
+"""GET /metrics and GET /healthz of a process that serves no API: a worker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from msgsvc_core.api.envelope import envelope, http_error
+from msgsvc_core.api.metrics import metrics_routes
+from msgsvc_core.api.proxies import TrustedProxies
+from msgsvc_core.errors import ApiError
+from msgsvc_core.security.networks import Networks
+from msgsvc_core.server.guard import Guard
+from msgsvc_core.server.listener import bind
+from msgsvc_core.server.server import Server
+from msgsvc_core.service import Service
+
+
+@asynccontextmanager
+async def serving_metrics(service: Service, port: int | None = None) -> AsyncIterator[int]:
+    """Shows the figures of `service` on `metrics.worker_host` while the block runs; gives the port.
+
+    `port` stands instead of `metrics.worker_port`, for the second and further processes of a worker
+    on one machine; 0 takes a free one. With neither, nothing is served, and the port given is 0.
+    Raises `SettingsError` if the port is taken.
+    """
+    settings = service.settings.metrics
+    wanted = settings.worker_port if port is None else port
+    if port is None and not wanted:
+        yield 0
+        return
+    listener = bind(settings.worker_host, wanted, "metrics.worker_port")
+    guard = Guard(service.settings.server, service.settings.errors_url, service.metrics)
+    server = Server(_figures_app(service), guard, signals=False)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+def _figures_app(service: Service) -> ASGIApp:
+    errors_url = service.settings.errors_url
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return envelope(http_error(request, error), errors_url)
+
+    async def on_api_error(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, ApiError)
+        return envelope(error, errors_url)
+
+    proxies = Networks(service.settings.server.trusted_proxies)
+    return Starlette(
+        routes=[Route("/healthz", healthz), *metrics_routes(service)],
+        middleware=[Middleware(TrustedProxies, proxies=proxies)],
+        exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
+    )

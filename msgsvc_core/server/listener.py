@@ -1,0 +1,60 @@
+"""The socket that a server listens on, and the files that its connections need."""
+
+import resource
+import socket
+
+from msgsvc_core.sections import ServerSettings
+from msgsvc_core.server.guard import SPARE_CONNECTIONS
+from msgsvc_core.settings import SettingsError
+
+#: Files beside connections of callers: databases, calls to messengers and webhooks, logs.
+OTHER_FILES = 400
+
+
+def bind(host: str, port: int, setting: str = "server") -> socket.socket:
+    """A socket that holds the port but doesn't listen yet: who comes too early is refused at once.
+
+    Raises `SettingsError`, which names the `setting`, when the address can't be had.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, proto, _, address = found[0]
+        listener = socket.socket(family, kind, proto)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise SettingsError(
+            f"{setting}: can't listen on {host}, port {port}: {_reason(error)}; name another"
+        ) from error
+    return listener
+
+
+def _reason(error: OSError | OverflowError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def check_open_files(settings: ServerSettings) -> ServerSettings:
+    """Raises this process's limit of open files to what `max_connections` needs.
+
+    Where that is not allowed, a number that was chosen raises `SettingsError`, and the default is
+    lowered to what fits: without a file for the next connection a process takes no more at all.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.max_connections + SPARE_CONNECTIONS + OTHER_FILES
+    if hard == resource.RLIM_INFINITY or needed <= hard:
+        if soft != resource.RLIM_INFINITY and soft < needed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        return settings
+    fitting = max(hard - SPARE_CONNECTIONS - OTHER_FILES, 10)
+    if "max_connections" in settings.model_fields_set:
+        raise SettingsError(
+            f"server.max_connections: {settings.max_connections} connections need {needed} open "
+            f"files, and this process may have {hard}; raise that (`ulimit -n`, LimitNOFILE= of "
+            f"systemd), or set at most {fitting}"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return settings.model_copy(update={"max_connections": fitting})

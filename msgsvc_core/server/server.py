@@ -1,0 +1,83 @@
+"""uvicorn's server around an application, guarded, and ended by whoever started it."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from msgsvc_core.server.connection import GuardedConnection
+from msgsvc_core.server.guard import Guard, Guarded
+
+#: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
+GRACEFUL_S = 5
+
+#: Ticks of uvicorn's main loop, a tenth of a second each, between two looks at all connections.
+SWEEP_TICKS = 10
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """Serves `app` under the rules of `guard`; `listening` is called once it takes requests.
+
+    With `signals` it ends at SIGINT or SIGTERM; without, when its `should_exit` is set.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        *,
+        listening: Callable[[list[socket.socket]], None] = lambda _sockets: None,
+        signals: bool = True,
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            # What uvicorn calls is called with its own four arguments.
+            http=cast("type[asyncio.Protocol]", partial(GuardedConnection, guard)),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # Anybody on this machine could name another caller with X-Forwarded-For; whom to
+            # believe is a setting, server.trusted_proxies.
+            proxy_headers=False,
+            # The guard has it too: a byte that begins no request ends uvicorn's own watch.
+            timeout_keep_alive=cast("int", guard.settings.keep_alive_s),
+            timeout_graceful_shutdown=GRACEFUL_S,
+        )
+        super().__init__(config)
+        self._guard = guard
+        self._listening = listening
+        self._signals = SIGNALS if signals else ()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening(sockets or [])
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % SWEEP_TICKS == 0:
+            self._guard.sweep(cast("set[Guarded]", self.server_state.connections))
+        return await super().on_tick(counter)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn raises a signal anew when it is done, and that would end the process at once,
+        with jobs and leases of the service in the middle."""
+        loop = asyncio.get_running_loop()
+        for number in self._signals:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in self._signals:
+                loop.remove_signal_handler(number)

@@ -1,0 +1,114 @@
+"""The dashboard, the alerts and the list of metrics speak of what `/metrics` says."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from msgsvc_core.server import Guard
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.fixtures import SECRET_KEY
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "contrib" / "deploy"
+OPERATING = ROOT / "docs" / "operating.md"
+
+#: Names of ours and of the process as they stand in queries; what precedes `{`, `[` or an operator.
+NAME = re.compile(r"\b((?:msgsvc|process)_[a-z0-9_]+)")
+LABELS = re.compile(r"\b((?:msgsvc|process)_[a-z0-9_]+)\{([^}]*)\}")
+
+#: Labels that Prometheus adds to everything it scrapes.
+ADDED = {"job", "instance"}
+
+
+def figures() -> dict[str, set[str]]:
+    """Every sample's name, with its labels, of a service with all our plugins that is served."""
+    service = Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)}))
+    Guard(service.settings.server, "", service.metrics)
+    service.metrics.requests.observe("GET", "/v1/project", 200, 0.1)
+    service.metrics.count_deliveries(1, "messenger_a", "sent")
+    found: dict[str, set[str]] = {}
+    for family in service.metrics.registry.collect():
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    # Known once the database was asked, which this service has not.
+    found["msgsvc_jobs"] = {"lane", "state"}
+    found["msgsvc_jobs_oldest_due_age_seconds"] = {"lane"}
+    return found
+
+
+FIGURES = figures()
+DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "msgsvc.json").read_text("utf-8"))
+QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
+ALERTS = yaml.safe_load((DEPLOY / "alerts.yml").read_text("utf-8"))
+RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+EXPRESSIONS = [*QUERIES, *(rule["expr"] for rule in RULES)]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_query_asks_for_what_there_is(expression: str) -> None:
+    names = NAME.findall(expression)
+    by_labels = {
+        name: {label.strip().partition("=")[0].rstrip("!~") for label in labels.split(",")}
+        for name, labels in LABELS.findall(expression)
+    }
+
+    assert names or "up{" in expression
+    assert set(names) <= set(FIGURES)
+    for name, labels in by_labels.items():
+        assert labels <= FIGURES[name] | ADDED
+
+
+def ours() -> list[str]:
+    """Our metrics, but for the halves of histograms and what says when a counter was made."""
+    return sorted(
+        name
+        for name in FIGURES
+        if name.startswith("msgsvc_") and not name.endswith(("_created", "_sum", "_count"))
+    )
+
+
+@pytest.mark.parametrize("name", ours())
+def test_the_dashboard_shows_every_metric(name: str) -> None:
+    variables = [variable.get("definition", "") for variable in DASHBOARD["templating"]["list"]]
+
+    assert any(re.search(rf"\b{name}\b", text) for text in [*QUERIES, *variables])
+
+
+@pytest.mark.parametrize("name", ours())
+def test_the_page_on_operating_explains_every_metric(name: str) -> None:
+    assert f"`{name.removesuffix('_bucket')}" in OPERATING.read_text("utf-8")
+
+
+def test_every_panel_asks_the_data_source_that_is_chosen() -> None:
+    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+
+    assert DASHBOARD["templating"]["list"][0]["type"] == "datasource"
+    assert all(panel["datasource"] == chosen for panel in panels)
+    assert all(target["datasource"] == chosen for panel in panels for target in panel["targets"])
+
+
+def test_panels_have_ids_of_their_own_and_don_t_overlap() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+
+    assert len(ids) == len(set(ids))
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+
+
+def test_prometheus_loads_the_alerts_beside_it() -> None:
+    configuration = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
+
+    assert configuration["rule_files"] == ["alerts.yml"]
+    assert all(rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in RULES)

@@ -1,0 +1,257 @@
+"""What `Database.write` promises: units of many callers in one commit, each as if it were alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Refused, Taken, Unit
+from msgsvc_core.db.writer import UNITS_PER_BATCH
+from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+
+Backend = SQLiteDatabases | PostgresDatabases
+
+TABLES = (
+    "CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT, weight SMALLINT)",
+    "CREATE TABLE claims (owner TEXT, key TEXT, note TEXT, PRIMARY KEY (owner, key))",
+)
+
+
+@pytest.fixture
+async def db(backend: Backend) -> AsyncIterator[Database]:
+    url = await backend.empty()
+    database = Database(url, pool_size=4)
+    await database.connect()
+    async with database.transaction() as tx:
+        for table in TABLES:
+            await tx.execute(table)
+    yield database
+    await database.disconnect()
+    await backend.give_back(url)
+
+
+def thing(number: int, **more: Any) -> Unit:
+    unit = Unit()
+    unit.insert("things", {"id": number, "name": f"thing {number}", **more})
+    return unit
+
+
+def claiming(key: str, number: int) -> Unit:
+    unit = thing(number)
+    unit.claim("claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key"))
+    return unit
+
+
+async def ids(db: Database) -> list[int]:
+    async with db.read() as tx:
+        return [row["id"] for row in await tx.fetch_all("SELECT id FROM things ORDER BY id")]
+
+
+async def outcomes(db: Database, *units: Unit) -> list[type[BaseException] | None]:
+    """What became of units that were handed over at the same time, by kind."""
+    found = await asyncio.gather(*map(db.write, units), return_exceptions=True)
+    return [None if outcome is None else type(outcome) for outcome in found]
+
+
+async def test_a_unit_is_there_when_write_returns(db: Database) -> None:
+    await db.write(thing(1))
+
+    assert await ids(db) == [1]
+
+
+async def test_rows_of_several_tables_and_columns_are_written_with_one_another(
+    db: Database,
+) -> None:
+    heavy = thing(2, weight=7)
+    heavy.insert("claims", {"owner": "me", "key": "a"})
+
+    assert await outcomes(db, thing(1), heavy, thing(3, weight=None)) == [None, None, None]
+
+    async with db.read() as tx:
+        rows = await tx.fetch_all("SELECT id, name, weight FROM things ORDER BY id")
+        claims = await tx.fetch_val("SELECT COUNT(*) AS count FROM claims")
+    assert [tuple(row[name] for name in ("id", "name", "weight")) for row in rows] == [
+        (1, "thing 1", None),
+        (2, "thing 2", 7),
+        (3, "thing 3", None),
+    ]
+    assert claims == 1
+
+
+async def test_thousands_at_once_are_all_written(db: Database) -> None:
+    count = 2 * UNITS_PER_BATCH + 1
+
+    assert set(await outcomes(db, *map(thing, range(count)))) == {None}
+
+    assert await ids(db) == list(range(count))
+
+
+async def test_units_that_come_together_share_their_commits(db: Database) -> None:
+    commits = 0
+    commit = db._writer._batches.commit
+
+    async def counted(units: Any) -> Any:
+        nonlocal commits
+        commits += 1
+        return await commit(units)
+
+    db._writer._batches.commit = counted  # type: ignore[method-assign] # counts, and hands on
+    await outcomes(db, *map(thing, range(100)))
+
+    assert commits == 1
+
+
+async def test_a_unit_that_a_constraint_refuses_fails_alone(db: Database) -> None:
+    both = thing(3)
+    both.insert("things", {"id": 1, "name": "a second one"})
+
+    assert await outcomes(db, thing(1), thing(2), both, thing(4)) == [None, None, Refused, None]
+
+    assert await ids(db) == [1, 2, 4]
+
+
+@pytest.mark.parametrize("name", ["half a letter \ud800", 7**40, object()])
+async def test_a_unit_whose_value_the_database_can_not_hold_fails_alone(
+    db: Database, name: Any
+) -> None:
+    found = await outcomes(db, thing(1), thing(2, weight=name), claiming("a", 3))
+
+    assert found[0] is None
+    assert found[1] is not None
+    assert found[2] is None
+    assert await ids(db) == [1, 3]
+
+
+async def test_a_callback_that_raises_leaves_nobody_without_an_answer(db: Database) -> None:
+    units = [thing(1), thing(2), thing(3)]
+    called: list[str] = []
+    units[1].on_commit(lambda: 1 // 0)  # type: ignore[arg-type, return-value] # it returns nothing
+    units[1].on_commit(lambda: called.append("after the fault"))
+    async with asyncio.timeout(10):
+        assert await outcomes(db, *units) == [None, None, None]
+        async with db.transaction() as tx:
+            tx.on_commit(lambda: 1 // 0)  # type: ignore[arg-type, return-value] # it returns nothing
+            await tx.write(thing(4))
+
+    assert called == ["after the fault"]
+    assert await ids(db) == [1, 2, 3, 4]
+
+
+async def test_a_claim_has_one_winner_whoever_comes_at_the_same_time(db: Database) -> None:
+    found = await outcomes(db, *(claiming("a", number) for number in range(20)))
+
+    assert found.count(None) == 1
+    assert found.count(Taken) == 19
+    assert await ids(db) == [found.index(None)]
+
+
+async def test_a_claim_that_was_taken_before_leaves_the_unit_unwritten(db: Database) -> None:
+    await db.write(claiming("a", 1))
+
+    assert await outcomes(db, claiming("a", 2), claiming("b", 3), thing(4)) == [Taken, None, None]
+
+    assert await ids(db) == [1, 3, 4]
+
+
+async def test_a_claim_of_a_unit_that_is_refused_stays_free(db: Database) -> None:
+    await db.write(thing(1))
+
+    assert await outcomes(db, claiming("a", 1), thing(2)) == [Refused, None]
+    await db.write(claiming("a", 3))
+
+    assert await ids(db) == [1, 2, 3]
+
+
+async def test_a_claim_that_another_transaction_is_writing_ends_the_wait_not_the_others(
+    db: Database,
+) -> None:
+    if db.dialect == "sqlite":
+        # One transaction writes at a time, so there is never one in the middle of its work.
+        async with db.transaction() as tx:
+            await tx.insert("claims", {"owner": "me", "key": "a"})
+            waiting = asyncio.create_task(outcomes(db, claiming("a", 1), thing(2)))
+        assert await waiting == [Taken, None]
+    else:
+        async with db.transaction() as tx:
+            await tx.insert("claims", {"owner": "me", "key": "a"})
+            found = await outcomes(db, claiming("a", 1), thing(2))
+        assert found == [LockTimeout, None]
+    assert await ids(db) == [2]
+
+
+async def test_what_follows_a_commit_is_called_after_it_and_only_then(db: Database) -> None:
+    called: list[int] = []
+    units = [thing(1), thing(1), thing(2)]
+    for number, unit in enumerate(units):
+        unit.on_commit(lambda number=number: called.append(number))  # type: ignore[misc] # a default
+
+    assert await outcomes(db, *units) == [None, Refused, None]
+    assert called == [0, 2]
+
+
+async def test_a_caller_that_is_cancelled_harms_no_other(db: Database) -> None:
+    tasks = [asyncio.create_task(db.write(thing(number))) for number in range(64)]
+    # At every stage: before its unit is in a batch, and while the batch is being committed.
+    for number, task in enumerate(tasks):
+        if number % 2:
+            task.cancel()
+        if number % 8 == 0:
+            await asyncio.sleep(0)
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+
+    kept = [number for number, outcome in enumerate(ended) if outcome is None]
+    assert set(range(0, 64, 2)) <= set(kept)
+    assert set(kept) <= set(await ids(db))
+    await db.write(thing(1000))
+
+
+async def test_a_unit_whose_caller_is_gone_before_the_batch_begins_is_left_out(
+    db: Database,
+) -> None:
+    task = asyncio.create_task(db.write(thing(1)))
+    await asyncio.sleep(0)
+    task.cancel()
+    await db.write(thing(2))
+
+    assert await ids(db) == [2]
+
+
+async def test_closing_waits_for_what_was_handed_over(backend: Backend) -> None:
+    url = await backend.empty()
+    db = Database(url)
+    await db.connect()
+    async with db.transaction() as tx:
+        await tx.execute(TABLES[0])
+    tasks = [asyncio.create_task(db.write(thing(number))) for number in range(50)]
+    await asyncio.sleep(0)
+    await db.disconnect()
+    await asyncio.gather(*tasks)
+    await db.connect()
+
+    assert await ids(db) == list(range(50))
+    await db.disconnect()
+    await backend.give_back(url)
+
+
+async def test_a_database_that_is_closed_is_unavailable(db: Database) -> None:
+    await db.disconnect()
+
+    with pytest.raises(DatabaseUnavailable):
+        await db.write(thing(1))
+
+
+async def test_a_unit_can_join_a_transaction_and_its_fate(db: Database) -> None:
+    called: list[str] = []
+    kept, lost = thing(1), thing(2)
+    kept.on_commit(lambda: called.append("kept"))
+    lost.on_commit(lambda: called.append("lost"))
+    async with db.transaction() as tx:
+        await tx.write(kept)
+    with pytest.raises(ZeroDivisionError):
+        async with db.transaction() as tx:
+            await tx.write(lost)
+            raise ZeroDivisionError
+
+    assert await ids(db) == [1]
+    assert called == ["kept"]

@@ -1,0 +1,83 @@
+"""Turns: who shares a key goes one after another, the others side by side."""
+
+import asyncio
+
+from msgsvc_core.channels.turns import Turns
+
+
+class Walkers:
+    """Each takes its keys, notes that it began, and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.began: list[str] = []
+        self.may_end: dict[str, asyncio.Event] = {}
+
+    def start(self, name: str, keys: str) -> asyncio.Task[None]:
+        self.may_end[name] = asyncio.Event()
+        return asyncio.create_task(self._walk(name, keys))
+
+    async def _walk(self, name: str, keys: str) -> None:
+        async with self.turns.take(keys):
+            self.began.append(name)
+            await self.may_end[name].wait()
+
+
+async def rest() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_who_shares_no_key_waits_for_nobody() -> None:
+    walkers = Walkers()
+    tasks = [walkers.start("one", "ab"), walkers.start("two", "cd")]
+    await rest()
+
+    assert walkers.began == ["one", "two"]
+    for event in walkers.may_end.values():
+        event.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_who_shares_one_comes_after_in_the_order_of_coming() -> None:
+    walkers = Walkers()
+    tasks = [walkers.start(name, keys) for name, keys in (("1", "ab"), ("2", "bc"), ("3", "ca"))]
+    await rest()
+    assert walkers.began == ["1"]
+    walkers.may_end["1"].set()
+    await rest()
+    assert walkers.began == ["1", "2"]
+    walkers.may_end["2"].set()
+    await rest()
+
+    assert walkers.began == ["1", "2", "3"]
+    walkers.may_end["3"].set()
+    await asyncio.gather(*tasks)
+    assert not walkers.turns._under_way
+
+
+async def test_who_is_cancelled_while_waiting_lets_nobody_overtake() -> None:
+    walkers = Walkers()
+    first, second, third = (walkers.start(name, "a") for name in "123")
+    await rest()
+    second.cancel()
+    await rest()
+    assert walkers.began == ["1"]
+    walkers.may_end["1"].set()
+    walkers.may_end["3"].set()
+    await asyncio.gather(first, second, third, return_exceptions=True)
+
+    assert walkers.began == ["1", "3"]
+    assert not walkers.turns._under_way
+
+
+async def test_who_fails_makes_room() -> None:
+    turns = Turns()
+    try:
+        async with turns.take("a"):
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+
+    async with asyncio.timeout(5), turns.take("a"):
+        assert turns._under_way
