@@ -1,125 +1,109 @@
-"""`make bench`: how much of a bare Starlette echo's throughput is left in `POST /v1/send`.
+"""`make bench`: every figure beside a reference of the same run, for only ratios travel.
 
-The echo and the service take the same requests in the same run, in rounds that alternate, each in a
-process of its own under uvicorn with uvloop and httptools. Only ratios travel between machines.
+Each server has a process of its own; the load comes from another. Figures that miss their target are
+shown so, and change nothing about the exit code: a busy machine is no error.
 """
 
 import argparse
+import signal
+import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
-import httpx2
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from msgsvc_core.logs import configure_logs
+from msgsvc_core.settings import LogSettings
 from tests.bench import report
-from tests.bench.load import Load, generator_name, put_load
-from tests.bench.servers import Target, all_targets
+from tests.bench.databases import KINDS, Databases
+from tests.bench.delivery import delivery
+from tests.bench.jobs import jobs
+from tests.bench.load import generator_name
+from tests.bench.memory import memory
+from tests.bench.polls import polls
+from tests.bench.run import Options, Run
+from tests.bench.sending import sending
+from tests.bench.status import status
 
+#: What can be measured, by the names that `--only` takes.
+MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
+    "send": sending,
+    "status": status,
+    "deliver": delivery,
+    "jobs": jobs,
+    "polls": polls,
+    "memory": memory,
+}
 
-class BenchError(Exception):
-    """A server answered with something that is no success, so its figures mean nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How long and how hard. Seconds are whole ones: `wrk` takes no others."""
-
-    seconds: int = 2
-    rounds: int = 3
-    warm_up: int = 1
-    connections: int = 64
-    out: Path = Path("build/bench.json")
+#: Characters of a line of the table, where it goes to a file.
+WIDTH = 110
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures, prints the table, and writes the findings."""
     options = _read(arguments)
     console = Console()
-    with tempfile.TemporaryDirectory(prefix="msgsvc-bench-") as folder:
-        measured = _measure(Path(folder), options, console)
-    figures = {name: report.Figures.of(rounds) for name, rounds in measured.items()}
+    if not console.is_terminal:
+        console.width = WIDTH
+    found = _measure(options, console)
     title = (
         f"{options.rounds} rounds of {options.seconds} s, {options.connections} connections, "
         f"load by {generator_name()}"
     )
-    console.print(report.table(figures, "echo", title))
-    report.write(options.out, report.findings(figures, "echo"))
-    console.print(f"written to {options.out}")
+    console.print(report.table(found, title))
+    report.write(options.out, found)
+    missed = sum(finding.met is False for finding in found)
+    console.print(f"{missed or 'no'} target{'s' * (missed != 1)} missed; written to {options.out}")
 
 
 def _read(arguments: Sequence[str] | None) -> Options:
     default = Options()
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=default.seconds, help="of a round")
-    parser.add_argument("--rounds", type=int, default=default.rounds, help="for each server")
-    parser.add_argument("--warm-up", type=int, default=default.warm_up, help="seconds before")
-    parser.add_argument("--connections", type=int, default=default.connections)
-    parser.add_argument("--out", type=Path, default=default.out, help="file for the findings")
+    parser.add_argument("--seconds", type=int, help="of a round")
+    parser.add_argument("--rounds", type=int, help="for each server")
+    parser.add_argument("--warm-up", type=int, help="seconds before, 0 for none")
+    parser.add_argument("--connections", type=int)
+    parser.add_argument("--jobs", type=int, help="that do nothing")
+    parser.add_argument("--polls", type=int, help="that are held")
+    parser.add_argument("--sends", type=int, help="over which memory is watched")
+    parser.add_argument(
+        "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)
+    )
+    parser.add_argument("--databases", nargs="+", choices=KINDS, help="by default all that answer")
+    parser.add_argument("--out", type=Path, help="file for the findings")
+    parser.set_defaults(**{field.name: getattr(default, field.name) for field in fields(Options)})
     return Options(**vars(parser.parse_args(arguments)))
 
 
-def _measure(folder: Path, options: Options, console: Console) -> dict[str, list[Load]]:
-    """The rounds of every server by its name."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("starting the servers", total=None)
-        with all_targets(folder, console.print) as targets:
-            one_s = options.warm_up + options.rounds * options.seconds
-            progress.update(bar, total=len(targets) * one_s)
-            measured: dict[str, list[Load]] = defaultdict(list)
-            for number in range(options.rounds + 1):
-                for target in targets:
-                    name = f"round {number}" if number else "warming up"
-                    progress.update(bar, description=f"{name}: {target.name}")
-                    load = _run(
-                        target,
-                        options.seconds if number else options.warm_up,
-                        options.connections,
-                        lambda seconds: progress.advance(bar, seconds),
-                    )
-                    if number:
-                        measured[target.name].append(load)
-            for target in targets:
-                _check_all_written(target, measured[target.name])
-    return measured
-
-
-def _run(target: Target, seconds: int, connections: int, tick: Callable[[float], None]) -> Load:
-    """One server under load, while the others stand still."""
-    target.go_on()
-    _check_answer(target)
-    load = put_load(target.request, connections=connections, seconds=seconds, tick=tick)
-    target.pause()
-    if load.failed:
-        raise BenchError(f"{target.name}: {load.failed} of {load.requests} requests failed")
-    return load
-
-
-def _check_answer(target: Target) -> None:
-    """The generators tell success from failure; what success is, is looked at here."""
-    request = target.request
-    with request.bodies.open("rb") as bodies:
-        body = next(bodies)
-    headers = {
-        "Authorization": f"Bearer {request.api_key}",
-        "Content-Type": "application/json",
-    }
-    answer = httpx2.post(request.url, content=body, headers=headers)
-    if answer.status_code != 202:
-        raise BenchError(f"{target.name}: {answer.status_code} {answer.text}")
-
-
-def _check_all_written(target: Target, rounds: Sequence[Load]) -> None:
-    """What was answered with 202 is in the database."""
-    accepted = sum(load.requests for load in rounds)
-    target.go_on()
-    if target.count is not None and (written := target.count()) < accepted:
-        raise BenchError(f"{target.name}: {accepted} accepted, {written} written")
+def _measure(options: Options, console: Console) -> list[report.Finding]:
+    # Beside the findings, for the system's folder for temporary files may lie in memory, where a
+    # commit waits for no disk.
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    found: list[report.Finding] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-", dir=options.out.parent.resolve()) as folder,
+        Progress(*columns, console=console, transient=True) as progress,
+    ):
+        databases = Databases(Path(folder), options.databases)
+        for kind in databases.missing:
+            console.print(f"{kind} is not measured: it does not answer")
+        run = Run(options, Path(folder), databases, progress)
+        try:
+            for name, measurement in MEASUREMENTS.items():
+                if not options.only or name in options.only:
+                    found += measurement(run)
+        finally:
+            databases.drop_all()
+    return found
 
 
 if __name__ == "__main__":
+    # Ended from outside, it still ends the servers, which may be stopped, and drops the databases.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
+    # Of the services that are opened here to be set up; those that are measured write files.
+    configure_logs(LogSettings(level="warning"))
     main()

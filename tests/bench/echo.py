@@ -1,4 +1,4 @@
-"""The least that Starlette can do with a body: read the JSON, and write it back.
+"""The least that Starlette can do: write a body's JSON back, or answer a GET with a little JSON.
 
 Run as a script it serves on a free port of 127.0.0.1, and prints the address.
 """
@@ -16,12 +16,22 @@ async def echo(request: Request) -> JSONResponse:
     return JSONResponse(await request.json(), status_code=202)
 
 
+async def status(_request: Request) -> JSONResponse:
+    return JSONResponse(
+        {"session_id": "ses_0000000000000000000000", "status": "pending", "expires_in": 600}
+    )
+
+
 def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     print(f"echo listens on http://127.0.0.1:{listener.getsockname()[1]}, bare", flush=True)  # noqa: T201 - read
-    app = Starlette(routes=[Route("/v1/send", echo, methods=["POST"])])
+    routes = [Route("/v1/send", echo, methods=["POST"]), Route("/status", status)]
     config = uvicorn.Config(
-        app, loop="uvloop", http="httptools", log_level="warning", access_log=False
+        Starlette(routes=routes),
+        loop="uvloop",
+        http="httptools",
+        log_level="warning",
+        access_log=False,
     )
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -1,4 +1,4 @@
-"""Load over HTTP: POSTs of a few bodies in turn, over many connections.
+"""Load over HTTP: a few requests in turn, over many connections.
 
 `wrk` makes it where it is installed, else a generator of our own, in a process of its own as well.
 Either way one generator serves all measurements of a run, so that ratios compare.
@@ -7,20 +7,21 @@ Either way one generator serves all measurements of a run, so that ratios compar
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 from urllib.parse import urlsplit
 
 import uvloop
 
-_LUA = Path(__file__).with_name("post.lua")
+_LUA = Path(__file__).with_name("requests.lua")
 
 #: Seconds between two calls of `tick`.
 _TICK_S = 0.1
@@ -28,11 +29,17 @@ _TICK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent: the lines of the file `bodies` in turn, with an API key."""
+    """What is sent: the lines of a file in turn, with an API key.
+
+    A line is the body of a POST to `url`, or the path of a GET at the host of `url`. `fresh_keys`
+    gives every request an Idempotency-Key of its own.
+    """
 
     url: str
-    bodies: Path
+    lines: Path
     api_key: str
+    method: Literal["GET", "POST"] = "POST"
+    fresh_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,12 @@ def put_load(
         how = [sys.executable, __file__, str(connections), str(seconds)]
     environment = {
         **os.environ,
-        "LOAD_BODIES": str(request.bodies),
+        "LOAD_LINES": str(request.lines),
         "LOAD_KEY": request.api_key,
+        "LOAD_METHOD": request.method,
     }
+    if request.fresh_keys:
+        environment["LOAD_RUN"] = secrets.token_hex(8)
     with subprocess.Popen(
         [*how, request.url], env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -118,17 +128,29 @@ class _Connection(asyncio.Protocol):
         self._transport.write(next(self._requests))
 
 
+def _requests(url: str) -> Iterator[bytes]:
+    """The lines in turn, each as a whole request."""
+    parts = urlsplit(url)
+    method, run = os.environ["LOAD_METHOD"], os.environ.get("LOAD_RUN")
+    common = f"Host: {parts.netloc}\r\nAuthorization: Bearer {os.environ['LOAD_KEY']}\r\n"
+    pairs: list[tuple[bytes, bytes]] = []
+    for line in Path(os.environ["LOAD_LINES"]).read_text().splitlines():
+        path, body = (line, b"") if method == "GET" else (parts.path, line.encode())
+        head = f"{method} {path} HTTP/1.1\r\n{common}"
+        if method == "POST":
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        pairs.append((head.encode(), b"\r\n" + body))
+    numbers = count()
+    for head_bytes, rest in cycle(pairs):
+        key = f"Idempotency-Key: {run}-{next(numbers)}\r\n".encode() if run else b""
+        yield head_bytes + key + rest
+
+
 async def _generate(connections: int, seconds: float, url: str) -> Load:
     parts = urlsplit(url)
     assert parts.hostname and parts.port  # noqa: PT018 - both come from `listens on`
     host, port = parts.hostname, parts.port
-    head = (
-        f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        f"Authorization: Bearer {os.environ['LOAD_KEY']}\r\n"
-        "Content-Type: application/json\r\nContent-Length: "
-    )
-    bodies = Path(os.environ["LOAD_BODIES"]).read_bytes().splitlines()  # noqa: ASYNC240 - once
-    requests = cycle([f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies])
+    requests = _requests(url)
     latencies_s: list[float] = []
     made = [_Connection(requests, latencies_s) for _ in range(connections)]
     waiting = iter(made)

@@ -1,22 +1,24 @@
-"""What is measured: the echo, and the service on each database, each in a process of its own."""
+"""Servers under measurement, each in a process of its own: the echo, and the service."""
 
 import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.settings import load_settings
-from msgsvc_core.testing.databases import PostgresDatabases, postgres_answers, postgres_url
-from tests.bench import echo, sink
+from tests.bench import courier, echo, sink
 from tests.bench.load import Request
+from tests.bench.run import Run
 from tests.process import Deployment, Server, install_module, start_server
 
 T = TypeVar("T")
@@ -26,115 +28,169 @@ TEXT = "Your order 4711 is on its way and arrives tomorrow between 10 and 12."
 #: Subscribers that the messages go to, in turn; one's messages are delivered one after another.
 SUBSCRIBERS = 500
 
+#: Plugins of the bench's own, which the service's process finds by their entry points.
+_OWN: dict[str, ModuleType] = {"sink": sink, "courier": courier}
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A server under test. It stands still while another one is measured."""
 
-    name: str
-    server: Server
-    request: Request
-    #: How many messages its database holds.
-    count: Callable[[], int] | None = None
+def pause(server: Server) -> None:
+    """Stops a server where it stands, so that it takes nothing from the one that is measured."""
+    os.kill(server.process.pid, signal.SIGSTOP)
 
-    def pause(self) -> None:
-        os.kill(self.server.process.pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        os.kill(self.server.process.pid, signal.SIGCONT)
+def go_on(server: Server) -> None:
+    os.kill(server.process.pid, signal.SIGCONT)
+
+
+def memory_mib(server: Server) -> float:
+    """What the server's process holds in memory."""
+    command = ["ps", "-o", "rss=", "-p", str(server.process.pid)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
+
+
+def cpu_s(server: Server) -> float | None:
+    """Seconds of CPU that the process has used; None where the system does not tell (`/proc`)."""
+    try:
+        line = Path(f"/proc/{server.process.pid}/stat").read_text()
+    except FileNotFoundError:
+        return None
+    # Counted from behind the name, which may hold anything (proc_pid_stat(5), utime and stime).
+    user, system = line.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def all_targets(folder: Path, missing: Callable[[str], None]) -> Iterator[list[Target]]:
-    """The echo first. `missing` is told what can't be measured here.
+def started(run: Run, script: ModuleType, *arguments: str) -> Iterator[Server]:
+    """A module of the bench that serves when it is run as a script; killed at the end."""
+    assert script.__file__
+    log = run.new_folder() / "server.log"
+    # Found as `tests.bench...` from wherever the bench is run.
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    server = start_server([sys.executable, "-P", script.__file__, *arguments], log, environment)
+    try:
+        yield server
+    finally:
+        server.kill()
 
-    `<database>` is the service as it is by default, which delivers beside taking messages in;
-    `<database>, taken in only` leaves delivery to other processes.
+
+@contextmanager
+def started_echo(run: Run) -> Iterator[Server]:
+    """The bare Starlette application that everything over HTTP is compared with."""
+    with started(run, echo) as server:
+        yield server
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """Lines for the generators: whom to send to, one body each."""
+
+    path: Path
+
+    @classmethod
+    def to(cls, path: Path, subscriber_ids: Sequence[str]) -> "Bodies":
+        lines = [json.dumps({"subscriber_id": id_, "text": TEXT}) for id_ in subscriber_ids]
+        path.write_text("\n".join(lines) + "\n")
+        return cls(path)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUnderTest:
+    """A running `msgsvc serve` with a project, a key and subscribers."""
+
+    deployment: Deployment
+    plugins: tuple[str, ...]
+    server: Server
+    project_id: str
+    sends: Request
+
+    def use(self, work: Callable[[Service], Awaitable[T]]) -> T:
+        """What `work` answers, given the service's database, beside the running process."""
+        return asyncio.run(_opened(self.deployment, self.plugins, work))
+
+    def count_messages(self) -> int:
+        async def count(service: Service) -> int:
+            async with service.db.read() as tx:
+                return int(await tx.fetch_val("SELECT COUNT(*) AS count FROM core_messages"))
+
+        return self.use(count)
+
+    def with_fresh_keys(self) -> Request:
+        return replace(self.sends, fresh_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a service is configured where that is not its default."""
+
+    kind: str
+    runner: str = "embedded"
+    channel: str = 'plugin = "sink"'
+    plugins: tuple[str, ...] = ("sink",)
+    sections: Sequence[str] = field(default_factory=tuple)
+
+    def as_toml(self) -> str:
+        parts = [
+            f"plugins = {json.dumps(self.plugins)}",
+            f"[channels.messenger_a]\n{self.channel}",
+            f'[jobs]\nrunner = "{self.runner}"',
+            # The one limit that no honest load stays under.
+            "[limits]\nrequests_per_minute = 100000000",
+            *self.sections,
+        ]
+        return "\n".join(parts) + "\n"
+
+
+@contextmanager
+def started_service(run: Run, setup: Setup) -> Iterator[ServiceUnderTest]:
+    """The service as `msgsvc serve` runs it, its log in a file; killed at the end.
+
+    A kill, for what still waits to be delivered is of no interest.
     """
-    installed = install_module(folder / "installed", Path(sink.__file__))
-    if there := postgres_answers(postgres_url()):
-        postgres = PostgresDatabases(postgres_url())
-    else:
-        missing("PostgreSQL is not measured: it does not answer")
-    with ExitStack() as stack:
-        if there:
-            stack.callback(lambda: asyncio.run(postgres.drop_all()))
-        services = []
-        for runner, suffix in (("embedded", ""), ("none", ", taken in only")):
-            place = folder / f"sqlite-{runner}"
-            services.append((f"sqlite{suffix}", place, runner, f"sqlite:///{place / 'bench.db'}"))
-            if there:
-                place, url = folder / f"postgresql-{runner}", asyncio.run(postgres.empty())
-                services.append((f"postgresql{suffix}", place, runner, url))
-        targets: list[Target] = []
-        stack.callback(_end, targets)
-        for name, place, runner, url in services:
-            place.mkdir()
-            targets.append(_start(name, Deployment(place, [installed]), url, runner))
-            targets[-1].pause()
-        targets.insert(0, _start_echo(folder, targets[0].request))
-        targets[0].pause()
-        yield targets
-
-
-def _start_echo(folder: Path, like: Request) -> Target:
-    server = start_server([sys.executable, echo.__file__], folder / "echo.log", os.environ)
-    return Target("echo", server, Request(server.url + "/v1/send", like.bodies, like.api_key))
-
-
-def _start(name: str, deployment: Deployment, database_url: str, runner: str) -> Target:
-    """The service as `msgsvc serve` runs it by default, but for the limit of requests."""
-    deployment.configure(
-        'plugins = ["sink"]\n'
-        '[channels.messenger_a]\nplugin = "sink"\n'
-        "[limits]\nrequests_per_minute = 100000000\n"
-        f'[jobs]\nrunner = "{runner}"\n',
-        database_url,
-    )
-
-    async def set_up(service: Service) -> tuple[str, list[str]]:
-        project = await service.projects.create("Bench")
-        _, key = await service.projects.create_key(project.project_id, "bench")
-        async with service.db.transaction() as tx:
-            people = [
-                await service.subscribers.ensure(
-                    tx,
-                    project.project_id,
-                    "messenger_a",
-                    ChannelUser(f"user-{number}", "Ann"),
-                    f"chat-{number}",
-                    source="api",
-                )
-                for number in range(SUBSCRIBERS)
-            ]
-        return key, [person.subscriber_id for person in people]
-
-    async def count(service: Service) -> int:
-        async with service.db.read() as tx:
-            return int(await tx.fetch_val("SELECT COUNT(*) AS count FROM core_messages"))
-
-    key, subscriber_ids = asyncio.run(_opened(deployment, set_up))
-    bodies = deployment.folder / "bodies.jsonl"
-    bodies.write_text(
-        "".join(json.dumps({"subscriber_id": id_, "text": TEXT}) + "\n" for id_ in subscriber_ids)
-    )
+    installed = run.folder / "installed"
+    for name, module in _OWN.items():
+        if not (installed / f"{name}.py").exists():
+            assert module.__file__
+            install_module(installed, Path(module.__file__))
+    deployment = Deployment(run.new_folder(), [installed])
+    deployment.configure(setup.as_toml(), run.databases.new(setup.kind))
+    project_id, key, ids = asyncio.run(_opened(deployment, setup.plugins, _set_up))
+    bodies = Bodies.to(deployment.folder / "bodies.jsonl", ids)
     server = deployment.start()
-    request = Request(server.url + "/v1/send", bodies, key)
-    return Target(name, server, request, lambda: asyncio.run(_opened(deployment, count)))
+    sends = Request(server.url + "/v1/send", bodies.path, key)
+    try:
+        yield ServiceUnderTest(deployment, setup.plugins, server, project_id, sends)
+    finally:
+        server.kill()
 
 
-async def _opened(deployment: Deployment, use: Callable[[Service], Awaitable[T]]) -> T:
-    settings = load_settings(deployment.config, env={}, plugins=())
-    service = Service(settings, extra_plugins=[("sink", sink)])
+async def _set_up(service: Service) -> tuple[str, str, list[str]]:
+    project = await service.projects.create("Bench")
+    _, key = await service.projects.create_key(project.project_id, "bench")
+    async with service.db.transaction() as tx:
+        people = [
+            await service.subscribers.ensure(
+                tx,
+                project.project_id,
+                "messenger_a",
+                ChannelUser(f"user-{number}", "Ann"),
+                f"chat-{number}",
+                source="api",
+            )
+            for number in range(SUBSCRIBERS)
+        ]
+    return project.project_id, key, [person.subscriber_id for person in people]
+
+
+async def _opened(
+    deployment: Deployment, plugins: Sequence[str], use: Callable[[Service], Awaitable[T]]
+) -> T:
+    own = [(name, _OWN[name]) for name in plugins if name in _OWN]
+    others = [name for name in plugins if name not in _OWN]
+    settings = load_settings(deployment.config, env={}, plugins=others)
+    service = Service(settings, extra_plugins=own)
     await service.migrate()
     await service.open_database()
     try:
         return await use(service)
     finally:
         await service.db.disconnect()
-
-
-def _end(targets: list[Target]) -> None:
-    for target in targets:
-        # A kill, for what still waits to be delivered is of no interest.
-        target.server.kill()

@@ -14,14 +14,16 @@ class SinkChannel(Channel):
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         return "1"
 
+    # The bench only sends; a call of one of these would be a mistake of it, and shows here.
+
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        pass
+        raise NotImplementedError
 
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        pass
+        raise NotImplementedError
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        pass
+        raise NotImplementedError
 
     def deep_link(self, payload: str) -> str:
         return f"sink:{self.name}?start={payload}"

@@ -9,19 +9,57 @@ import pytest
 
 from tests.bench import echo
 from tests.bench.__main__ import main
+from tests.bench.empty_jobs import REFERENCE
+from tests.bench.jobs import findings
 from tests.bench.load import Request, put_load
+from tests.bench.report import Bound, Finding
 from tests.process import start_server
 
 
-def test_the_bench_runs_to_its_end_and_writes_its_findings(tmp_path: Path) -> None:
+def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
 
-    main(["--seconds=1", "--rounds=1", "--warm-up=1", "--connections=4", f"--out={out}"])
+    main(
+        # Jobs have a test of their own.
+        "--only send status deliver polls memory --databases sqlite --seconds 1 --rounds 1"
+        f" --warm-up 0 --connections 4 --polls 20 --sends 200 --out {out}".split()
+    )
 
-    found = json.loads(out.read_text())
-    assert "send, sqlite: per_s" in [finding["name"] for finding in found]
-    for finding in found:
-        assert finding["ratio"] == pytest.approx(finding["value"] / finding["reference"], rel=0.05)
+    found = {finding["name"]: finding for finding in json.loads(out.read_text())}
+    sent = found["send sqlite, taken in only: per s / echo"]
+    assert sent["ratio"] == pytest.approx(sent["value"] / sent["reference"], rel=0.01)
+    assert sent["met"] == (sent["ratio"] >= sent["target"] == 0.45)
+    assert found["send sqlite: per s / FastAPI + ORM"]["reference"] > 0
+    assert found["session status sqlite: per s / bare GET"]["value"] > 0
+    assert found["accept, deliver, record sqlite: per s / echo"]["value"] > 0
+    assert found["20 idle long polls: KiB each"]["target"] == 20
+    assert found["memory, idle: MiB"]["value"] > 10
+    # What is measured beside the database is gone; only the findings stay.
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    ("finding", "met"),
+    [
+        (Finding("a ratio", 45, 100, Bound(least=0.45)), True),
+        (Finding("a ratio", 44, 100, Bound(least=0.45)), False),
+        (Finding("a latency", 7, 1, Bound(most=6)), False),
+        (Finding("a size", 89, bound=Bound(most=90), alone=True), True),
+        (Finding("unasked", 1, 1), None),
+        (Finding("not measured", None, 5, Bound(least=5)), None),
+        (Finding("without its reference", 5, None, Bound(least=5)), None),
+    ],
+)
+def test_a_target_bounds_the_ratio_or_the_value_of_what_stands_alone(
+    finding: Finding, met: bool | None
+) -> None:
+    assert finding.met is met
+
+
+def test_jobs_that_could_not_be_measured_are_findings_without_a_value() -> None:
+    found = findings({REFERENCE: 1000.0, "embedded, sqlite": 6000.0})
+
+    assert [finding.met for finding in found] == [True, None, None]
 
 
 def test_where_wrk_is_missing_a_generator_of_our_own_makes_the_load(
@@ -30,16 +68,26 @@ def test_where_wrk_is_missing_a_generator_of_our_own_makes_the_load(
     monkeypatch.setattr("shutil.which", lambda _name: None)
     bodies = tmp_path / "bodies.jsonl"
     bodies.write_text('{"number": 1}\n{"number": 2}\n')
+    paths = tmp_path / "paths"
+    paths.write_text("/status\n/status?again\n")
     server = start_server([sys.executable, echo.__file__], tmp_path / "echo.log", os.environ)
     try:
-        request = Request(f"{server.url}/v1/send", bodies, "key")
-        good = put_load(request, connections=4, seconds=1, tick=lambda _: None)
-        nowhere = Request(f"{server.url}/nowhere", bodies, "key")
-        bad = put_load(nowhere, connections=4, seconds=1, tick=lambda _: None)
+        requests = {
+            "posts": Request(f"{server.url}/v1/send", bodies, "key"),
+            "keyed": Request(f"{server.url}/v1/send", bodies, "key", fresh_keys=True),
+            "gets": Request(server.url, paths, "key", method="GET"),
+            "astray": Request(f"{server.url}/nowhere", bodies, "key"),
+        }
+        loads = {
+            name: put_load(request, connections=4, seconds=1, tick=lambda _: None)
+            for name, request in requests.items()
+        }
     finally:
         server.kill()
 
-    assert good.requests > 100
-    assert 0 < good.p50_ms <= good.p99_ms
-    assert good.failed == 0
-    assert bad.failed == bad.requests
+    astray = loads.pop("astray")
+    assert astray.failed == astray.requests
+    for load in loads.values():
+        assert load.requests > 100
+        assert 0 < load.p50_ms <= load.p99_ms
+        assert load.failed == 0
