@@ -1,11 +1,6 @@
 """kill -9 of Redis while limits are counted in it: they go on locally, and are shared again after."""
 
 import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +8,7 @@ import pytest
 from msgsvc_core.clock import SystemClock
 from msgsvc_core.errors import Unavailable
 from msgsvc_core.limits.redis import RETRY_S, RedisLimiter, redis_client
+from tests.faults.redis_server import free_port, running_redis
 
 pytestmark = [
     pytest.mark.faults,
@@ -27,32 +23,8 @@ class Seconds:
         return self.now
 
 
-@contextmanager
-def running_redis(port: int, folder: Path) -> Iterator[None]:
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    with subprocess.Popen([*command, "--dir", folder], stdout=subprocess.DEVNULL) as process:
-        try:
-            _wait_for(port)
-            yield
-        finally:
-            process.kill()
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            assert time.monotonic() < deadline, "redis-server does not listen"
-            time.sleep(0.02)
-        else:
-            return
-
-
 async def test_limits_survive_the_death_of_redis_and_are_shared_again(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     seconds = Seconds()
     one, other = (
         RedisLimiter(redis_client(f"redis://127.0.0.1:{port}/0"), SystemClock(), monotonic=seconds)

@@ -1,0 +1,94 @@
+"""What fault tests share: how often they do it, and the figures that they print at the end.
+
+A fault test does something terrible `rounds` times and counts what is left:
+
+    def test_nothing_is_lost_over_many_kills(rounds: Rounds, figure: Figure) -> None:
+        kills = rounds(short=5, long=50)
+        ...
+        figure("kill -9 of the embedded service", f"{kills} kills, {sent} accepted, {lost} lost",
+               kills=kills, accepted=sent, lost=lost)
+        assert not lost
+
+`make test` does the short form, `make faults` the long one (`pytest tests/faults --long`). The
+figures stand in one table at the end of either, also without `-s`, and with `--figures FILE` as JSON
+in a file. `figure` comes before the asserts, so that a broken promise shows its figure too.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+#: Every figure of the run, in the order in which they came.
+_FIGURES = pytest.StashKey[list[dict[str, Any]]]()
+
+
+class Rounds(Protocol):
+    """How often a test does its fault."""
+
+    def __call__(self, *, short: int, long: int) -> int:
+        """`long` under `--long`, otherwise `short`."""
+        ...
+
+
+class Figure(Protocol):
+    """Keeps a test's figure for the table at the end."""
+
+    def __call__(self, fault: str, text: str, /, **numbers: float) -> None:
+        """One line of the table; `numbers` go into the file beside it, for machines."""
+        ...
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("faults")
+    group.addoption("--long", action="store_true", help="do each fault as often as promised")
+    group.addoption("--figures", type=Path, metavar="FILE", help="write the faults' figures there")
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> Rounds:
+    """`rounds(short=5, long=50)`: how often, by the form that is run."""
+    # Not known where this file is found only while tests are collected, as by `make test`.
+    is_long = request.config.getoption("long", default=False)
+
+    def choose(*, short: int, long: int) -> int:
+        return long if is_long else short
+
+    return choose
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Figure:
+    """`figure("kill -9 of Redis", "20 kills, 0 lost", kills=20, lost=0)`."""
+    figures = request.config.stash.setdefault(_FIGURES, [])
+
+    def keep(fault: str, text: str, /, **numbers: float) -> None:
+        figures.append(
+            {"fault": fault, "figure": text, "numbers": numbers, "test": request.node.nodeid}
+        )
+
+    return keep
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    figures = config.stash.get(_FIGURES, [])
+    if not figures:
+        return
+    broken = {
+        report.nodeid
+        for outcome in ("failed", "error")
+        for report in terminalreporter.stats.get(outcome, [])
+    }
+    for one in figures:
+        one["held"] = one["test"] not in broken
+    terminalreporter.section("faults")
+    widest = max(len(one["fault"]) for one in figures)
+    for one in figures:
+        mark = "" if one["held"] else "  BROKEN"
+        terminalreporter.line(f"{one['fault']:{widest}}  {one['figure']}{mark}")
+    if path := config.getoption("figures", default=None):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures, indent=2) + "\n")

@@ -1,0 +1,105 @@
+"""Hundreds of clients that never finish what they send, and what the others notice of them."""
+
+import socket
+import statistics
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.faults.conftest import Figure, Rounds
+from tests.process import Deployment, Server
+
+pytestmark = pytest.mark.faults
+
+HALF_HEADS = 300
+HALF_BODIES = 100
+
+#: Seconds after which the slow ones are to be closed: shorter than the default, for the test's sake.
+DEADLINE_S = 6.0
+
+#: What the others may notice: a machine with two cores has noise of its own.
+MOST_TIMES_SLOWER = 2.0
+MOST_MORE_MS = 3.0
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    made = Deployment(tmp_path)
+    made.configure(
+        'plugins = []\nchannels = {}\n[limits]\nrequests_per_minute = 1000000\n[log]\nlevel = "warning"\n'
+    )
+    # `configure` ends with the section [server].
+    with made.config.open("a") as file:
+        file.write(f"header_timeout_s = {DEADLINE_S}\nbody_timeout_s = {DEADLINE_S}\n")
+    return made
+
+
+def median_ms(server: Server, key: str, requests: int) -> float:
+    """The median time of an authenticated request that reads the database."""
+    times = []
+    with httpx2.Client(headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
+        for _ in range(requests):
+            began = time.perf_counter()
+            answer = client.get(f"{server.url}/v1/project")
+            times.append((time.perf_counter() - began) * 1000)
+            assert answer.status_code == 200
+    return statistics.median(times)
+
+
+def connect(server: Server, data: bytes) -> socket.socket:
+    host, port = server.url.removeprefix("http://").split(":")
+    made = socket.create_connection((host, int(port)))
+    made.sendall(data)
+    return made
+
+
+def seconds_until_closed(connections: list[socket.socket], began: float) -> list[float]:
+    """When each was ended by the server, in seconds since `began`."""
+    ended = []
+    for connection in connections:
+        connection.settimeout(10 * DEADLINE_S)
+        try:
+            while connection.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        ended.append(time.monotonic() - began)
+    return ended
+
+
+def test_clients_that_never_finish_are_closed_and_the_others_don_t_notice(
+    deployment: Deployment, rounds: Rounds, figure: Figure
+) -> None:
+    requests = rounds(short=500, long=2000)
+    key = deployment.create_key()
+    half_head = b"POST /v1/send HTTP/1.1\r\nHost: a\r\nAuthorization: Bea"
+    half_body = (
+        f"POST /v1/subscribers/links HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n"
+        'Content-Length: 1000\r\n\r\n{"tags": ['
+    ).encode()
+    with deployment.serving() as server, ExitStack() as stack:
+        median_ms(server, key, requests)  # warms up
+        alone_ms = median_ms(server, key, requests)
+        began = time.monotonic()
+        slow = [stack.enter_context(connect(server, half_head)) for _ in range(HALF_HEADS)]
+        slow += [stack.enter_context(connect(server, half_body)) for _ in range(HALF_BODIES)]
+        beside_ms = median_ms(server, key, requests)
+        measured_for_s = time.monotonic() - began
+        closed_s = seconds_until_closed(slow, began)
+
+    figure(
+        f"{HALF_HEADS} half heads, {HALF_BODIES} half bodies",
+        f"others {alone_ms:.2f} ms alone, {beside_ms:.2f} ms beside them; closed after "
+        f"{min(closed_s):.1f}-{max(closed_s):.1f} s of {DEADLINE_S}",
+        alone_ms=alone_ms,
+        beside_ms=beside_ms,
+        closed_s=max(closed_s),
+    )
+    # All of them were there while the others were timed.
+    assert measured_for_s < DEADLINE_S - 1
+    assert min(closed_s) > DEADLINE_S - 1.5
+    assert max(closed_s) < DEADLINE_S + 5
+    assert beside_ms < max(MOST_TIMES_SLOWER * alone_ms, alone_ms + MOST_MORE_MS)
