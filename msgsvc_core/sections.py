@@ -1,7 +1,8 @@
-"""What every section of the configuration is made of, and the two about who may come in."""
+"""What every section of the configuration is made of, and those about who may come in and what goes out."""
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.networks import Networks
 
 #: Characters that the token for metrics must have at least.
@@ -91,3 +92,21 @@ class MetricsSettings(Section):
         if token is not None and len(token.get_secret_value()) < MIN_TOKEN_LENGTH:
             raise ValueError(f"needs {MIN_TOKEN_LENGTH} characters or more")
         return token
+
+
+class MediaSettings(Section):
+    """Files of messages, where a channel fetches them to hand them to its platform."""
+
+    max_image_bytes: int = Field(10_000_000, ge=1, description="Bytes of an image.")
+    max_video_bytes: int = Field(50_000_000, ge=1, description="Bytes of a video.")
+    max_document_bytes: int = Field(20_000_000, ge=1, description="Bytes of a document.")
+    allow_cidrs: tuple[str, ...] = Field(
+        (), description="Ranges that are not public and may be fetched from all the same."
+    )
+    allow_http: bool = Field(True, description="Whether `http` addresses may be fetched.")
+
+    @field_validator("allow_cidrs")
+    @classmethod
+    def _are_cidrs(cls, cidrs: tuple[str, ...]) -> tuple[str, ...]:
+        OutboundGuard(cidrs)
+        return cidrs

@@ -21,6 +21,7 @@ from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
+from msgsvc_core.channels.media import MediaFiles
 from msgsvc_core.clock import Clock, SystemClock
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -100,6 +101,7 @@ class Service:
         self.subscribers = Subscribers(self)
         self.links = SubscriptionLinks(self)
         self.messages = Messages(self)
+        self.media = MediaFiles(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self._registered: dict[type, Any] = {}
         for objects in hook.register_services(service=self):
@@ -195,6 +197,7 @@ class Service:
             undo.push_async_callback(self.db.disconnect)
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
+            undo.push_async_callback(self.media.close)
             undo.push_async_callback(self.channels.close)
             await self.events.start()
             undo.push_async_callback(self.events.stop)

@@ -23,13 +23,14 @@ from pydantic import (
     model_validator,
 )
 
-from msgsvc_core.sections import MetricsSettings, Section, ServerSettings
+from msgsvc_core.sections import MediaSettings, MetricsSettings, Section, ServerSettings
 
 __all__ = [
     "ChannelSettings",
     "JobSettings",
     "LimitSettings",
     "LogSettings",
+    "MediaSettings",
     "MetricsSettings",
     "Section",
     "ServerSettings",
@@ -184,6 +185,7 @@ class Settings(BaseModel):
     server: ServerSettings = ServerSettings()
     jobs: JobSettings = JobSettings()
     limits: LimitSettings = LimitSettings()
+    media: MediaSettings = MediaSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
 

@@ -1,48 +1,65 @@
 """Messengers: the contract a plugin implements, and the way in and out of them."""
 
 from msgsvc_core.channels.contract import (
-    Blocked,
-    Button,
-    ButtonPressed,
+    BotProfile,
     Capabilities,
     Channel,
     ChannelHealth,
-    ChannelUser,
+    ChannelIdentity,
+    Pace,
+    Receiving,
+)
+from msgsvc_core.channels.failures import (
+    ChannelNotReady,
     DeliveryError,
+    InvalidMiniApp,
     InvalidWebhook,
-    Media,
-    OutgoingMessage,
     Reason,
-    Receive,
+)
+from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
+from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
+from msgsvc_core.channels.registry import ChannelKind, Channels
+from msgsvc_core.channels.updates import (
+    Blocked,
+    ButtonPressed,
+    ChannelUser,
+    MiniAppUser,
+    Polled,
     Started,
     TextReceived,
     Unblocked,
     Update,
     WebhookCall,
 )
-from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
-from msgsvc_core.channels.registry import ChannelKind, Channels
 
 __all__ = [
     "Blocked",
+    "BotProfile",
     "Button",
     "ButtonPressed",
     "Capabilities",
     "Channel",
     "ChannelHealth",
+    "ChannelIdentity",
     "ChannelKind",
+    "ChannelNotReady",
     "ChannelUser",
     "Channels",
     "Chat",
     "DeliveryError",
+    "Format",
     "Inbound",
     "InboundContext",
     "InboundRule",
+    "InvalidMiniApp",
     "InvalidWebhook",
     "Media",
+    "MiniAppUser",
     "OutgoingMessage",
+    "Pace",
+    "Polled",
     "Reason",
-    "Receive",
+    "Receiving",
     "Started",
     "TextReceived",
     "Unblocked",

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.channels.contract import (
-    Capabilities,
-    Channel,
-    DeliveryError,
-    OutgoingMessage,
-)
+from msgsvc_core.channels.contract import Capabilities, Channel
+from msgsvc_core.channels.failures import DeliveryError
+from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
     URGENT,

@@ -1,109 +1,16 @@
 """What a messenger must be able to do for us. A channel plugin implements `Channel`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
-from msgsvc_core.record import record
+from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
+from msgsvc_core.channels.markup import TextUnit, to_spans, visible_length
+from msgsvc_core.channels.outgoing import Format, OutgoingMessage
+from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookCall
 
-Format = Literal["plain", "markdown", "html"]
-
-
-class Reason(StrEnum):
-    """Why a delivery failed (interface spec, section 6)."""
-
-    USER_BLOCKED_BOT = "user_blocked_bot"
-    CHAT_NOT_FOUND = "chat_not_found"
-    BOT_BANNED = "bot_banned"
-    INVALID_MESSAGE = "invalid_message"
-    RATE_LIMITED = "rate_limited"
-    PLATFORM_UNAVAILABLE = "platform_unavailable"
-    UNKNOWN = "unknown"
-
-    @property
-    def retryable(self) -> bool:
-        return self in {Reason.RATE_LIMITED, Reason.PLATFORM_UNAVAILABLE}
-
-    @property
-    def should_unsubscribe(self) -> bool:
-        return self in {Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND}
-
-
-class DeliveryError(Exception):
-    """The platform refused a call, or could not be reached.
-
-    `retry_after_s` is what the platform asked for, with `rate_limited`; None leaves the wait to us.
-    """
-
-    def __init__(self, reason: Reason, text: str, retry_after_s: float | None = None) -> None:
-        super().__init__(f"{reason}: {text}")
-        self.reason = reason
-        self.text = text
-        self.retry_after_s = retry_after_s
-
-
-@record
-class Button:
-    """A button under a message: either opens `url`, or sends `data` back to the bot."""
-
-    text: str
-    url: str | None = None
-    data: str | None = None
-
-
-@record
-class Media:
-    """A file that goes with a message, fetched by the platform from `url`."""
-
-    type: Literal["image", "video", "document"]
-    url: str
-    filename: str | None = None
-
-
-@record
-class OutgoingMessage:
-    """What is shown in a chat. `buttons` are rows from top to bottom."""
-
-    text: str
-    format: Format = "plain"
-    buttons: tuple[tuple[Button, ...], ...] = ()
-    media: Media | None = None
-    silent: bool = False
-
-    def to_payload(self) -> dict[str, Any]:
-        """JSON for a job's payload or a column; `from_payload` reads it back."""
-        payload: dict[str, Any] = {"text": self.text, "format": self.format}
-        if self.buttons:
-            payload["buttons"] = [
-                [_without_none(text=b.text, url=b.url, data=b.data) for b in row]
-                for row in self.buttons
-            ]
-        if self.media:
-            payload["media"] = _without_none(
-                type=self.media.type, url=self.media.url, filename=self.media.filename
-            )
-        if self.silent:
-            payload["silent"] = True
-        return payload
-
-    @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> "OutgoingMessage":
-        media = payload.get("media")
-        return cls(
-            text=payload["text"],
-            format=payload.get("format", "plain"),
-            buttons=tuple(
-                tuple(Button(**button) for button in row) for row in payload.get("buttons", ())
-            ),
-            media=Media(**media) if media else None,
-            silent=payload.get("silent", False),
-        )
-
-
-def _without_none(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+#: How updates come: not at all by our doing, by asking the platform, or by its calls to us.
+Receiving = Literal["nothing", "poll", "webhook"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,106 +21,92 @@ class Capabilities:
     itself is adapted: an edit becomes a new message, buttons are left out.
     """
 
-    #: Characters of a text (interface spec, section 8: 4,000 for every channel).
+    #: Length of a text as a person sees it, without markup (interface spec, section 8: 4,000 for every
+    #: channel), and the same where a file goes with it; None where that makes no difference.
     max_text_length: int = 4000
+    max_caption_length: int | None = None
+    #: What the platform counts.
+    text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
     buttons: bool = True
     edit: bool = True
     delete: bool = True
+    mini_app: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelUser:
-    """The person as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`."""
+class Pace:
+    """How often a platform lets a bot call it. None: no limit that we keep."""
 
-    user_id: str
-    first_name: str
+    per_bot_s: float | None = None
+    per_chat_s: float | None = None
+    #: Of chats of many, see `Channel.is_group`.
+    per_group_min: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BotProfile:
+    """The bot as the platform knows it. `username` is without the `@`."""
+
+    name: str
     username: str | None = None
-    lang: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """Something that happened in a chat. `update_id` is the platform's, unique per channel."""
-
-    update_id: str
-    chat_id: str
-    user: ChannelUser
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started(Update):
-    """The person pressed Start; `payload` is what the link carried, or an empty string."""
-
-    payload: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextReceived(Update):
-    """The person wrote something."""
-
-    text: str
-    message_ref: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ButtonPressed(Update):
-    """The person pressed a button that carries `data`.
-
-    `message_ref` is the message with the button, as `send` returned it; `button_ref` is what
-    `answer_button` needs.
-    """
-
-    data: str
-    message_ref: str
-    button_ref: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(Update):
-    """The person stopped or blocked the bot."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unblocked(Update):
-    """The person lets the bot write again, without having pressed Start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """What `check` found. `detail` is for an operator, e.g. the bot's name or the refusal."""
+    """What `check` found. `detail` is for an operator, e.g. the bot's name or the refusal.
+
+    `revoked` says that the bot is banned, or its token no longer valid: until somebody mends that,
+    every call would fail, so none is made.
+    """
 
     ok: bool
     detail: str = ""
-
-
-class Receive(Protocol):
-    """Takes an update into the core. It returns after the update's effects are committed."""
-
-    async def __call__(self, update: Update) -> None: ...
+    profile: BotProfile | None = None
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookCall:
-    """A platform's call to `/hooks/{channel}`: the raw body, and header names in lower case."""
+class ChannelIdentity:
+    """Which channel it is. `name` is what the API shows, e.g. `messenger_a`.
 
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    `key` is unique in the deployment and names the bot wherever projects meet: in lanes, chats and
+    addresses. It is the name where the configuration makes the channel for every project, and an id
+    where it is a project's own.
+    """
+
+    name: str
+    key: str
+    project_id: str | None = None
 
 
 class Channel(ABC):
-    """One bot on one messenger. `name` is what the API shows, e.g. `messenger_a`.
+    """One bot on one messenger.
 
     Every method that calls the platform raises `DeliveryError`, and nothing else, when the call does
     not succeed. Methods may be called concurrently.
     """
 
     capabilities: Capabilities = Capabilities()
+    pace: Pace = Pace()
+    #: Set by what the channel's settings say.
+    receiving: Receiving = "nothing"
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, identity: ChannelIdentity) -> None:
+        self.identity = identity
+        #: What the last `check` that succeeded found, here or in another process.
+        self.profile: BotProfile | None = None
+
+    @property
+    def name(self) -> str:
+        return self.identity.name
+
+    @property
+    def key(self) -> str:
+        return self.identity.key
+
+    # ---- out ------------------------------------------------------------------------------------
 
     @abstractmethod
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
@@ -221,7 +114,10 @@ class Channel(ABC):
 
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        """Replaces text and buttons of a message that `send` returned."""
+        """Replaces text and buttons of a message that `send` returned.
+
+        One that shows the same already is no error.
+        """
 
     @abstractmethod
     async def delete(self, chat_id: str, message_ref: str) -> None:
@@ -229,37 +125,107 @@ class Channel(ABC):
 
     @abstractmethod
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        """Ends the waiting state of a pressed button, with an optional short notice."""
+        """Ends the waiting state of a pressed button, with an optional short notice.
+
+        One that nobody waits for any more is no error.
+        """
 
     @abstractmethod
     def deep_link(self, payload: str) -> str:
         """The URL that opens the bot and makes it receive `Started(payload=payload)`.
 
-        `payload` is 1-64 characters of `A-Z a-z 0-9 _ -`.
+        `payload` is 1-64 characters of `A-Z a-z 0-9 _ -`. Raises `ChannelNotReady` where the link
+        needs the bot's profile, and that is not known yet.
         """
 
     @abstractmethod
     async def check(self) -> ChannelHealth:
-        """Asks the platform whether the bot may work. Never raises."""
+        """Asks the platform whether the bot may work, and who it is. Never raises."""
+
+    def problem(self, message: OutgoingMessage) -> str | None:
+        """Why the platform can't take `message`, naming the field; None if it can.
+
+        Asked before a message is accepted and again before it is sent; calls nobody.
+        """
+        takes = self.capabilities
+        if message.format not in takes.formats:
+            return f"format: this channel does not take {message.format!r}"
+        if message.media and message.media.type not in takes.media_types:
+            return f"media.type: this channel does not take {message.media.type!r}"
+        if message.buttons and not takes.buttons:
+            return "buttons: this channel does not take any"
+        return self._problem_of_length(message)
+
+    def _problem_of_length(self, message: OutgoingMessage) -> str | None:
+        takes, longest, where = self.capabilities, self.capabilities.max_text_length, ""
+        if message.format != "plain" and not message.media and not _shows_something(message):
+            return "text: shows nothing but markup"
+        if message.media and takes.max_caption_length is not None:
+            longest, where = takes.max_caption_length, " beside a file"
+        # No unit counts more than two for one of Python's characters.
+        if 2 * len(message.text) <= longest:
+            return None
+        if visible_length(message.text, message.format, takes.text_unit) <= longest:
+            return None
+        unit = "characters" if takes.text_unit == "characters" else "UTF-16 code units"
+        return f"text: must be at most {longest} {unit}{where} on this channel"
+
+    def is_group(self, chat_id: str) -> bool:
+        """Whether many people are in the chat."""
+        return False
+
+    # ---- in -------------------------------------------------------------------------------------
+
+    async def set_webhook(self, url: str, secret: str) -> None:
+        """Has the platform call `url` with every update, and prove by `secret` that it is the platform.
+
+        Called at every start where `receiving` is `webhook`, and again when `secret` changes.
+        """
+        raise NotImplementedError("a channel that receives by webhook implements set_webhook")
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
         """Verifies and reads a webhook call of the platform.
 
-        An unknown kind of update gives an empty list. Raises `InvalidWebhook` when the call is not
-        from the platform. Channels without webhooks leave this as it is.
+        An unknown or unreadable update gives an empty list, and is logged. Raises `InvalidWebhook`
+        when the call is not from the platform.
         """
         raise InvalidWebhook("this channel takes no webhooks")
 
-    async def run(self, receive: Receive) -> None:  # noqa: B027 - optional: most need no loop
-        """Runs as long as the service does, e.g. long polling; returns at once where none is needed.
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        """Waits for updates, for half a minute at most, and returns them in order, none if none came.
 
-        Hand every update to `receive` in order, and acknowledge it to the platform only after
-        `receive` returned. Cancelled at the service's end.
+        Called in turn where `receiving` is `poll`, by one process at a time. `cursor` is what the call
+        before returned, from before a restart too: by it, what was returned then is acknowledged to
+        the platform. None asks for whatever the platform has kept, and ends its calls by webhook.
         """
+        raise NotImplementedError("a channel that receives by polling implements poll_updates")
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        """Who opened the bot's mini app, from what the platform gave the page.
+
+        Raises `InvalidMiniApp` unless the platform signed it for this bot. How old it may be is for
+        the caller to judge.
+        """
+        raise InvalidMiniApp("this channel has no mini apps")
+
+    def link(self, payload: str) -> str | None:
+        """`deep_link`, or None while it can't be made."""
+        try:
+            return self.deep_link(payload)
+        except ChannelNotReady:
+            return None
+
+    # ---- its life -------------------------------------------------------------------------------
 
     async def close(self) -> None:  # noqa: B027 - optional
         """Frees connections; called once, after the last use."""
 
+    def known_profile(self) -> BotProfile:
+        """For `deep_link`: the profile. Raises `ChannelNotReady`."""
+        if self.profile is None:
+            raise ChannelNotReady(f"the platform has not told yet who the bot {self.name!r} is")
+        return self.profile
 
-class InvalidWebhook(Exception):
-    """A call to `/hooks/{channel}` that is not from the platform; answered with 401."""
+
+def _shows_something(message: OutgoingMessage) -> bool:
+    return any(span.text.strip() for span in to_spans(message.text, message.format))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from msgsvc_core.channels import calls
-from msgsvc_core.channels.contract import (
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
-    OutgoingMessage,
     Started,
     TextReceived,
     Unblocked,

@@ -11,7 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.body import read_body
-from msgsvc_core.channels.contract import InvalidWebhook, WebhookCall
+from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook
+from msgsvc_core.channels.receiving import webhook_secrets
+from msgsvc_core.channels.updates import WebhookCall
 from msgsvc_core.errors import Unauthorized
 from msgsvc_core.service import Service
 
@@ -31,7 +33,10 @@ def channel_routes(service: Service) -> list[BaseRoute]:
         channel, payload = request.path_params["channel"], request.path_params["payload"]
         if channel not in service.channels or not START_PAYLOAD.fullmatch(payload):
             raise HTTPException(404)
-        svg = qr_svg(service.channels[channel].deep_link(payload))
+        try:
+            svg = qr_svg(service.channels[channel].deep_link(payload))
+        except ChannelNotReady:
+            raise HTTPException(503) from None
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
@@ -62,9 +67,11 @@ async def _take(service: Service, request: Request) -> None:
         request.headers.get("content-length", "0"),
         service.settings.server.max_body_bytes,
     )
-    call = WebhookCall(body, {key.lower(): value for key, value in request.headers.items()})
+    channel = service.channels[name]
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    call = WebhookCall(body, headers, webhook_secrets(service, channel))
     try:
-        updates = service.channels[name].parse_update(call)
+        updates = channel.parse_update(call)
     except InvalidWebhook as error:
         log.warning("webhook_refused", channel=name, error=str(error))
         raise Unauthorized("this call is not from the messenger's platform") from None

@@ -3,25 +3,19 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from pydantic import ValidationError
 
-from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.contract import Channel, ChannelIdentity
+from msgsvc_core.channels.receiving import receive_updates
 from msgsvc_core.channels.turns import Turns
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.errors import Unavailable, ValidationFailed
 from msgsvc_core.plugins import by_name
 from msgsvc_core.settings import Section, SettingsError
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
-
-#: Seconds before a channel whose `run` failed is run again.
-RESTART_S = 5.0
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +23,18 @@ class ChannelKind:
     """Declares a kind of messenger (hook `register_channel_kinds`).
 
     `settings` types what stands in `[channels.<name>]` beside `plugin`; `create` makes the channel.
+    `operator_settings` are names of settings that a project can't give its own channels, because they
+    say where our calls go: base URLs and proxies.
     """
 
     name: str
     settings: type[Section]
-    create: Callable[["Service", str, Any], Channel]
+    create: Callable[["Service", ChannelIdentity, Any], Channel]
+    operator_settings: frozenset[str] = frozenset()
 
 
 class Channels:
-    """`service.channels`, by the name that the API shows."""
+    """`service.channels`, by key; `of` finds what a project means by a name."""
 
     def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
         self._service = service
@@ -53,42 +50,56 @@ class Channels:
     def __iter__(self) -> Iterator[Channel]:
         return iter(self._channels.values())
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._channels
+    def __contains__(self, key: str) -> bool:
+        return key in self._channels
 
-    def __getitem__(self, name: str) -> Channel:
-        return self._channels[name]
+    def __getitem__(self, key: str) -> Channel:
+        return self._channels[key]
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._channels)
+    def of(self, project_id: str, name: str) -> Channel | None:
+        """The channel that the project has under this name."""
+        return self._channels.get(name)
 
-    def check_name(self, name: str) -> None:
-        """Raises `ValidationFailed` for a channel that there is not."""
-        if name not in self._channels:
-            raise ValidationFailed(f"channel: must be one of {', '.join(self._channels)}")
+    def all_of(self, project_id: str) -> list[Channel]:
+        """The channels that the project can use."""
+        return list(self._channels.values())
 
-    def deep_links(self, payload: str, names: Iterable[str] | None = None) -> dict[str, str]:
-        """The link per channel that starts its bot with `payload`."""
-        return {
-            channel.name: channel.deep_link(payload)
-            for channel in self
-            if names is None or channel.name in names
-        }
+    def check_name(self, project_id: str, name: str) -> None:
+        """Raises `ValidationFailed` for a channel that the project does not have."""
+        if self.of(project_id, name) is None:
+            known = ", ".join(channel.name for channel in self.all_of(project_id))
+            raise ValidationFailed(f"channel: must be one of {known}")
 
-    def qr_links(self, payload: str, names: Iterable[str] | None = None) -> dict[str, str]:
-        """The address per channel of an SVG that shows the deep link as a QR code; no key needed."""
+    def deep_links(
+        self, project_id: str, payload: str, names: Iterable[str] | None = None
+    ) -> dict[str, str]:
+        """The link per channel that starts its bot with `payload`.
+
+        A bot that the platform has not told us the name of yet is left out. Raises `Unavailable` when
+        no bot is left.
+        """
+        links: dict[str, str] = {}
+        for channel in self.all_of(project_id):
+            if names is None or channel.name in names:
+                link = channel.link(payload)
+                if link is not None:
+                    links[channel.name] = link
+        if not links:
+            raise Unavailable("no bot is ready yet; its messenger could not be asked")
+        return links
+
+    def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
+        """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
         base = self._service.settings.base_url
-        return {
-            channel.name: f"{base}/qr/{channel.name}/{payload}.svg"
-            for channel in self
-            if names is None or channel.name in names
-        }
+        found = {channel.name: channel.key for channel in self.all_of(project_id)}
+        return {name: f"{base}/qr/{found[name]}/{payload}.svg" for name in links}
 
     async def start(self) -> None:
         """Begins to take updates in."""
         self._tasks = [
-            asyncio.create_task(self._run(channel), name=f"channel {channel.name}")
+            asyncio.create_task(
+                receive_updates(self._service, channel), name=f"channel {channel.key}"
+            )
             for channel in self
         ]
 
@@ -101,17 +112,6 @@ class Channels:
     async def close(self) -> None:
         for channel in self:
             await channel.close()
-
-    async def _run(self, channel: Channel) -> None:
-        receive = partial(self._service.inbound.receive, channel.name)
-        while True:
-            try:
-                await channel.run(receive)
-            except Exception:
-                log.exception("channel_interrupted", channel=channel.name)
-            else:
-                return
-            await asyncio.sleep(RESTART_S)
 
     def _create(
         self,
@@ -133,4 +133,4 @@ class Channels:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(("channels", name, *map(str, problem["loc"])))
             raise SettingsError(f"{where}: {problem['msg']}") from error
-        return kind.create(self._service, name, settings)
+        return kind.create(self._service, ChannelIdentity(name, key=name), settings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels.contract import DeliveryError, Reason
+from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, exponential

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl
-from msgsvc_core.channels.contract import Button, Media, OutgoingMessage
 from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.channels.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.record import record
 

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.calls import lane_of
-from msgsvc_core.channels.contract import Button, ButtonPressed, Capabilities, OutgoingMessage
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
@@ -60,7 +62,7 @@ class Messages:
             tx=tx,
         )
         content = body.to_message()
-        self._check(receiver, content, body)
+        channel = self._check(project_id, receiver, content, body)
         now_ms = self._service.clock.now_ms()
         message = Message(
             project_id=project_id,
@@ -84,7 +86,7 @@ class Messages:
             NewJob(
                 JOB,
                 {"message_id": message.message_id, "subscriber_id": message.subscriber_id},
-                lane=lane_of(message.channel),
+                lane=lane_of(channel.key),
                 priority=NORMAL,
                 project_id=project_id,
             ),
@@ -126,25 +128,25 @@ class Messages:
             subscriber=subscriber,
         )
 
-    def _check(self, receiver: Receiver, content: OutgoingMessage, body: SendBody) -> None:
-        if receiver.channel not in self._service.channels:
+    def _check(
+        self, project_id: str, receiver: Receiver, content: OutgoingMessage, body: SendBody
+    ) -> Channel:
+        """The channel of the receiver, which takes the message."""
+        channel = self._service.channels.of(project_id, receiver.channel)
+        if channel is None:
             raise Conflict(f"the channel {receiver.channel!r} of this subscriber is gone")
-        self._check_size(content, self._service.channels[receiver.channel].capabilities)
+        self._check_size(content)
+        if problem := channel.problem(content):
+            raise ValidationFailed(problem)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
             raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+        return channel
 
-    def _check_size(self, content: OutgoingMessage, takes: Capabilities) -> None:
-        """Limits of the spec (settings), and of the channel."""
+    def _check_size(self, content: OutgoingMessage) -> None:
+        """Limits of the spec (settings)."""
         limits = self._service.settings.limits
-        longest = min(limits.text_length, takes.max_text_length)
-        if len(content.text) > longest:
-            raise ValidationFailed(f"text: must be at most {longest} characters")
-        if content.format not in takes.formats:
-            raise ValidationFailed(f"format: this channel does not take {content.format!r}")
-        if content.media and content.media.type not in takes.media_types:
-            raise ValidationFailed(f"media.type: this channel does not take {content.media.type!r}")
-        if content.buttons and not takes.buttons:
-            raise ValidationFailed("buttons: this channel does not take any")
+        if len(content.text) > limits.text_length:
+            raise ValidationFailed(f"text: must be at most {limits.text_length} characters")
         if len(content.buttons) > limits.button_rows:
             raise ValidationFailed(f"buttons: at most {limits.button_rows} rows")
         for number, row in enumerate(content.buttons):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.channels.contract import OutgoingMessage
+from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, Unit
 from msgsvc_core.db.sql import key_params, key_table
 from msgsvc_core.json_text import to_json

@@ -40,10 +40,10 @@ class ListedKey:
 
 
 class ChannelAnswer(Answer):
-    """A channel that the project can use, and the link to its bot."""
+    """A channel that the project can use, and the link to its bot, once its messenger has told it."""
 
     name: str
-    link: str
+    link: str | None
 
 
 class LimitsAnswer(Answer):

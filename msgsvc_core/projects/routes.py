@@ -26,7 +26,7 @@ async def get_project(ctx: Context) -> ProjectAnswer:
             tags=limits.tags,
         ),
         channels=[
-            ChannelAnswer(name=channel.name, link=channel.deep_link("hello"))
-            for channel in ctx.service.channels
+            ChannelAnswer(name=channel.name, link=channel.link("hello"))
+            for channel in ctx.service.channels.all_of(ctx.project_id)
         ],
     )

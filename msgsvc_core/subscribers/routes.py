@@ -37,8 +37,10 @@ async def get_subscriber(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
 async def create_link(ctx: Context, body: LinkBody) -> LinkAnswer:
     """Makes a link by which a person subscribes: one per channel, also as a QR code."""
     payload, expires_at_ms = await ctx.service.links.create(ctx.tx, ctx.project_id, body)
+    channels = ctx.service.channels
+    links = channels.deep_links(ctx.project_id, payload)
     return LinkAnswer(
-        links=ctx.service.channels.deep_links(payload),
-        qr=ctx.service.channels.qr_links(payload),
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, payload),
         expires_at=to_rfc3339(expires_at_ms),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels.contract import ChannelUser
+from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import (
     Conflict,
@@ -105,7 +105,7 @@ class Subscribers:
                 "subscriber_id, external_id: give one of them, not both"
             )
         if channel is not None:
-            self._service.channels.check_name(channel)
+            self._service.channels.check_name(project_id, channel)
         if subscriber_id is not None:
             receiver = await self._receivers.get((project_id, subscriber_id), tx)
             if receiver is None:
@@ -125,7 +125,7 @@ class Subscribers:
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
-            self._service.channels.check_name(query.channel)
+            self._service.channels.check_name(project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def block(

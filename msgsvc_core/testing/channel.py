@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.channels import (
+    BotProfile,
     Channel,
     ChannelHealth,
+    ChannelIdentity,
     ChannelKind,
     DeliveryError,
     OutgoingMessage,
@@ -24,11 +26,30 @@ class Sent:
     message: OutgoingMessage
 
 
+class SendOnlyChannel(Channel):
+    """For tests that only send; a call of anything else would be a mistake of theirs, and shows."""
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        raise NotImplementedError
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        raise NotImplementedError
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        raise NotImplementedError
+
+    def deep_link(self, payload: str) -> str:
+        return f"https://{self.name}.example/bot?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        return ChannelHealth(True, "send only", BotProfile(self.name))
+
+
 class RecordingChannel(Channel):
     """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, identity: ChannelIdentity) -> None:
+        super().__init__(identity)
         self.sent: list[Sent] = []
         self.edited: list[Sent] = []
         self.deleted: list[tuple[str, str]] = []
@@ -55,7 +76,7 @@ class RecordingChannel(Channel):
         return f"https://{self.name}.example/bot?start={payload}"
 
     async def check(self) -> ChannelHealth:
-        return ChannelHealth(True, "recording")
+        return ChannelHealth(True, "recording", BotProfile(self.name))
 
     @property
     def texts(self) -> list[str]:
@@ -68,7 +89,7 @@ class RecordingPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, name: str, _settings: Section) -> Channel:
-            return RecordingChannel(name)
+        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+            return RecordingChannel(identity)
 
         return [ChannelKind("recording", Section, create)]

@@ -7,7 +7,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, T
 
 from msgsvc_core.channels import (
     Channel,
-    ChannelHealth,
+    ChannelIdentity,
     ChannelKind,
     DeliveryError,
     OutgoingMessage,
@@ -15,6 +15,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.settings import Section
+from msgsvc_core.testing.channel import SendOnlyChannel
 
 #: Seconds for one call.
 TIMEOUT_S = 10.0
@@ -26,11 +27,11 @@ class CourierSettings(Section):
     url: str
 
 
-class CourierChannel(Channel):
+class CourierChannel(SendOnlyChannel):
     """One session for all calls, made with the first of them, when there is a loop."""
 
-    def __init__(self, name: str, settings: CourierSettings) -> None:
-        super().__init__(name)
+    def __init__(self, identity: ChannelIdentity, settings: CourierSettings) -> None:
+        super().__init__(identity)
         self._url = settings.url + "/bot1:token/sendMessage"
         self._session: ClientSession | None = None
 
@@ -42,23 +43,6 @@ class CourierChannel(Channel):
         except (ClientError, TimeoutError) as error:
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from error
         return str(said["result"]["message_id"])
-
-    # The bench only sends; a call of one of these would be a mistake of it, and shows here.
-
-    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        raise NotImplementedError
-
-    async def delete(self, chat_id: str, message_ref: str) -> None:
-        raise NotImplementedError
-
-    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        raise NotImplementedError
-
-    def deep_link(self, payload: str) -> str:
-        return f"courier:{self.name}?start={payload}"
-
-    async def check(self) -> ChannelHealth:
-        return ChannelHealth(ok=True)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -76,7 +60,7 @@ class CourierChannel(Channel):
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    def create(_service: Any, name: str, settings: CourierSettings) -> Channel:
-        return CourierChannel(name, settings)
+    def create(_service: Any, identity: ChannelIdentity, settings: CourierSettings) -> Channel:
+        return CourierChannel(identity, settings)
 
     return [ChannelKind("courier", CourierSettings, create)]

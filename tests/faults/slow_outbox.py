@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msgsvc_core.channels import Channel, ChannelHealth, ChannelKind, OutgoingMessage
+from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.settings import Section
+from msgsvc_core.testing.channel import SendOnlyChannel
 
 
 class SlowOutboxSettings(Section):
@@ -23,11 +24,13 @@ class SlowOutboxSettings(Section):
     delay_s: float
 
 
-class SlowOutboxChannel(Channel):
+class SlowOutboxChannel(SendOnlyChannel):
     """Appends each message to the outbox, slowly."""
 
-    def __init__(self, _service: Any, name: str, settings: SlowOutboxSettings) -> None:
-        super().__init__(name)
+    def __init__(
+        self, _service: Any, identity: ChannelIdentity, settings: SlowOutboxSettings
+    ) -> None:
+        super().__init__(identity)
         self._outbox = settings.outbox
         self._delay_s = settings.delay_s
 
@@ -38,23 +41,6 @@ class SlowOutboxChannel(Channel):
             file.write(json.dumps({"chat_id": chat_id, "text": message.text}) + "\n")
         await asyncio.sleep(self._delay_s / 2)
         return uuid.uuid4().hex
-
-    # The fault tests only send; a call of one of these would be a mistake of theirs, and shows here.
-
-    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        raise NotImplementedError
-
-    async def delete(self, chat_id: str, message_ref: str) -> None:
-        raise NotImplementedError
-
-    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        raise NotImplementedError
-
-    def deep_link(self, payload: str) -> str:
-        return f"slow:{self.name}?start={payload}"
-
-    async def check(self) -> ChannelHealth:
-        return ChannelHealth(ok=True)
 
 
 @hookimpl

@@ -15,7 +15,7 @@ import pytest
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
-from msgsvc_core.channels import Channel, ChannelHealth, ChannelKind, ChannelUser, OutgoingMessage
+from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, OutgoingMessage
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.sqlite import READERS
 from msgsvc_core.hookspecs import hookimpl
@@ -25,6 +25,7 @@ from msgsvc_core.server import Guard, Server, bind
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Section
 from msgsvc_core.testing import settled, until
+from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.faults.conftest import Figure, Rounds
 
@@ -44,11 +45,11 @@ PEOPLE = 20
 Call = Callable[[], Coroutine[Any, Any, None]]
 
 
-class HeldChannel(Channel):
+class HeldChannel(SendOnlyChannel):
     """Holds everything back until `open` is set, so that no job is done before."""
 
     def __init__(self) -> None:
-        super().__init__("messenger_a")
+        super().__init__(ChannelIdentity("messenger_a", "messenger_a"))
         self.open = asyncio.Event()
         self.texts: list[str] = []
 
@@ -56,23 +57,6 @@ class HeldChannel(Channel):
         await self.open.wait()
         self.texts.append(message.text)
         return f"{chat_id}-{len(self.texts)}"
-
-    # Nothing here edits, deletes or presses; a call of one of these would be a mistake.
-
-    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        raise NotImplementedError
-
-    async def delete(self, chat_id: str, message_ref: str) -> None:
-        raise NotImplementedError
-
-    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        raise NotImplementedError
-
-    def deep_link(self, payload: str) -> str:
-        return payload
-
-    async def check(self) -> ChannelHealth:
-        return ChannelHealth(ok=True)
 
 
 class HeldPlugin:

@@ -10,7 +10,7 @@ from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import (
     ButtonPressed,
     Channel,
-    ChannelHealth,
+    ChannelIdentity,
     ChannelKind,
     ChannelUser,
     OutgoingMessage,
@@ -21,6 +21,7 @@ from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Section
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
+from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.faults.conftest import Figure
 
@@ -157,11 +158,11 @@ async def test_what_recurs_runs_once_for_each_time_that_comes(
     assert work.recurred == times
 
 
-class SlowChannel(Channel):
+class SlowChannel(SendOnlyChannel):
     """Holds a message until it may go."""
 
-    def __init__(self, name: str, texts: list[str], may_go: asyncio.Event) -> None:
-        super().__init__(name)
+    def __init__(self, identity: ChannelIdentity, texts: list[str], may_go: asyncio.Event) -> None:
+        super().__init__(identity)
         self._texts = texts
         self._may_go = may_go
 
@@ -169,23 +170,6 @@ class SlowChannel(Channel):
         self._texts.append(message.text)
         await self._may_go.wait()
         return f"{chat_id}-{len(self._texts)}"
-
-    # Nothing here edits, deletes or presses; a call of one of these would be a mistake.
-
-    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        raise NotImplementedError
-
-    async def delete(self, chat_id: str, message_ref: str) -> None:
-        raise NotImplementedError
-
-    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        raise NotImplementedError
-
-    def deep_link(self, payload: str) -> str:
-        return payload
-
-    async def check(self) -> ChannelHealth:
-        return ChannelHealth(ok=True)
 
 
 class SlowPlugin:

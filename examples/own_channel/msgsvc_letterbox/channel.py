@@ -3,19 +3,22 @@
 import asyncio
 import json
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from msgsvc_core.channels import (
+    BotProfile,
     Capabilities,
     Channel,
     ChannelHealth,
+    ChannelIdentity,
     DeliveryError,
     OutgoingMessage,
+    Polled,
     Reason,
-    Receive,
     Update,
 )
 from msgsvc_letterbox.settings import LetterboxSettings
@@ -33,8 +36,12 @@ class LetterboxChannel(Channel):
     #: The core refuses the rest before it calls us, so there is nothing to translate here.
     capabilities = Capabilities(formats=frozenset({"plain"}), media_types=frozenset())
 
-    def __init__(self, _service: "Service", name: str, settings: LetterboxSettings) -> None:
-        super().__init__(name)
+    receiving = "poll"
+
+    def __init__(
+        self, _service: "Service", identity: ChannelIdentity, settings: LetterboxSettings
+    ) -> None:
+        super().__init__(identity)
         self._outbox = settings.folder / "outbox.jsonl"
         self._inbox = settings.folder / "inbox"
         self._poll_s = settings.poll_s
@@ -63,7 +70,7 @@ class LetterboxChannel(Channel):
             await asyncio.to_thread(_append, self._outbox, "")
         except OSError as error:
             return ChannelHealth(ok=False, detail=str(error))
-        return ChannelHealth(ok=True, detail=str(self._outbox))
+        return ChannelHealth(ok=True, detail=str(self._outbox), profile=BotProfile(self.name))
 
     async def _write(self, call: str, **fields: Any) -> None:
         line = json.dumps({"call": call, **fields}, ensure_ascii=False) + "\n"
@@ -75,17 +82,26 @@ class LetterboxChannel(Channel):
 
     # ---- in -------------------------------------------------------------------------------------
 
-    async def run(self, receive: Receive) -> None:
-        """Takes the inbox's files by name, for as long as the service runs."""
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        """Takes the inbox's files, in the order of their names."""
+        if cursor is not None:
+            # Only now do we know that the core has these. Had we died before, they would be read again,
+            # and the core, which knows an update's id, lets it have no second effect.
+            await asyncio.to_thread(_remove, [self._inbox / name for name in cursor.split("/")])
         await asyncio.to_thread(self._inbox.mkdir, parents=True, exist_ok=True)
         while True:
-            for path in await asyncio.to_thread(lambda: sorted(self._inbox.glob("*.json"))):
-                if (update := await asyncio.to_thread(_read, path)) is not None:
-                    await receive(update)
-                    # Only now: if we die before, the file is read again, and the core, which knows
-                    # the update's id, lets it have no second effect.
-                    await asyncio.to_thread(path.unlink)
+            found = await asyncio.to_thread(lambda: sorted(self._inbox.glob("*.json"))[:100])
+            read = [(path.name, await asyncio.to_thread(_read, path)) for path in found]
+            taken = [(name, update) for name, update in read if update is not None]
+            if taken:
+                names, updates = zip(*taken, strict=True)
+                return Polled(updates, cursor="/".join(names))
             await asyncio.sleep(self._poll_s)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def _append(path: Path, text: str) -> None:

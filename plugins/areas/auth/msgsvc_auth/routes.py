@@ -43,10 +43,11 @@ async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
     new = await ctx.get(SignIn).open(ctx.tx, ctx.project_id, body)
     channels, payload = ctx.service.channels, session_payload(new.token)
     names = None if body.channel is None else [body.channel]
+    links = channels.deep_links(ctx.project_id, payload, names)
     return SessionAnswer(
         session_id=new.session.session_id,
-        links=channels.deep_links(payload, names),
-        qr=channels.qr_links(payload, names),
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, payload),
         expires_in=new.session.expires_in_s(ctx.service.clock.now_ms()),
     )
 
@@ -117,12 +118,13 @@ async def delete_auth_link(ctx: Context, slug: str) -> None:
 
 
 def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
-    payload = link_payload(link.slug)
+    channels, payload = ctx.service.channels, link_payload(link.slug)
+    links = channels.deep_links(ctx.project_id, payload)
     return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
-        links=ctx.service.channels.deep_links(payload),
-        qr=ctx.service.channels.qr_links(payload),
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, payload),
         created_at=to_rfc3339(link.created_at_ms),
     )

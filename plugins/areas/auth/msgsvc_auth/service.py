@@ -55,7 +55,7 @@ class SignIn:
         Raises `ValidationFailed` for an unknown channel, `InvalidUrl`, `RateLimitProject`.
         """
         if body.channel is not None:
-            self._service.channels.check_name(body.channel)
+            self._service.channels.check_name(project_id, body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl("callback_url: must be exactly that of one of the static links")

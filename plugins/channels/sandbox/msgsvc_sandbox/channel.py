@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels import Channel, ChannelHealth, OutgoingMessage, Reason
+from msgsvc_core.channels import (
+    BotProfile,
+    Channel,
+    ChannelHealth,
+    ChannelIdentity,
+    OutgoingMessage,
+    Reason,
+)
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.links import start_link
 from msgsvc_sandbox.mailbox import Mailbox
@@ -18,10 +25,12 @@ BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 class SandboxChannel(Channel):
     """Puts messages into people's chats, unless its switches say otherwise."""
 
-    def __init__(self, service: "Service", name: str, settings: SandboxChannelSettings) -> None:
-        super().__init__(name)
+    def __init__(
+        self, service: "Service", identity: ChannelIdentity, settings: SandboxChannelSettings
+    ) -> None:
+        super().__init__(identity)
         self._service = service
-        self.title = settings.title or name.replace("_", " ").title()
+        self.title = settings.title or self.name.replace("_", " ").title()
 
     # Channels are made before the plugins' services, so these are looked up when they are needed.
     @property
@@ -33,26 +42,26 @@ class SandboxChannel(Channel):
         return self._service.get(Faults)
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        await self._faults.suffer(self.name)
-        return await self._mailbox.put(self.name, chat_id, message)
+        await self._faults.suffer(self.key)
+        return await self._mailbox.put(self.key, chat_id, message)
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        await self._faults.suffer(self.name)
-        await self._mailbox.replace(self.name, chat_id, message_ref, message)
+        await self._faults.suffer(self.key)
+        await self._mailbox.replace(self.key, chat_id, message_ref, message)
 
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        await self._faults.suffer(self.name)
-        await self._mailbox.remove(self.name, chat_id, message_ref)
+        await self._faults.suffer(self.key)
+        await self._mailbox.remove(self.key, chat_id, message_ref)
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        await self._faults.suffer(self.name)
-        await self._mailbox.answer(self.name, button_ref, text)
+        await self._faults.suffer(self.key)
+        await self._mailbox.answer(self.key, button_ref, text)
 
     def deep_link(self, payload: str) -> str:
-        return start_link(self._service.settings.base_url, self.name, payload)
+        return start_link(self._service.settings.base_url, self.key, payload)
 
     async def check(self) -> ChannelHealth:
-        fault = await self._faults.of(self.name)
+        fault = await self._faults.of(self.key)
         if fault.reason is not None and Reason(fault.reason) in BOT_FAULTS:
             return ChannelHealth(ok=False, detail=f"switched to {fault.reason}")
-        return ChannelHealth(ok=True, detail=self.title)
+        return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))

@@ -99,9 +99,9 @@ class Messenger:
         """The channels of this kind, in the order of the configuration."""
         return [
             Bot(
-                channel=channel.name,
+                channel=channel.key,
                 title=channel.title,
-                fault=await self._faults.of(channel.name),
+                fault=await self._faults.of(channel.key),
             )
             for channel in self._service.channels
             if isinstance(channel, SandboxChannel)

@@ -1,0 +1,62 @@
+"""How calls to a messenger fail, and what is wrong with calls from one."""
+
+from enum import StrEnum
+from typing import Literal
+
+
+class Reason(StrEnum):
+    """Why a delivery failed (interface spec, section 6)."""
+
+    USER_BLOCKED_BOT = "user_blocked_bot"
+    CHAT_NOT_FOUND = "chat_not_found"
+    BOT_BANNED = "bot_banned"
+    INVALID_MESSAGE = "invalid_message"
+    RATE_LIMITED = "rate_limited"
+    PLATFORM_UNAVAILABLE = "platform_unavailable"
+    UNKNOWN = "unknown"
+
+    @property
+    def retryable(self) -> bool:
+        return self in {Reason.RATE_LIMITED, Reason.PLATFORM_UNAVAILABLE}
+
+    @property
+    def should_unsubscribe(self) -> bool:
+        return self in {Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND}
+
+
+class DeliveryError(Exception):
+    """The platform refused a call, or could not be reached.
+
+    `retry_after_s` is what the platform asked for, with `rate_limited`; None leaves the wait to us.
+    `scope` says whom the wait concerns: the whole bot, or this chat alone.
+    `in_doubt` means that the platform may have done it all the same, e.g. when the connection broke
+    after the request was sent: a message then ends as `unknown` and is not sent a second time.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        text: str,
+        retry_after_s: float | None = None,
+        *,
+        scope: Literal["bot", "chat"] = "bot",
+        in_doubt: bool = False,
+    ) -> None:
+        super().__init__(f"{reason}: {text}")
+        self.reason = reason
+        self.text = text
+        self.retry_after_s = retry_after_s
+        self.scope = scope
+        self.in_doubt = in_doubt
+
+
+class InvalidWebhook(Exception):
+    """A call to a bot's address under `/hooks` that is not from the platform; answered with 401."""
+
+
+class InvalidMiniApp(Exception):
+    """Mini app data that the platform did not sign for this bot, or too long ago."""
+
+
+class ChannelNotReady(Exception):
+    """The bot's profile is not known yet: the platform could not be asked since it was set up."""

@@ -1,0 +1,111 @@
+"""Calls to a platform's HTTP API, for channels of messengers that have one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
+from aiohttp.typedefs import JSONEncoder
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.json_text import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformAnswer:
+    """What the platform said, whatever the status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class PlatformHttp:
+    """One bot's connections to its platform's API, opened by the first call.
+
+    Headers and proxy go with every call. What the platform answered is for the channel to judge; only
+    that it could not be asked is told here, as `platform_unavailable`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        proxy: str | None = None,
+        timeout_s: float = 30.0,
+        connections: int = 100,
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._headers = dict(headers or {})
+        self._proxy = proxy
+        self._timeout_s = timeout_s
+        self._connections = connections
+        self._session: ClientSession | None = None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        data: Any = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> PlatformAnswer:
+        """The answer to one request; `path` is added to the base URL, or a whole URL.
+
+        Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
+        """
+        url = path if path.startswith(("http://", "https://")) else self._base_url + path
+        timeout = ClientTimeout(total=timeout_s or self._timeout_s, connect=10)
+        try:
+            async with self._opened().request(
+                method,
+                url,
+                json=json,
+                data=data,
+                params=params,
+                headers=headers,
+                timeout=timeout,
+                proxy=self._proxy,
+                allow_redirects=False,
+            ) as answer:
+                return PlatformAnswer(answer.status, answer.headers, await answer.read())
+        except ClientConnectorError as error:
+            # No more than host and port: a path may hold the bot's token.
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, f"no connection to {error.host}:{error.port}"
+            ) from None
+        except (ClientError, TimeoutError, OSError) as error:
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE,
+                f"the connection broke: {type(error).__name__}",
+                in_doubt=True,
+            ) from None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _opened(self) -> ClientSession:
+        if self._session is None:
+            encode: JSONEncoder = to_json
+            self._session = ClientSession(
+                connector=TCPConnector(limit=self._connections),
+                headers=self._headers,
+                cookie_jar=DummyCookieJar(),
+                json_serialize=encode,
+                # Whatever the environment says: proxies are a setting of the channel.
+                trust_env=False,
+            )
+        return self._session

@@ -1,0 +1,98 @@
+"""What comes from a messenger: updates, and the calls and proofs that carry them."""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelUser:
+    """The person as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`."""
+
+    user_id: str
+    first_name: str
+    username: str | None = None
+    lang: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Something that happened in a chat. `update_id` is the platform's, unique per channel."""
+
+    update_id: str
+    chat_id: str
+    user: ChannelUser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(Update):
+    """The person pressed Start; `payload` is what the link carried, or an empty string."""
+
+    payload: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReceived(Update):
+    """The person wrote something."""
+
+    text: str
+    message_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ButtonPressed(Update):
+    """The person pressed a button that carries `data`.
+
+    `message_ref` is the message with the button, as `send` returned it; `button_ref` is what
+    `answer_button` needs.
+    """
+
+    data: str
+    message_ref: str
+    button_ref: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked(Update):
+    """The person stopped or blocked the bot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unblocked(Update):
+    """The person lets the bot write again, without having pressed Start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What `poll_updates` found. `cursor` goes into its next call, and acknowledges these updates."""
+
+    updates: tuple[Update, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookCall:
+    """A platform's call to a bot's address under `/hooks`: the raw body, and header names in lower case.
+
+    `secrets` are those that may have been given to `set_webhook`, the current one first: an older one
+    is still used by the platform until it has been told the new one.
+    """
+
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+    def has_secret(self, header: str) -> bool:
+        """Whether `header` holds one of the secrets, compared in constant time."""
+        given = self.headers.get(header, "").encode()
+        return any(hmac.compare_digest(given, secret.encode()) for secret in self.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class MiniAppUser:
+    """Who opened a mini app, as `verify_mini_app` read it from what the platform signed."""
+
+    user: ChannelUser
+    signed_at_ms: int
+    start_payload: str = ""
