@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from starlette.types import ASGIApp
@@ -21,7 +21,6 @@ from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
-from msgsvc_core.channels.media import MediaFiles
 from msgsvc_core.clock import Clock, SystemClock
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -51,6 +50,9 @@ from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.texts import Texts
+
+if TYPE_CHECKING:
+    from msgsvc_core.channels.media import MediaFiles
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Section)
@@ -101,7 +103,6 @@ class Service:
         self.subscribers = Subscribers(self)
         self.links = SubscriptionLinks(self)
         self.messages = Messages(self)
-        self.media = MediaFiles(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self._registered: dict[type, Any] = {}
         for objects in hook.register_services(service=self):
@@ -126,6 +127,14 @@ class Service:
         from msgsvc_core.api.app import build_app  # noqa: PLC0415 - the app is built from a service
 
         return build_app(self)
+
+    @cached_property
+    def media(self) -> "MediaFiles":
+        """Fetches files of messages, for channels that hand them to their platform."""
+        # aiohttp is megabytes of memory that most services use for no file.
+        from msgsvc_core.channels.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
+
+        return MediaFiles(self)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -197,7 +206,7 @@ class Service:
             undo.push_async_callback(self.db.disconnect)
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
-            undo.push_async_callback(self.media.close)
+            undo.push_async_callback(self._close_media)
             undo.push_async_callback(self.channels.close)
             await self.events.start()
             undo.push_async_callback(self.events.stop)
@@ -224,6 +233,10 @@ class Service:
 
         client = redis_client(url.get_secret_value())
         return RedisLimiter(client, self.clock, server_time=server_time)
+
+    async def _close_media(self) -> None:
+        if "media" in self.__dict__:
+            await self.media.close()
 
     async def _stop_plugins(self) -> None:
         for stopped in self.plugins.hook.on_stop(service=self):
