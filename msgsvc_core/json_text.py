@@ -1,6 +1,14 @@
 """JSON as we write it: compact, and with every script's letters as they are."""
 
-import json
+from typing import Any
 
-#: Value to text. `json.dumps` with the same options makes an encoder at every call, half its time.
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+import pydantic_core
+
+
+def to_json(value: Any) -> str:
+    """`value` as text. Raises ValueError for halves of letters, which no database takes either.
+
+    Pydantic's serializer: it takes a quarter of the time of the standard library's, and what is sent
+    is written as JSON several times.
+    """
+    return pydantic_core.to_json(value).decode()

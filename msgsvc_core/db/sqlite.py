@@ -121,16 +121,18 @@ class SQLiteBackend(DatabaseBackend):
     def reading_connection(self) -> SQLiteConnection:
         return SQLiteConnection(self._readers)
 
-    def open_for_batches(self) -> sqlite3.Connection:
-        """A plain connection for the calling thread, which closes it; write on it only while nobody
-        else holds `connection`."""
-        return self._open_plain(read_only=False, timeout_s=BUSY_TIMEOUT_S)
+    def open_for_batches(self, *, waits: bool) -> sqlite3.Connection:
+        """A plain connection, which the caller closes; write on it only while nobody else holds
+        `connection`. Where it doesn't wait for another process that is writing, it fails."""
+        return self._open_plain(read_only=False, timeout_s=BUSY_TIMEOUT_S if waits else 0)
 
     def _open_plain(self, *, read_only: bool, timeout_s: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path,
             isolation_level=None,
             timeout=timeout_s,
+            # What is begun on the event loop's thread is committed on another, one after the other.
+            check_same_thread=False,
             # A statement for every number of rows of the tables that are written most.
             cached_statements=512,
         )
