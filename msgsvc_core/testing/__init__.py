@@ -1,10 +1,44 @@
 """For tests of msgsvc, of plugins and of programs that embed it.
 
 The fixtures are in `msgsvc_core.testing.fixtures`; load them with `-p msgsvc_core.testing.fixtures`.
+`ChannelContract` is what a channel plugin has to show.
 """
+
+from typing import TYPE_CHECKING
 
 from msgsvc_core.testing.channel import RecordingChannel, RecordingPlugin, Sent
 from msgsvc_core.testing.clock import FakeClock
+from msgsvc_core.testing.late_exports import late_exports
 from msgsvc_core.testing.work import settled, until
 
-__all__ = ["FakeClock", "RecordingChannel", "RecordingPlugin", "Sent", "settled", "until"]
+if TYPE_CHECKING:
+    from msgsvc_core.testing.conformance.channel import ChannelContract, ReceivingContract
+    from msgsvc_core.testing.conformance.messenger import Fault, Messenger, Shown, cannot
+
+# pytest and a web server come with the kit: 14 MiB that a process with a testing channel must not have.
+__getattr__ = late_exports(
+    __name__,
+    {
+        "ChannelContract": "conformance.channel",
+        "Fault": "conformance.messenger",
+        "Messenger": "conformance.messenger",
+        "ReceivingContract": "conformance.channel",
+        "Shown": "conformance.messenger",
+        "cannot": "conformance.messenger",
+    },
+)
+
+__all__ = [
+    "ChannelContract",
+    "FakeClock",
+    "Fault",
+    "Messenger",
+    "ReceivingContract",
+    "RecordingChannel",
+    "RecordingPlugin",
+    "Sent",
+    "Shown",
+    "cannot",
+    "settled",
+    "until",
+]

@@ -44,7 +44,8 @@ def test_a_module_has_a_noun_a_docstring_and_a_readable_length(path: Path) -> No
 def test_an_init_only_exports_again(path: Path) -> None:
     statements = ast.parse(path.read_text(encoding="utf-8")).body[1:]
 
-    assert all(isinstance(one, ast.ImportFrom | ast.Assign) for one in statements)
+    # An `if` holds what is imported for type checkers alone.
+    assert all(isinstance(one, ast.ImportFrom | ast.Assign | ast.If) for one in statements)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -63,5 +63,9 @@ class SandboxChannel(Channel):
     async def check(self) -> ChannelHealth:
         fault = await self._faults.of(self.key)
         if fault.reason is not None and Reason(fault.reason) in BOT_FAULTS:
-            return ChannelHealth(ok=False, detail=f"switched to {fault.reason}")
+            return ChannelHealth(
+                ok=False,
+                detail=f"switched to {fault.reason}",
+                revoked=Reason(fault.reason) is Reason.BOT_BANNED,
+            )
         return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))

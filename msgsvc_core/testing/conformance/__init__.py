@@ -1,0 +1,1 @@
+"""The conformance kit: what every channel and every area plugin has to show."""

@@ -1,0 +1,115 @@
+"""What the conformance kit needs of a platform: a person who uses the bot, and faults to order."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import pytest
+
+from msgsvc_core.channels import Button, ChannelUser, Reason, Update
+
+#: How the platform's side of one call breaks: an answer with a status of 500 or more, one whose body
+#: is not what it should be, a connection that ends after the request was read, or no answer for long.
+Fault = Literal["5xx", "garbage", "reset", "hang"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message of the bot as the person sees it: `text` is without markup.
+
+    `silent` is None where the platform does not show it.
+    """
+
+    ref: str
+    text: str
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    media_type: Literal["image", "video", "document"] | None = None
+    silent: bool | None = None
+
+
+def cannot(what: str) -> NoReturn:
+    """Skips the check: the platform has nothing like it. `what` says so in a sentence."""
+    pytest.skip(what)
+
+
+class Messenger(ABC):
+    """A fake platform, seen by its one person, who has not started the bot yet.
+
+    What it is told to do has happened when the call returns; updates of it may still be on their way.
+    It does not limit how often it is called, except by `fail_next`. Where the platform has nothing
+    like what a method does, the method calls `cannot` with the reason, which skips the check.
+    """
+
+    #: What stands in `[channels.<name>]` beside `plugin`, so that the channel talks to this platform.
+    settings: Mapping[str, Any]
+
+    #: The person as the platform describes them in updates.
+    user: ChannelUser
+
+    #: Their chat with the bot, as `send` takes it.
+    chat_id: str
+
+    # ---- the person -----------------------------------------------------------------------------
+
+    @abstractmethod
+    async def follow(self, link: str) -> None:
+        """Opens a link of `deep_link` and presses Start. Raises ValueError for one to anywhere else."""
+
+    @abstractmethod
+    async def start(self, payload: str = "") -> None:
+        """Presses Start, as a link with that payload would have it."""
+
+    @abstractmethod
+    async def write(self, text: str) -> None:
+        """Writes to the bot."""
+
+    @abstractmethod
+    async def press(self, ref: str, data: str) -> None:
+        """Presses the button that carries `data`, of the message `ref`."""
+
+    @abstractmethod
+    async def block(self) -> None:
+        """Stops or blocks the bot."""
+
+    @abstractmethod
+    async def unblock(self) -> None:
+        """Lets the bot write again, without pressing Start."""
+
+    @abstractmethod
+    async def shown(self) -> Sequence[Shown]:
+        """What the bot has said and not deleted, the oldest first."""
+
+    @abstractmethod
+    async def notices(self) -> Sequence[str]:
+        """What pressed buttons were answered with, in order; an empty text where there was none."""
+
+    # ---- the platform ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def fail_next(self, reason: Reason, retry_after_s: float | None = None) -> None:
+        """The bot's next call is refused, in the platform's words, for this reason."""
+
+    @abstractmethod
+    async def break_next(self, fault: Fault) -> None:
+        """The bot's next call breaks."""
+
+    @abstractmethod
+    async def revoke(self) -> None:
+        """From now on the platform takes the bot's token no more."""
+
+    @abstractmethod
+    async def puzzle(self) -> None:
+        """Sends the bot what it can't know: an update of a kind that is new, and a broken one."""
+
+    async def forget_presses(self) -> None:
+        """The platform waits for answers to pressed buttons no more."""
+        cannot("presses of buttons don't expire on this platform")
+
+    async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
+        """What the platform gives the page of the bot's mini app, or another's, that the person opens."""
+        raise NotImplementedError("where capabilities.mini_app is True, Messenger.mini_app_data")
+
+    async def told(self) -> Sequence[Update]:
+        """The updates since the last call, where the channel's `receiving` is `nothing`."""
+        raise NotImplementedError("where a channel receives `nothing`, Messenger.told")

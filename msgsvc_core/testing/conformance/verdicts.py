@@ -1,0 +1,47 @@
+"""Calls of a channel as the kit judges them: each failure says what to do."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import pytest
+
+from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.testing.conformance.inbox import within
+
+T = TypeVar("T")
+
+
+async def done(call: Awaitable[T], doing: str, advice: str = "") -> T:
+    """What a call gives that has to succeed; `doing` names it, `advice` says what to do if it fails."""
+    try:
+        return await within(call, f"{doing} did not end")
+    except DeliveryError as error:
+        pytest.fail(f"{doing} raised {error!r}. {advice or 'The platform would have done it'}")
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        pytest.fail(f"{doing} raised {error!r}. {advice or 'The platform would have done it'}")
+
+
+async def refusal(call: Awaitable[object], doing: str) -> DeliveryError:
+    """The `DeliveryError` of a call that has to fail."""
+    try:
+        await within(call, f"{doing} did not end")
+    except DeliveryError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        pytest.fail(
+            f"{doing} raised {error!r}. Turn every failure of a call into a DeliveryError with one of"
+            " the seven reasons: the core knows no other"
+        )
+    pytest.fail(
+        f"{doing} returned as if it had succeeded, though the platform did not do it. Look at the"
+        " answer's status and body, and raise DeliveryError"
+    )
+
+
+def judge(error: DeliveryError, reason: Reason, what: str) -> None:
+    """Fails unless the error has that reason; `what` says what had happened."""
+    assert error.reason is reason, (
+        f"{what} gave {error.reason.value!r} ({error.text!r}). Map what the platform answers then to"
+        f" Reason.{reason.name}: the reason decides whether the core tries again, and whether the"
+        " person is unsubscribed"
+    )

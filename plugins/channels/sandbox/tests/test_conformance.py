@@ -1,0 +1,111 @@
+"""The sandbox keeps the contract of channels."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from msgsvc_core.channels import Button, ChannelUser, Reason, Update
+from msgsvc_core.service import Service
+from msgsvc_core.testing import ChannelContract, Fault, Messenger, Shown, cannot
+from msgsvc_sandbox import plugin
+from msgsvc_sandbox.models import Fault as Switches
+from msgsvc_sandbox.service import Messenger as SandboxMessenger
+from msgsvc_sandbox.testing import Sandbox, SandboxPerson
+
+NAME = "messenger_a"
+
+
+class SandboxSide(Messenger):
+    """A person of the sandbox messenger, in process."""
+
+    def __init__(self, service: Service, person: SandboxPerson) -> None:
+        self._messenger = service.get(SandboxMessenger)
+        self._person = person
+        self._told: list[Update] = []
+        service.inbound.receive = self._hear
+        self.chat_id = person.person_id
+        self.user = ChannelUser(person.person_id, "Anna", "anna", "ru")
+
+    async def _hear(self, _channel: str, update: Update) -> None:
+        self._told.append(update)
+
+    async def told(self) -> Sequence[Update]:
+        told, self._told = self._told, []
+        return told
+
+    async def follow(self, link: str) -> None:
+        await self._person.open(link)
+
+    async def start(self, payload: str = "") -> None:
+        await self._person.start(NAME, payload)
+
+    async def write(self, text: str) -> None:
+        await self._person.say(text, channel=NAME)
+
+    async def press(self, ref: str, data: str) -> None:
+        message = next(one for one in await self._person.messages(NAME) if one.ref == ref)
+        places = [
+            (row, column)
+            for row, buttons in enumerate(message.buttons)
+            for column, button in enumerate(buttons)
+            if button.data == data
+        ]
+        await self._messenger.press(self.chat_id, NAME, ref, *places[0])
+
+    async def block(self) -> None:
+        await self._person.block(NAME)
+
+    async def unblock(self) -> None:
+        await self._person.unblock(NAME)
+
+    async def shown(self) -> Sequence[Shown]:
+        return [
+            Shown(
+                one.ref,
+                one.text,
+                tuple(tuple(Button(b.text, b.url, b.data) for b in row) for row in one.buttons),
+                one.media.type if one.media else None,
+                one.silent,
+            )
+            for one in await self._person.messages(NAME)
+        ]
+
+    async def notices(self) -> Sequence[str]:
+        state = await self._messenger.state(self.chat_id)
+        return [chat.notice for chat in state.chats]
+
+    async def fail_next(self, reason: Reason, retry_after_s: float | None = None) -> None:
+        switches = {"reason": reason.value, "remaining": 1}
+        if retry_after_s is not None:
+            switches["retry_after_s"] = int(retry_after_s)
+        await self._messenger.set_fault(NAME, Switches(**switches))
+
+    async def break_next(self, fault: Fault) -> None:
+        if fault == "hang":
+            await self._messenger.set_fault(NAME, Switches(delay_s=60, remaining=1))
+        elif fault == "5xx":
+            await self.fail_next(Reason.PLATFORM_UNAVAILABLE)
+        else:
+            cannot("there is no connection between the sandbox and its bots that could break")
+
+    async def revoke(self) -> None:
+        await self._messenger.set_fault(NAME, Switches(reason="bot_banned"))
+
+    async def puzzle(self) -> None:
+        cannot("the sandbox calls the core with updates, of which all are known")
+
+
+class TestSandbox(ChannelContract):
+    plugin = plugin
+    kind = "sandbox"
+
+    @pytest.fixture
+    async def service(self, make_service) -> Service:
+        return await make_service(
+            extra_plugins=[("sandbox", plugin)], channels={NAME: {"plugin": "sandbox"}}
+        )
+
+    @pytest.fixture
+    async def messenger(self, service: Service) -> Messenger:
+        sandbox = Sandbox.in_process(service)
+        return SandboxSide(service, await sandbox.person("Anna", username="anna", lang="ru"))

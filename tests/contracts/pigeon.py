@@ -1,0 +1,380 @@
+"""A messenger in memory that can do everything, and a channel for it that keeps the whole contract."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import aiohttp
+import structlog
+from pydantic import SecretStr
+
+from msgsvc_core.channels import (
+    Blocked,
+    BotProfile,
+    Button,
+    ButtonPressed,
+    Capabilities,
+    Channel,
+    ChannelHealth,
+    ChannelIdentity,
+    ChannelUser,
+    DeliveryError,
+    InvalidMiniApp,
+    InvalidWebhook,
+    MiniAppUser,
+    OutgoingMessage,
+    Polled,
+    Reason,
+    Started,
+    TextReceived,
+    Unblocked,
+    Update,
+    WebhookCall,
+)
+from msgsvc_core.channels.markup import to_spans, utf16_length
+from msgsvc_core.settings import Section
+from msgsvc_core.testing import Fault, Messenger, Shown
+
+log = structlog.get_logger(__name__)
+
+TOKEN = "pigeon-token-2f9d81c04e"
+HEADER = "x-pigeon-secret"
+MAX_TEXT, MAX_CAPTION = 4096, 1024
+
+
+class Pigeons:
+    """The platform: takes calls as (method, fields), and answers with a status and a body."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, dict[str, Any]] = {}
+        self.updates: list[dict[str, Any]] = []
+        self.notices: list[str] = []
+        self.presses: set[str] = set()
+        self.chats: set[str] = set()
+        self.blocked = self.revoked = False
+        self.next_failure: tuple[str, float | None] | Fault | None = None
+        self._webhook: tuple[str, str] | None = None
+        self._arrived = asyncio.Event()
+        self._count = 0
+
+    def number(self) -> int:
+        self._count += 1
+        return self._count
+
+    async def call(self, token: str, method: str, **fields: Any) -> tuple[int, bytes]:
+        failure, self.next_failure = self.next_failure, None
+        await asyncio.sleep(0)
+        if failure == "hang":
+            await asyncio.sleep(60)
+        if failure == "reset":
+            raise ConnectionResetError(f"https://pigeon.example/{token}/{method}")
+        if failure == "5xx":
+            return 502, b"<html>Bad gateway</html>"
+        if failure == "garbage":
+            return 200, b"<html>Welcome</html>"
+        if isinstance(failure, tuple):
+            return _refused(*failure)
+        if self.revoked or token != TOKEN:
+            return _refused("banned")
+        return await getattr(self, f"_{method}")(**fields)
+
+    async def tell(self, kind: str, **fields: Any) -> None:
+        """An update, by webhook or kept for who polls."""
+        update = {"id": self.number(), "kind": kind, "from": PERSON, **fields}
+        if self._webhook is None:
+            self.updates.append(update)
+            self._arrived.set()
+            return
+        url, secret = self._webhook
+        async with aiohttp.ClientSession() as session:
+            await session.post(url, data=json.dumps(update), headers={HEADER: secret})
+
+    async def _me(self) -> tuple[int, bytes]:
+        return _ok({"name": "Pigeon", "username": "pigeon_bot"})
+
+    async def _send(self, chat: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        if chat not in self.chats:
+            return _refused("no_chat")
+        if self.blocked:
+            return _refused("blocked")
+        longest = MAX_CAPTION if body["media"] else MAX_TEXT
+        if utf16_length(body["text"]) > longest:
+            return _refused("invalid")
+        number = self.number()
+        self.messages[number] = body
+        return _ok(number)
+
+    async def _edit(self, ref: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        old = self.messages.get(int(ref))
+        if old is None:
+            return _refused("gone")
+        if (old["text"], old["buttons"]) == (body["text"], body["buttons"]):
+            return _refused("not_modified")
+        self.messages[int(ref)] = {**body, "media": old["media"]}
+        return _ok(None)
+
+    async def _delete(self, ref: str) -> tuple[int, bytes]:
+        return _ok(None) if self.messages.pop(int(ref), None) else _refused("gone")
+
+    async def _answer(self, press: str, text: str | None) -> tuple[int, bytes]:
+        if press not in self.presses:
+            return _refused("too_old")
+        self.presses.remove(press)
+        self.notices.append(text or "")
+        return _ok(None)
+
+    async def _webhook_is(self, url: str | None, secret: str = "") -> tuple[int, bytes]:
+        self._webhook = (url, secret) if url else None
+        return _ok(None)
+
+    async def _updates(self, after: int) -> tuple[int, bytes]:
+        if self._webhook:
+            return _refused("conflict")
+        self.updates = [update for update in self.updates if update["id"] > after]
+        while not self.updates:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return _ok(self.updates)
+
+
+#: What the platform's codes mean.
+REASONS = {
+    "blocked": Reason.USER_BLOCKED_BOT,
+    "no_chat": Reason.CHAT_NOT_FOUND,
+    "banned": Reason.BOT_BANNED,
+    "invalid": Reason.INVALID_MESSAGE,
+    "gone": Reason.INVALID_MESSAGE,
+    "slow_down": Reason.RATE_LIMITED,
+    "maintenance": Reason.PLATFORM_UNAVAILABLE,
+}
+CODES = {reason: code for code, reason in REASONS.items() if code != "gone"}
+PERSON = {"id": "4711", "name": "Ann", "username": "ann_b", "lang": "ru"}
+
+
+class PigeonSettings(Section):
+    """One bot."""
+
+    token: SecretStr
+    receiving: Literal["poll", "webhook"] = "poll"
+
+
+class PigeonChannel(Channel):
+    """Keeps the contract."""
+
+    capabilities = Capabilities(
+        max_text_length=MAX_TEXT, max_caption_length=MAX_CAPTION, text_unit="utf16", mini_app=True
+    )
+
+    def __init__(
+        self, identity: ChannelIdentity, pigeons: Pigeons, settings: PigeonSettings
+    ) -> None:
+        super().__init__(identity)
+        self.receiving = settings.receiving
+        self.pigeons = pigeons
+        self.token = settings.token.get_secret_value()
+
+    async def call(self, method: str, *, fine: Sequence[str] = (), **fields: Any) -> Any:
+        """The result; None for a refusal that is as good as success."""
+        try:
+            status, body = await self.pigeons.call(self.token, method, **fields)
+        except ConnectionError:
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, "the connection broke", in_doubt=True
+            ) from None
+        if status >= 500:
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, f"status {status}")
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "no JSON") from None
+        if answer["ok"]:
+            return answer["result"]
+        code = answer["code"]
+        if code in fine:
+            return None
+        reason = REASONS.get(code, Reason.UNKNOWN)
+        raise DeliveryError(reason, f"refused: {code}", answer.get("retry_after"))
+
+    def body(self, message: OutgoingMessage) -> dict[str, Any]:
+        return {
+            "text": "".join(span.text for span in to_spans(message.text, message.format)),
+            "buttons": [[[b.text, b.url, b.data] for b in row] for row in message.buttons],
+            "media": message.media and message.media.type,
+            "silent": message.silent,
+        }
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        return str(await self.call("send", chat=chat_id, body=self.body(message)))
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        await self.call("edit", fine=["not_modified"], ref=message_ref, body=self.body(message))
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        await self.call("delete", fine=["gone"], ref=message_ref)
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        await self.call("answer", fine=["too_old"], press=button_ref, text=text)
+
+    def deep_link(self, payload: str) -> str:
+        return f"https://pigeon.example/{self.known_profile().username}?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        try:
+            me = await self.call("me")
+        except DeliveryError as error:
+            return ChannelHealth(False, error.text, revoked=error.reason is Reason.BOT_BANNED)
+        return ChannelHealth(True, me["name"], BotProfile(me["name"], me["username"]))
+
+    async def set_webhook(self, url: str, secret: str) -> None:
+        await self.call("webhook_is", url=url, secret=secret)
+
+    def parse_update(self, call: WebhookCall) -> list[Update]:
+        if not call.has_secret(HEADER):
+            raise InvalidWebhook("wrong secret")
+        try:
+            update = json.loads(call.body)
+        except (ValueError, RecursionError):
+            update = None
+        read = self.read(update)
+        return [read] if read else []
+
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        if cursor is None:
+            await self.call("webhook_is", url=None)
+        found = await self.call("updates", after=int(cursor or 0))
+        updates = [read for update in found if (read := self.read(update))]
+        return Polled(tuple(updates), str(found[-1]["id"]))
+
+    def read(self, update: Any) -> Update | None:
+        try:
+            return self.typed(update)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            log.warning("update_unreadable", error=type(error).__name__)
+            return None
+
+    def typed(self, update: Any) -> Update:
+        person = update["from"]
+        user = ChannelUser(person["id"], person["name"], person["username"], person["lang"])
+        common: dict[str, Any] = {
+            "update_id": str(update["id"]),
+            "chat_id": f"c{user.user_id}",
+            "user": user,
+        }
+        match update["kind"]:
+            case "start":
+                return Started(**common, payload=update["payload"])
+            case "text":
+                return TextReceived(**common, text=update["text"])
+            case "press":
+                return ButtonPressed(
+                    **common,
+                    data=update["data"],
+                    message_ref=str(update["message"]),
+                    button_ref=update["press"],
+                )
+            case "block":
+                return Blocked(**common)
+            case "unblock":
+                return Unblocked(**common)
+            case kind:
+                raise ValueError(kind)
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        data, _, signature = init_data.rpartition("&hash=")
+        if not hmac.compare_digest(_signature(self.token, data).encode(), signature.encode()):
+            raise InvalidMiniApp("not signed for this bot")
+        found = parse_qs(data)
+        user = ChannelUser(found["id"][0], found["name"][0])
+        return MiniAppUser(user, int(found["at"][0]), found.get("start", [""])[0])
+
+
+class PigeonMessenger(Messenger):
+    """The person of the platform in memory."""
+
+    user = ChannelUser(PERSON["id"], PERSON["name"], PERSON["username"], PERSON["lang"])
+    chat_id = f"c{PERSON['id']}"
+
+    def __init__(self, pigeons: Pigeons, receiving: str = "poll") -> None:
+        self._pigeons = pigeons
+        self.settings = {"token": TOKEN, "receiving": receiving}
+
+    async def follow(self, link: str) -> None:
+        parts = urlsplit(link)
+        if (parts.hostname, parts.path) != ("pigeon.example", "/pigeon_bot"):
+            raise ValueError(f"{parts.hostname}{parts.path}")
+        await self.start(parse_qs(parts.query)["start"][0])
+
+    async def start(self, payload: str = "") -> None:
+        self._pigeons.chats.add(self.chat_id)
+        await self._pigeons.tell("start", payload=payload)
+
+    async def write(self, text: str) -> None:
+        await self._pigeons.tell("text", text=text)
+
+    async def press(self, ref: str, data: str) -> None:
+        message = self._pigeons.messages[int(ref)]
+        assert any(data == button[2] for row in message["buttons"] for button in row)
+        press = f"p{self._pigeons.number()}"
+        self._pigeons.presses.add(press)
+        await self._pigeons.tell("press", data=data, message=int(ref), press=press)
+
+    async def block(self) -> None:
+        self._pigeons.blocked = True
+        await self._pigeons.tell("block")
+
+    async def unblock(self) -> None:
+        self._pigeons.blocked = False
+        await self._pigeons.tell("unblock")
+
+    async def shown(self) -> Sequence[Shown]:
+        return [
+            Shown(
+                str(number),
+                body["text"],
+                tuple(tuple(Button(*one) for one in row) for row in body["buttons"]),
+                body["media"],
+                body["silent"],
+            )
+            for number, body in self._pigeons.messages.items()
+        ]
+
+    async def notices(self) -> Sequence[str]:
+        return self._pigeons.notices
+
+    async def fail_next(self, reason: Reason, retry_after_s: float | None = None) -> None:
+        self._pigeons.next_failure = (CODES.get(reason, "what is this"), retry_after_s)
+
+    async def break_next(self, fault: Fault) -> None:
+        self._pigeons.next_failure = fault
+
+    async def revoke(self) -> None:
+        self._pigeons.revoked = True
+
+    async def puzzle(self) -> None:
+        await self._pigeons.tell("dance", partner=None)
+        await self._pigeons.tell("text", text=7, **{"from": []})
+
+    async def forget_presses(self) -> None:
+        self._pigeons.presses.clear()
+
+    async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
+        fields = {"id": PERSON["id"], "name": PERSON["name"], "at": 1_790_000_000_000}
+        data = urlencode({**fields, "start": payload} if payload else fields)
+        return f"{data}&hash={_signature('other' if of_other_bot else TOKEN, data)}"
+
+
+def _signature(token: str, data: str) -> str:
+    return hmac.new(token.encode(), data.encode(), hashlib.sha256).hexdigest()
+
+
+def _ok(result: Any) -> tuple[int, bytes]:
+    return 200, json.dumps({"ok": True, "result": result}).encode()
+
+
+def _refused(code: str, retry_after_s: float | None = None) -> tuple[int, bytes]:
+    more = {} if retry_after_s is None else {"retry_after": retry_after_s}
+    return 400, json.dumps({"ok": False, "code": code, **more}).encode()

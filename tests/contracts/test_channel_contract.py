@@ -1,0 +1,46 @@
+"""The kit for channels: a channel that keeps the contract passes every check."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.testing import ChannelContract, Messenger
+from tests.contracts.pigeon import PigeonChannel, PigeonMessenger, Pigeons, PigeonSettings
+
+
+class PigeonPlugin:
+    """Brings the kind `pigeon`, with its platform in memory."""
+
+    def __init__(self, made: type[PigeonChannel] = PigeonChannel) -> None:
+        self.pigeons = Pigeons()
+        self._made = made
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        def create(_service: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
+            return self._made(identity, self.pigeons, settings)
+
+        return [ChannelKind("pigeon", PigeonSettings, create)]
+
+
+class PigeonContract(ChannelContract):
+    """A platform of its own for every check."""
+
+    kind = "pigeon"
+    receiving = "poll"
+
+    @pytest.fixture
+    async def messenger(self) -> Messenger:
+        self.plugin = PigeonPlugin()
+        return PigeonMessenger(self.plugin.pigeons, self.receiving)
+
+
+class TestPigeonsThatPoll(PigeonContract):
+    pass
+
+
+class TestPigeonsThatCall(PigeonContract):
+    receiving = "webhook"
