@@ -58,7 +58,9 @@ class Buttons(Stage):
         assert pressed.message_ref == ref, (
             f"message_ref is {pressed.message_ref!r}; make it what `send` returned, {ref!r}"
         )
-        assert (pressed.chat_id, pressed.user.user_id) == (chat_id, messenger.user.user_id)
+        assert (pressed.chat_id, pressed.user.user_id) == (chat_id, messenger.user.user_id), (
+            f"the press is said to be of {pressed.user} in the chat {pressed.chat_id!r}"
+        )
 
     @pytest.mark.parametrize("notice", [None, "Done 👍"], ids=["no notice", "a notice"])
     async def test_a_pressed_button_is_answered(

@@ -73,7 +73,8 @@ class Changing(Stage):
             "Treat the platform's 'not modified' as success",
         )
 
-        assert (await shown_as(messenger, ref)).text == "same"
+        seen = (await shown_as(messenger, ref)).text
+        assert seen == "same", f"an edit to 'same' shows {seen!r}"
 
     async def test_an_edit_of_a_message_that_is_gone_is_an_invalid_message(
         self, channel: Channel, chat_id: str

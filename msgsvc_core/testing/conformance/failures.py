@@ -105,7 +105,8 @@ class Failures(Stage):
         await refusal(channel.send(chat_id, message), f"send during a fault ({fault})")
 
         ref = await sent(channel, chat_id, message)
-        assert (await shown_as(messenger, ref)).text == "well again"
+        seen = (await shown_as(messenger, ref)).text
+        assert seen == "well again", f"the next message shows {seen!r}"
 
     async def test_a_cancelled_call_leaves_the_channel_usable(
         self, channel: Channel, messenger: Messenger, chat_id: str
@@ -120,7 +121,8 @@ class Failures(Stage):
             await call
 
         ref = await sent(channel, chat_id, plainest("after it", channel.capabilities))
-        assert (await shown_as(messenger, ref)).text == "after it"
+        seen = (await shown_as(messenger, ref)).text
+        assert seen == "after it", f"the next message shows {seen!r}"
 
     async def test_calls_at_the_same_time_do_not_disturb_each_other(
         self, channel: Channel, messenger: Messenger, chat_id: str

@@ -56,6 +56,11 @@ class Inbox:
                 f"no {kind.__name__} came within {PATIENCE_S:.0f} s; instead: {passed or 'nothing'}."
                 " Turn the platform's update into one of msgsvc_core.channels.updates"
             )
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+            pytest.fail(
+                f"receiving updates raised {error!r}. What can't be read is logged and skipped, and the"
+                " next update taken"
+            )
 
     async def webhook_call(self) -> WebhookCall:
         """The platform's next call by webhook, with the secrets that the core would give along."""

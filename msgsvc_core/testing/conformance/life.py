@@ -33,8 +33,7 @@ class Life(Stage):
         )
         assert channel.receiving in get_args(Receiving), f"receiving is {channel.receiving!r}"
         assert takes.formats, "Capabilities.formats is empty: no message could be sent"
-        assert takes.max_text_length > 0
-        assert takes.max_caption_length is None or takes.max_caption_length >= 0
+        assert takes.max_text_length > 0, "Capabilities.max_text_length is not even one"
         assert all(one is None or one > 0 for one in paces), (
             f"{pace}: a pace is more than 0, or None"
         )
@@ -45,8 +44,10 @@ class Life(Stage):
 
         assert (health.ok, health.revoked) == (True, False), f"`check` found {health}"
         assert health.profile is not None, "`check` succeeded without the bot's profile"
-        assert health.profile.name, "the profile has no name"
-        assert not (health.profile.username or "").startswith("@"), "a username is without the @"
+        assert health.profile.name, "`check` found a profile without a name"
+        assert not (health.profile.username or "").startswith("@"), (
+            "username has an @ in front; leave it out"
+        )
 
     @pytest.mark.parametrize("fault", QUICK)
     async def test_a_check_of_a_platform_that_is_away_does_not_raise(

@@ -37,7 +37,8 @@ class Sending(Stage):
             f"`send` returned {refs} for three messages; return the platform's id of each"
         )
         for ref in refs:
-            assert (await shown_as(messenger, ref)).text.strip() == "the same"
+            seen = (await shown_as(messenger, ref)).text.strip()
+            assert seen == "the same", f"'the same' was sent, {seen!r} is shown"
 
     @pytest.mark.parametrize("text_format", FORMATS)
     async def test_a_text_shows_the_same_in_every_format_whatever_it_holds(
@@ -108,7 +109,8 @@ class Sending(Stage):
         assert channel.problem(message) is None, (
             f"refused: {channel.problem(message)}; count with channels.markup.visible_length"
         )
-        assert (await shown_as(messenger, await sent(channel, chat_id, message))).text == text
+        seen = (await shown_as(messenger, await sent(channel, chat_id, message))).text
+        assert seen == text, f"{len(text)} characters were sent, {len(seen)} are shown"
 
     @pytest.mark.parametrize("unit", UNITS, ids=["one", "two"])
     async def test_a_text_that_is_too_long_is_refused_and_never_cut(
@@ -142,7 +144,9 @@ class Sending(Stage):
 
         assert channel.problem(fits) is None, f"refused at the limit: {channel.problem(fits)}"
         ref = await sent(channel, chat_id, fits)
-        assert (await shown_as(messenger, ref)).text == text, "the caption was cut"
+        assert (await shown_as(messenger, ref)).text == text, (
+            "the text beside the file was cut or lost; it is to be shown whole"
+        )
         problem = channel.problem(too_long) or ""
         assert problem.startswith("text"), (
             f"`problem` says {problem!r} of a caption that is too long"

@@ -39,7 +39,10 @@ class Webhooks(Stage):
     ) -> None:
         call = await _call(channel, messenger, inbox)
 
-        assert [type(one) for one in _parsed(channel, call)] == [Started]
+        updates = _parsed(channel, call)
+        assert [type(one) for one in updates] == [Started], (
+            f"the person pressed Start, and `parse_update` gave {updates}"
+        )
 
     async def test_webhook_call_twice_has_the_same_update_id(
         self, channel: Channel, messenger: Messenger, inbox: Inbox
