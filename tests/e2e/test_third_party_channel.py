@@ -30,9 +30,8 @@ class Letterbox:
 
     def texts(self) -> list[str]:
         """What the bot has said."""
-        outbox = self._folder / "outbox.jsonl"
-        lines = outbox.read_text().splitlines() if outbox.exists() else []
-        return [call["message"]["text"] for call in map(json.loads, lines) if "message" in call]
+        letters = sorted((self._folder / "outbox").glob("*.json"))
+        return [json.loads(letter.read_text())["text"] for letter in letters]
 
     @property
     def unread(self) -> list[str]:

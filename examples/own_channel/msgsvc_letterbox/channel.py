@@ -1,11 +1,9 @@
 """One letterbox, as the core sees it: everything that a channel must be able to do."""
 
 import asyncio
-import json
-import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -21,17 +19,20 @@ from msgsvc_core.channels import (
     Reason,
     Update,
 )
+from msgsvc_letterbox.outbox import BlockedBot, NoSuchLetter, Outbox
 from msgsvc_letterbox.settings import LetterboxSettings
 from msgsvc_letterbox.updates import UnreadableUpdate, read_update
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
+T = TypeVar("T")
+
 log = structlog.get_logger(__name__)
 
 
 class LetterboxChannel(Channel):
-    """Writes one JSON line for each call, and takes updates from files."""
+    """Writes a file for each message, and takes updates from files."""
 
     #: The core refuses the rest before it calls us, so there is nothing to translate here.
     capabilities = Capabilities(formats=frozenset({"plain"}), media_types=frozenset())
@@ -42,43 +43,47 @@ class LetterboxChannel(Channel):
         self, _service: "Service", identity: ChannelIdentity, settings: LetterboxSettings
     ) -> None:
         super().__init__(identity)
-        self._outbox = settings.folder / "outbox.jsonl"
+        self._outbox = Outbox(settings.folder)
         self._inbox = settings.folder / "inbox"
         self._poll_s = settings.poll_s
 
     # ---- out ------------------------------------------------------------------------------------
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        message_ref = uuid.uuid4().hex
-        await self._write("send", chat_id=chat_id, ref=message_ref, message=message.to_payload())
-        return message_ref
+        return await self._ask(self._outbox.put, chat_id, message.to_payload())
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        await self._write("edit", chat_id=chat_id, ref=message_ref, message=message.to_payload())
+        await self._ask(self._outbox.replace, chat_id, message_ref, message.to_payload())
 
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        await self._write("delete", chat_id=chat_id, ref=message_ref)
+        await self._ask(self._outbox.remove, message_ref)
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
-        await self._write("answer_button", ref=button_ref, text=text)
+        await self._ask(self._outbox.answer, button_ref, text or "")
 
     def deep_link(self, payload: str) -> str:
         return f"letterbox:{self.name}?start={payload}"
 
     async def check(self) -> ChannelHealth:
         try:
-            await asyncio.to_thread(_append, self._outbox, "")
-        except OSError as error:
-            return ChannelHealth(ok=False, detail=str(error))
-        return ChannelHealth(ok=True, detail=str(self._outbox), profile=BotProfile(self.name))
+            await self._ask(self._outbox.open)
+        except DeliveryError as error:
+            return ChannelHealth(ok=False, detail=error.text)
+        return ChannelHealth(ok=True, detail=str(self._inbox), profile=BotProfile(self.name))
 
-    async def _write(self, call: str, **fields: Any) -> None:
-        line = json.dumps({"call": call, **fields}, ensure_ascii=False) + "\n"
+    async def _ask(self, call: Callable[..., T], *arguments: Any) -> T:
+        """One call of the platform. Whatever goes wrong in it becomes one of the seven reasons."""
         try:
-            await asyncio.to_thread(_append, self._outbox, line)
+            return await asyncio.to_thread(call, *arguments)
+        except BlockedBot as error:
+            # Unsubscribes the person.
+            raise DeliveryError(Reason.USER_BLOCKED_BOT, str(error)) from None
+        except NoSuchLetter as error:
+            # Will never work, so it is not tried again.
+            raise DeliveryError(Reason.INVALID_MESSAGE, str(error)) from None
         except OSError as error:
-            # Every failure has one of the seven reasons. This one makes the core try again later.
-            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from error
+            # Makes the core try again later.
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from None
 
     # ---- in -------------------------------------------------------------------------------------
 
@@ -102,12 +107,6 @@ class LetterboxChannel(Channel):
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-
-
-def _append(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _read(path: Path) -> Update | None:

@@ -10,5 +10,5 @@ from msgsvc_core.settings import Section
 class LetterboxSettings(Section):
     """One letterbox. Two channels need two folders."""
 
-    folder: Path = Field(description="Holds `outbox.jsonl` and the folder `inbox`.")
+    folder: Path = Field(description="Holds the folders `outbox`, `answers` and `inbox`.")
     poll_s: float = Field(0.2, gt=0, description="Seconds between looks into the inbox.")

@@ -9,6 +9,7 @@ from msgsvc_core.channels import (
     ChannelUser,
     Started,
     TextReceived,
+    Unblocked,
     Update,
 )
 
@@ -47,5 +48,7 @@ def _update(update_id: str, found: dict[str, Any]) -> Update:
             )
         case "block":
             return Blocked(**common)
+        case "unblock":
+            return Unblocked(**common)
         case kind:
             raise UnreadableUpdate(f"no update is of kind {kind!r}")
