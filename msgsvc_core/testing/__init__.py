@@ -1,7 +1,7 @@
 """For tests of msgsvc, of plugins and of programs that embed it.
 
 The fixtures are in `msgsvc_core.testing.fixtures`; load them with `-p msgsvc_core.testing.fixtures`.
-`ChannelContract` is what a channel plugin has to show.
+`ChannelContract` is what a channel has to show, `PluginContract` what every plugin has.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from msgsvc_core.testing.work import settled, until
 if TYPE_CHECKING:
     from msgsvc_core.testing.conformance.channel import ChannelContract, ReceivingContract
     from msgsvc_core.testing.conformance.messenger import Fault, Messenger, Shown, cannot
+    from msgsvc_core.testing.conformance.plugin import PluginContract
 
 # pytest and a web server come with the kit: 14 MiB that a process with a testing channel must not have.
 __getattr__ = late_exports(
@@ -22,6 +23,7 @@ __getattr__ = late_exports(
         "ChannelContract": "conformance.channel",
         "Fault": "conformance.messenger",
         "Messenger": "conformance.messenger",
+        "PluginContract": "conformance.plugin",
         "ReceivingContract": "conformance.channel",
         "Shown": "conformance.messenger",
         "cannot": "conformance.messenger",
@@ -33,6 +35,7 @@ __all__ = [
     "FakeClock",
     "Fault",
     "Messenger",
+    "PluginContract",
     "ReceivingContract",
     "RecordingChannel",
     "RecordingPlugin",

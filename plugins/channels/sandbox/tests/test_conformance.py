@@ -1,4 +1,4 @@
-"""The sandbox keeps the contract of channels."""
+"""The sandbox keeps the contract of channels, and that of plugins."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, Reason, Update
 from msgsvc_core.service import Service
-from msgsvc_core.testing import ChannelContract, Fault, Messenger, Shown, cannot
+from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
 from msgsvc_sandbox import plugin
 from msgsvc_sandbox.models import Fault as Switches
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
@@ -109,3 +109,11 @@ class TestSandbox(ChannelContract):
     async def messenger(self, service: Service) -> Messenger:
         sandbox = Sandbox.in_process(service)
         return SandboxSide(service, await sandbox.person("Anna", username="anna", lang="ru"))
+
+
+class TestSandboxPlugin(PluginContract):
+    plugin = plugin
+    name = "sandbox"
+    tables_without_project = frozenset(
+        {"sandbox_people", "sandbox_chats", "sandbox_messages", "sandbox_faults"}
+    )
