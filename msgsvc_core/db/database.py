@@ -7,7 +7,7 @@ not used: docs/decisions/0002-databases.md has what we measured of them.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,9 @@ from msgsvc_core.db.sqlite import READERS, SQLiteBackend
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.unit import Unit, by_shape, call_all
 from msgsvc_core.db.writer import GroupWriter
+
+#: Seconds that `disconnect` waits for those who are at work.
+CLOSING_S = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -191,6 +194,9 @@ class Database:
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
+        #: Set while nobody has a connection or waits for one.
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def connect(self) -> None:
         """Opens the connections; raises `DatabaseUnavailable` with the reason."""
@@ -205,14 +211,19 @@ class Database:
         self._connected = True
 
     async def disconnect(self) -> None:
-        """Closes the connections; from now on the database is unavailable."""
-        opened, self._opened = self._opened, AsyncExitStack()
-        await opened.aclose()
+        """From now on the database is unavailable; closes the connections when those who have one are
+        done with it, or after `CLOSING_S`."""
         self._connected = False
+        opened, self._opened = self._opened, AsyncExitStack()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING_S):
+                await self._idle.wait()
+        await opened.aclose()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Tx]:
         """A connection for queries, each of which sees the newest commits."""
+        self._check_connected()
         connection: ConnectionBackend
         if self.dialect == "sqlite":
             connection = self._backend.reading_connection()
@@ -231,8 +242,7 @@ class Database:
             async with self.read() as tx:
                 yield tx
             return
-        if not self._connected:
-            raise DatabaseUnavailable("the database is not open")
+        self._check_connected()
         yield Tx(self._backend.in_place, self.dialect, self._inserts)
 
     @asynccontextmanager
@@ -242,6 +252,7 @@ class Database:
         A caller that is cancelled gets its rollback all the same: `databases` lost the connection
         then, and its pool ran empty.
         """
+        self._check_connected()
         connection: ConnectionBackend = self._backend.connection()
         async with self._acquired(connection):
             tx = Tx(connection.raw_connection, self.dialect, self._inserts)
@@ -259,9 +270,12 @@ class Database:
         Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
         waits for another transaction, `DatabaseUnavailable`. See `GroupWriter`.
         """
+        self._check_connected()
+        await self._writer.write(unit)
+
+    def _check_connected(self) -> None:
         if not self._connected:
             raise DatabaseUnavailable("the database is not open")
-        await self._writer.write(unit)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Any]:
@@ -272,20 +286,27 @@ class Database:
 
     @asynccontextmanager
     async def _acquired(self, connection: ConnectionBackend) -> AsyncIterator[None]:
-        if not self._connected:
-            raise DatabaseUnavailable("the database is not open")
         self.use.waiting += 1
+        self._idle.clear()
         try:
             with named_errors():
                 await connection.acquire()
-        finally:
+        except BaseException:
             self.use.waiting -= 1
+            self._left()
+            raise
+        self.use.waiting -= 1
         self.use.in_use += 1
         try:
             yield
         finally:
             self.use.in_use -= 1
             await _shielded(_give_back(connection))
+            self._left()
+
+    def _left(self) -> None:
+        if not self.use.in_use and not self.use.waiting:
+            self._idle.set()
 
 
 async def _give_back(connection: ConnectionBackend) -> None:
