@@ -1,6 +1,9 @@
 """The steps themselves, by Alembic. Import it where there is something to migrate, not before: with
 what it brings along it is some 15 MiB (see `revisions`)."""
 
+import asyncio
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -18,9 +21,13 @@ from sqlalchemy.pool import NullPool
 
 from msgsvc_core.db.errors import DatabaseUnavailable
 from msgsvc_core.db.revisions import DatabaseTooNew, MigrationSource
+from msgsvc_core.db.sqlite import BUSY_TIMEOUT_S
 
 #: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
 MIGRATION_LOCK = 7_136_742_001
+
+#: Seconds until a SQLite file that another process migrates is tried again.
+RETRY_S = 0.05
 
 
 async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
@@ -93,13 +100,26 @@ def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
 async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     """A transaction. Raises `DatabaseUnavailable` when it can't be begun; what fails later is a
     script's mistake, and keeps its own name."""
-    async with AsyncExitStack() as stack:
-        try:
-            connection = await stack.enter_async_context(engine.connect())
-            await stack.enter_async_context(connection.begin())
-        except (OSError, DBAPIError) as error:
-            raise DatabaseUnavailable(str(getattr(error, "orig", error))) from error
-        yield connection
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        async with AsyncExitStack() as stack:
+            try:
+                connection = await stack.enter_async_context(engine.connect())
+                await stack.enter_async_context(connection.begin())
+            except (OSError, DBAPIError) as error:
+                if not _is_locked(error) or time.monotonic() > deadline:
+                    raise DatabaseUnavailable(str(getattr(error, "orig", error))) from error
+            else:
+                yield connection
+                return
+        await asyncio.sleep(RETRY_S)
+
+
+def _is_locked(error: Exception) -> bool:
+    """Whether another process is at it. SQLite mostly waits by itself, but not where two wait for each
+    other: who is committing a new file for who has begun to read it."""
+    cause = getattr(error, "orig", None)
+    return isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause)
 
 
 def _engine(url: str) -> AsyncEngine:
