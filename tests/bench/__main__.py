@@ -21,6 +21,7 @@ from tests.bench import report
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
 from tests.bench.jobs import jobs
+from tests.bench.lane import lane
 from tests.bench.load import generator_name
 from tests.bench.memory import memory
 from tests.bench.polls import polls
@@ -33,6 +34,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "send": sending,
     "status": status,
     "deliver": delivery,
+    "lane": lane,
     "jobs": jobs,
     "polls": polls,
     "memory": memory,
@@ -69,6 +71,7 @@ def _read(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--jobs", type=int, help="that do nothing")
     parser.add_argument("--polls", type=int, help="that are held")
     parser.add_argument("--sends", type=int, help="over which memory is watched")
+    parser.add_argument("--messages", type=int, help="that wait in a lane")
     parser.add_argument(
         "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)
     )

@@ -20,6 +20,13 @@ from msgsvc_core.testing.channel import SendOnlyChannel
 #: Seconds for one call.
 TIMEOUT_S = 10.0
 
+PATH = "/bot1:token/sendMessage"
+
+
+def body_of(chat_id: str, text: str, *, silent: bool) -> dict[str, Any]:
+    """What is sent for a message."""
+    return {"chat_id": chat_id, "text": text, "disable_notification": silent}
+
 
 class CourierSettings(Section):
     """Where the platform is."""
@@ -32,11 +39,11 @@ class CourierChannel(SendOnlyChannel):
 
     def __init__(self, identity: ChannelIdentity, settings: CourierSettings) -> None:
         super().__init__(identity)
-        self._url = settings.url + "/bot1:token/sendMessage"
+        self._url = settings.url + PATH
         self._session: ClientSession | None = None
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        body = {"chat_id": chat_id, "text": message.text, "disable_notification": message.silent}
+        body = body_of(chat_id, message.text, silent=message.silent)
         try:
             async with self._opened().post(self._url, json=body, allow_redirects=False) as answer:
                 said = await answer.json()

@@ -24,6 +24,7 @@ class Options:
     jobs: int = 20_000
     polls: int = 5000
     sends: int = 30_000
+    messages: int = 10_000
     only: Sequence[str] = ()
     databases: Sequence[str] = KINDS
     out: Path = Path("build/bench.json")

@@ -21,8 +21,8 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
 
     main(
         # Jobs have a test of their own.
-        "--only send status deliver polls memory --databases sqlite --seconds 1 --rounds 1"
-        f" --warm-up 0 --connections 4 --polls 20 --sends 200 --out {out}".split()
+        "--only send status deliver lane polls memory --databases sqlite --seconds 1 --rounds 1"
+        f" --warm-up 0 --connections 4 --polls 20 --sends 200 --messages 500 --out {out}".split()
     )
 
     found = {finding["name"]: finding for finding in json.loads(out.read_text())}
@@ -32,6 +32,7 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
     assert found["send sqlite: per s / FastAPI + ORM"]["reference"] > 0
     assert found["session status sqlite: per s / bare GET"]["value"] > 0
     assert found["accept, deliver, record sqlite: per s / echo"]["value"] > 0
+    assert found["one lane sqlite: per s / bare client"]["ratio"] > 0
     assert found["20 idle long polls: KiB each"]["target"] == 20
     assert found["memory, idle: MiB"]["value"] > 10
     # What is measured beside the database is gone; only the findings stay.
