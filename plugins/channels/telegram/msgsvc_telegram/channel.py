@@ -1,0 +1,262 @@
+"""One Telegram bot, as the core sees it."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from msgsvc_core.channels import (
+    BotProfile,
+    Capabilities,
+    Channel,
+    ChannelHealth,
+    ChannelIdentity,
+    DeliveryError,
+    InvalidWebhook,
+    MiniAppUser,
+    OutgoingMessage,
+    Pace,
+    Polled,
+    Reason,
+    Update,
+    WebhookCall,
+)
+from msgsvc_telegram.client import BotApi
+from msgsvc_telegram.failures import BotApiError
+from msgsvc_telegram.formatting import MAX_ENTITIES, too_many_entities
+from msgsvc_telegram.messages import (
+    Call,
+    editing,
+    fetched_by_telegram,
+    notice,
+    number,
+    problem_of_buttons,
+    sending,
+)
+from msgsvc_telegram.mini_app import verify_init_data
+from msgsvc_telegram.settings import TelegramSettings
+from msgsvc_telegram.updates import ALLOWED_UPDATES, read_updates
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+HEADER = "x-telegram-bot-api-secret-token"
+
+#: Seconds for which Telegram holds a question for updates while there are none (it takes up to 50).
+POLL_S = 25
+
+#: Updates in one answer; the Bot API's own limit.
+POLL_LIMIT = 100
+
+log = structlog.get_logger(__name__)
+
+
+class TelegramChannel(Channel):
+    """Calls the Bot API, and reads its updates. Groups are written to, but not listened to."""
+
+    capabilities = Capabilities(
+        max_text_length=4096,  # Bot API, sendMessage
+        max_caption_length=1024,  # Bot API, sendPhoto
+        text_unit="utf16",
+        mini_app=True,
+    )
+
+    def __init__(
+        self, service: "Service", identity: ChannelIdentity, settings: TelegramSettings
+    ) -> None:
+        super().__init__(identity)
+        self._service = service
+        self._settings = settings
+        self._api = BotApi(settings)
+        self.receiving = settings.receiving
+        self.pace = Pace(settings.per_bot_s, settings.per_chat_s, settings.per_group_min)
+
+    # ---- out ------------------------------------------------------------------------------------
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        sent = await self._in_chat(chat_id, message, sending(_chat(chat_id), message))
+        message_id = sent.get("message_id") if isinstance(sent, dict) else None
+        if type(message_id) is not int:
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, "sent, but without a message_id", in_doubt=True
+            )
+        return str(message_id)
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        # The text beside a file is another method's. Who edits need not know what was sent.
+        caption = message.media is not None
+        try:
+            await self._edit(chat_id, message_ref, message, caption=caption)
+        except BotApiError as error:
+            if not error.says("there is no text in the message", "there is no caption in the mess"):
+                raise
+            await self._edit(chat_id, message_ref, message, caption=not caption)
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        message_id = number(message_ref, Reason.INVALID_MESSAGE, "message")
+        params = {"chat_id": _chat(chat_id), "message_id": message_id}
+        try:
+            await self._in_chat(chat_id, None, Call("deleteMessage", params))
+        except BotApiError as error:
+            # One that "can't be deleted", because it is older than 48 hours, still stands there.
+            if not error.says("message to delete not found", "message_id_invalid"):
+                raise
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        params = {"callback_query_id": button_ref}
+        if text:
+            params["text"] = notice(text)
+        try:
+            await self._api.call("answerCallbackQuery", params)
+        except BotApiError as error:
+            if not error.says("query is too old", "query id is invalid"):
+                raise
+
+    def deep_link(self, payload: str) -> str:
+        username = self._settings.username or self.known_profile().username
+        return f"https://t.me/{username}?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        try:
+            bot = await self._api.call("getMe")
+        except DeliveryError as error:
+            revoked = error.reason is Reason.BOT_BANNED
+            return ChannelHealth(ok=False, detail=error.text, revoked=revoked)
+        name = bot.get("first_name") if isinstance(bot, dict) else None
+        username = bot.get("username") if isinstance(bot, dict) else None
+        if not isinstance(name, str) or not isinstance(username, str):
+            return ChannelHealth(ok=False, detail="getMe: no answer of the Bot API")
+        return ChannelHealth(ok=True, detail=f"@{username}", profile=BotProfile(name, username))
+
+    def problem(self, message: OutgoingMessage) -> str | None:
+        if message.media is None and not message.text.strip():
+            return "text: shows nothing"
+        found = super().problem(message) or problem_of_buttons(message)
+        if found is None and too_many_entities(message.text, message.format):
+            return f"text: Telegram shows no more than {MAX_ENTITIES} formatted parts"
+        return found
+
+    def is_group(self, chat_id: str) -> bool:
+        return chat_id.startswith("-")
+
+    async def _edit(
+        self, chat_id: str, message_ref: str, message: OutgoingMessage, *, caption: bool
+    ) -> None:
+        message_id = number(message_ref, Reason.INVALID_MESSAGE, "message")
+        try:
+            call = editing(_chat(chat_id), message_id, message, caption=caption)
+            await self._in_chat(chat_id, None, call)
+        except BotApiError as error:
+            if not error.says("message is not modified"):
+                raise
+
+    async def _in_chat(self, chat_id: str, message: OutgoingMessage | None, call: Call) -> Any:
+        """Makes the call, where the group is now if it was turned into a supergroup.
+
+        The core knows the old id only, so its next call goes the same way.
+        """
+        try:
+            return await self._call(call, message)
+        except BotApiError as error:
+            if error.migrated_to is None:
+                raise
+            log.info("group_moved", channel=self.key, chat_id=chat_id, to=error.migrated_to)
+            call.params["chat_id"] = error.migrated_to
+            return await self._call(call, message)
+
+    async def _call(self, call: Call, message: OutgoingMessage | None) -> Any:
+        """Sends a file by its URL where Telegram may fetch it, and else, or if it could not, itself.
+
+        Telegram fetches pictures up to 5 MB and other files up to 20 MB, and not from every host.
+        """
+        if call.file_field is None:
+            return await self._api.call(call.method, call.params)
+        assert message is not None, "only what is sent has a file"
+        media = message.media
+        assert media is not None, "a call has a file's field because the message has a file"
+        if fetched_by_telegram(media):
+            try:
+                return await self._api.call(call.method, call.params | {call.file_field: media.url})
+            except BotApiError as error:
+                if not error.not_fetched:
+                    raise
+        async with self._service.media.fetch(media) as file:
+            return await self._api.upload(call.method, call.params, call.file_field, file)
+
+    # ---- in -------------------------------------------------------------------------------------
+
+    async def set_webhook(self, url: str, secret: str) -> None:
+        # What Telegram has kept for us stays: updates are taken once, however they come.
+        await self._api.call(
+            "setWebhook",
+            {"url": url, "secret_token": secret, "allowed_updates": ALLOWED_UPDATES},
+        )
+
+    def parse_update(self, call: WebhookCall) -> list[Update]:
+        if not call.has_secret(HEADER):
+            raise InvalidWebhook("wrong or missing X-Telegram-Bot-Api-Secret-Token")
+        try:
+            found = json.loads(call.body)
+        except (ValueError, RecursionError):
+            log.warning("update_unreadable", channel=self.key, where="no JSON")
+            return []
+        return read_updates([found], self.key)
+
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        if cursor is None:
+            await self._api.call("deleteWebhook")
+        try:
+            found = await self._get_updates(cursor)
+        except BotApiError as error:
+            if not error.says("webhook is active"):
+                raise _explained(error) from None
+            # The channel was switched from webhook to polling, and knows a cursor of an earlier time.
+            log.warning("webhook_removed", channel=self.key)
+            await self._api.call("deleteWebhook")
+            found = await self._get_updates(cursor)
+        return Polled(tuple(read_updates(found, self.key)), _next_cursor(found, cursor))
+
+    async def _get_updates(self, cursor: str | None) -> list[Any]:
+        params: dict[str, Any] = {
+            "timeout": POLL_S,
+            "limit": POLL_LIMIT,
+            "allowed_updates": ALLOWED_UPDATES,
+        }
+        if cursor is not None:
+            params["offset"] = number(cursor, Reason.UNKNOWN, "update")
+        found = await self._api.call("getUpdates", params, wait_s=POLL_S)
+        if not isinstance(found, list):
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "getUpdates: no list of updates")
+        return found
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        return verify_init_data(init_data, self._settings.token.get_secret_value())
+
+    # ---- its life -------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        await self._api.close()
+
+
+def _chat(chat_id: str) -> int:
+    return number(chat_id, Reason.CHAT_NOT_FOUND, "chat")
+
+
+def _next_cursor(found: list[Any], cursor: str | None) -> str:
+    """Past everything in `found`, also past what could not be read: it would come for ever.
+
+    "0" is Telegram's word for the first that it has kept.
+    """
+    ids = [each.get("update_id") for each in found if isinstance(each, dict)]
+    numbers = [update_id for update_id in ids if type(update_id) is int]
+    return str(max(numbers) + 1) if numbers else cursor or "0"
+
+
+def _explained(error: BotApiError) -> BotApiError:
+    if not error.says("terminated by other getupdates"):
+        return error
+    return BotApiError(
+        error.reason,
+        f"{error.text} (another program, or another deployment of this one, asks for the updates of"
+        " the same bot; each bot needs a token of its own)",
+    )

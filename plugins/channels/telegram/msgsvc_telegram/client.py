@@ -1,0 +1,113 @@
+"""Calls of the Bot API: one method, its parameters, its result or its error."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import FormData
+
+from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
+from msgsvc_core.channels.media import MediaFile
+from msgsvc_core.json_text import to_json
+from msgsvc_telegram.failures import refusal
+from msgsvc_telegram.settings import TelegramSettings
+
+#: Seconds for a call that carries a file of up to 50 MB.
+UPLOAD_S = 180.0
+
+#: Statuses of a proxy before the API by which it says that the call did not get through.
+NOT_PASSED_ON = frozenset({502, 503})
+
+
+class BotApi:
+    """One bot's way to the Bot API.
+
+    The token is part of every address. It is known here and nowhere else, and in no error: neither the
+    addresses nor bodies that are not the API's own go into one.
+    """
+
+    def __init__(self, settings: TelegramSettings) -> None:
+        self._token = settings.token.get_secret_value()
+        self._timeout_s = settings.timeout_s
+        self._http = PlatformHttp(
+            settings.base_url, proxy=settings.proxy, timeout_s=settings.timeout_s
+        )
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, wait_s: float = 0
+    ) -> Any:
+        """What the method returns. `wait_s` is for how long the API itself waits before it answers.
+
+        Raises `BotApiError` when the API refuses, and `DeliveryError` when it can't be asked.
+        """
+        timeout_s = self._timeout_s + wait_s
+        answer = await self._post(method, json=params or {}, timeout_s=timeout_s)
+        return self._result(answer, _chat_of(params))
+
+    async def upload(
+        self, method: str, params: Mapping[str, Any], field: str, media: MediaFile
+    ) -> Any:
+        """The same, with a file as the parameter `field`."""
+        form = FormData()
+        for name, value in params.items():
+            form.add_field(name, value if isinstance(value, str) else to_json(value))
+        form.add_field(field, media.file, filename=media.filename, content_type=media.mime_type)
+        timeout_s = max(UPLOAD_S, self._timeout_s)
+        answer = await self._post(method, data=form, timeout_s=timeout_s)
+        return self._result(answer, _chat_of(params))
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def _post(self, method: str, **body: Any) -> PlatformAnswer:
+        try:
+            return await self._http.call("POST", f"/bot{self._token}/{method}", **body)
+        except UnicodeEncodeError:
+            raise DeliveryError(
+                Reason.INVALID_MESSAGE, "text: holds half of a character (a lone surrogate)"
+            ) from None
+
+    def _result(self, answer: PlatformAnswer, chat_id: int | None) -> Any:
+        body = _json_of(answer)
+        if body.get("ok") is True and answer.status == 200 and "result" in body:
+            return body["result"]
+        if body.get("ok") is not False:
+            raise _not_the_api(answer)
+        status = body.get("error_code")
+        description = str(body.get("description") or "")
+        parameters = body.get("parameters")
+        raise refusal(
+            status if type(status) is int else answer.status,
+            # The API repeats no token, but a server in between could.
+            description.replace(self._token, "<token>"),
+            parameters if isinstance(parameters, dict) else {},
+            chat_id,
+        )
+
+
+def _json_of(answer: PlatformAnswer) -> dict[str, Any]:
+    try:
+        body = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        raise _not_the_api(answer) from None
+    if not isinstance(body, dict):
+        raise _not_the_api(answer)
+    return body
+
+
+def _not_the_api(answer: PlatformAnswer) -> DeliveryError:
+    """Something between us and the API answered; it may not be known how far the call came."""
+    if answer.status == 413:
+        return DeliveryError(Reason.INVALID_MESSAGE, "media: too large for the server")
+    refused = 300 <= answer.status < 500 or answer.status in NOT_PASSED_ON
+    return DeliveryError(
+        Reason.PLATFORM_UNAVAILABLE,
+        f"status {answer.status}, and no answer of the Bot API; is base_url right?",
+        in_doubt=not refused,
+    )
+
+
+def _chat_of(params: Mapping[str, Any] | None) -> int | None:
+    chat_id = (params or {}).get("chat_id")
+    return chat_id if isinstance(chat_id, int) else None

@@ -1,0 +1,127 @@
+"""What the Bot API's refusals mean to us.
+
+The API tells errors apart by a status and an English sentence. The sentences are those of Telegram's
+own Bot API server (tdlib/telegram-bot-api, `Client.cpp`), which also passes on names in capitals from
+the servers behind it. They are compared in lower case, by a part that has been stable for years.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgsvc_core.channels import DeliveryError, Reason
+
+#: What a person or a group did, so that the bot can't reach them any more; status 403.
+_GONE_AWAY = (
+    "bot was blocked by the user",
+    "user is deactivated",
+    "bot was kicked",
+    "bot is not a member",
+)
+
+#: The chat was never there for this bot, or is not any more, with whatever status.
+_NO_CHAT = (
+    "chat not found",
+    "peer_id_invalid",
+    "user_id_invalid",
+    "bot can't initiate conversation",
+    "bots can't send messages to bots",
+    "the group chat was deleted",
+    "group chat was upgraded",
+)
+
+#: Ways to say that Telegram could not fetch a file by its URL; sent as a file, it may still go.
+_NOT_FETCHED = (
+    "wrong file identifier/http url specified",
+    "wrong http url specified",
+    "failed to get http url content",
+    "wrong type of the web page content",
+    "wrong remote file identifier",
+    "can't upload file by url",
+    "webpage_curl_failed",
+    "webpage_media_empty",
+)
+
+#: Longest part of Telegram's sentence that is kept, in characters.
+MAX_DESCRIPTION = 300
+
+#: Most seconds that we believe an answer that asks us to wait (a day).
+MAX_RETRY_AFTER_S = 86_400.0
+
+
+class BotApiError(DeliveryError):
+    """A refusal in Telegram's words. `migrated_to` is a group's new chat id, if it has one."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        text: str,
+        *,
+        retry_after_s: float | None = None,
+        scope: Literal["bot", "chat"] = "bot",
+        migrated_to: int | None = None,
+    ) -> None:
+        super().__init__(reason, text, retry_after_s, scope=scope)
+        self.migrated_to = migrated_to
+
+    def says(self, *parts: str) -> bool:
+        """Whether one of `parts`, in lower case, is in what Telegram said."""
+        said = self.text.lower()
+        return any(part in said for part in parts)
+
+    @property
+    def not_fetched(self) -> bool:
+        """Whether the file of the message could not be fetched from its URL."""
+        return self.says(*_NOT_FETCHED)
+
+
+def refusal(
+    status: int, description: str, parameters: Mapping[str, Any], chat_id: int | None
+) -> BotApiError:
+    """The error for an answer with `"ok": false`.
+
+    `chat_id` is the chat that the call was for; None for calls that concern no chat.
+    """
+    text = description[:MAX_DESCRIPTION] or f"status {status} without a word"
+    if status == 429:
+        return _rate_limited(text, parameters, chat_id)
+    migrated_to = parameters.get("migrate_to_chat_id")
+    return BotApiError(
+        _reason(status, text.lower()),
+        text,
+        migrated_to=migrated_to if type(migrated_to) is int else None,
+    )
+
+
+def _reason(status: int, said: str) -> Reason:
+    # 409: somebody else asks for this bot's updates; that may end at any time.
+    if status >= 500 or status == 409:
+        return Reason.PLATFORM_UNAVAILABLE
+    # 404 is Telegram's answer to a token that no bot ever had; methods that do not exist get it too,
+    # but we call none of those. 421: a server of your own doesn't serve this token.
+    if status in {401, 404, 421} or "logged out" in said:
+        return Reason.BOT_BANNED
+    if any(part in said for part in _NO_CHAT):
+        return Reason.CHAT_NOT_FOUND
+    if status == 403:
+        # What we don't know takes nobody's subscription away.
+        known = any(part in said for part in _GONE_AWAY)
+        return Reason.USER_BLOCKED_BOT if known else Reason.UNKNOWN
+    return Reason.INVALID_MESSAGE if status in {400, 413} else Reason.UNKNOWN
+
+
+def _rate_limited(text: str, parameters: Mapping[str, Any], chat_id: int | None) -> BotApiError:
+    """Telegram doesn't say which of its limits was met.
+
+    In a group it is nearly always the group's 20 a minute, and stopping everybody for up to a minute
+    would be worse than a wrong guess. Elsewhere the pace keeps us below a chat's limit, so what was
+    met must be the bot's.
+    """
+    after = parameters.get("retry_after")
+    known = isinstance(after, int | float) and not isinstance(after, bool) and after > 0
+    return BotApiError(
+        Reason.RATE_LIMITED,
+        text,
+        # Without a number, the wait is ours to choose.
+        retry_after_s=min(float(after), MAX_RETRY_AFTER_S) if known and after else None,
+        scope="chat" if chat_id is not None and chat_id < 0 else "bot",
+    )

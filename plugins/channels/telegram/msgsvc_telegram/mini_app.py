@@ -1,0 +1,54 @@
+"""Who opened a mini app: `initData`, signed by Telegram with a key made of the bot's token."""
+
+import hashlib
+import hmac
+import json
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+
+from msgsvc_core.channels import InvalidMiniApp, MiniAppUser
+from msgsvc_telegram.models import User
+
+#: Fields that Telegram sends are about ten; more are a try to keep us busy.
+MAX_FIELDS = 50
+
+
+def verify_init_data(init_data: str, token: str) -> MiniAppUser:
+    """The person in `init_data`, the query string that a mini app finds in `Telegram.WebApp.initData`.
+
+    Raises `InvalidMiniApp`. How old it may be is for the caller to judge, by `signed_at_ms`.
+    """
+    fields = _fields(init_data)
+    signature = fields.pop("hash", "")
+    if not hmac.compare_digest(_sign(fields, token).encode(), signature.encode()):
+        raise InvalidMiniApp("Telegram did not sign this for the bot")
+    try:
+        user = User.model_validate(json.loads(fields["user"]))
+        signed_at_s = int(fields["auth_date"])
+    except (KeyError, ValueError, RecursionError, ValidationError):
+        raise InvalidMiniApp("it does not say who opened it, and when") from None
+    return MiniAppUser(user.channel_user(), signed_at_s * 1000, fields.get("start_param", ""))
+
+
+def _fields(init_data: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(
+            init_data,
+            keep_blank_values=True,
+            strict_parsing=True,
+            max_num_fields=MAX_FIELDS,
+            errors="strict",
+        )
+    except ValueError:
+        raise InvalidMiniApp("it is no query string") from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise InvalidMiniApp("it names a field twice")
+    return fields
+
+
+def _sign(fields: dict[str, str], token: str) -> str:
+    key = hmac.digest(b"WebAppData", token.encode(), hashlib.sha256)
+    text = "\n".join(f"{name}={fields[name]}" for name in sorted(fields))
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,84 @@
+"""The parts of Telegram's objects that we read (Bot API 10.1); all else is passed over."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from msgsvc_core.channels import ChannelUser
+
+
+def _storable(text: str) -> str:
+    # JSON can spell halves of characters and zeros, which databases refuse. Telegram sends neither.
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+
+#: Ids have at most 52 significant bits.
+Id = Annotated[int, Field(strict=True, ge=-(2**52), le=2**52)]
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class User(_Object):
+    id: Id
+    is_bot: bool = False
+    first_name: Text
+    username: Text | None = None
+    language_code: Text | None = None
+
+    def channel_user(self) -> ChannelUser:
+        return ChannelUser(str(self.id), self.first_name, self.username, self.language_code)
+
+
+class Chat(_Object):
+    id: Id
+    type: str
+
+
+class InlineButton(_Object):
+    text: Text
+    callback_data: str | None = None
+
+
+class Keyboard(_Object):
+    inline_keyboard: list[list[InlineButton]] = []
+
+
+class Message(_Object):
+    """Also an inaccessible one, which has no more than its id and chat."""
+
+    message_id: Id
+    chat: Chat
+    sender: User | None = Field(None, alias="from")
+    text: Text | None = None
+    caption: Text | None = None
+    reply_markup: Keyboard | None = None
+
+
+class CallbackQuery(_Object):
+    id: Text
+    sender: User = Field(alias="from")
+    message: Message | None = None
+    data: Text | None = None
+
+
+class ChatMember(_Object):
+    status: str
+
+
+class ChatMemberUpdated(_Object):
+    chat: Chat
+    sender: User = Field(alias="from")
+    new_chat_member: ChatMember
+
+
+class RawUpdate(_Object):
+    """`message` is kept raw as well, to see what kind of message it is."""
+
+    update_id: Id
+    message: dict[str, Any] | None = None
+    callback_query: CallbackQuery | None = None
+    my_chat_member: ChatMemberUpdated | None = None

@@ -1,0 +1,20 @@
+"""The plugin's door: it brings the kind of messenger `telegram`."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.channels import ChannelKind
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_telegram.channel import TelegramChannel
+from msgsvc_telegram.settings import TelegramSettings
+
+
+@hookimpl
+def register_channel_kinds() -> Sequence[ChannelKind]:
+    return [
+        ChannelKind(
+            "telegram",
+            TelegramSettings,
+            TelegramChannel,
+            operator_settings=frozenset({"base_url", "proxy"}),
+        )
+    ]

@@ -1,0 +1,54 @@
+"""What stands beside `plugin = "telegram"` in `[channels.<name>]`."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, SecretStr, field_validator
+
+from msgsvc_core.settings import Section
+
+#: As BotFather gives it out: the bot's id, and a secret. It becomes part of URLs, so nothing that would
+#: lead elsewhere may be in it.
+TOKEN = re.compile(r"\d{1,20}:[A-Za-z0-9_-]{20,100}")
+
+
+class TelegramSettings(Section):
+    """One bot."""
+
+    token: SecretStr = Field(description="What BotFather gave for the bot.")
+    receiving: Literal["poll", "webhook"] = Field(
+        "poll",
+        description="How updates come: we ask for them, or Telegram calls `base_url` of the service,"
+        " which it must reach over HTTPS.",
+    )
+    username: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z][A-Za-z0-9_]{3,31}$",
+        description="The bot's, without @, for links; by default Telegram is asked.",
+    )
+    base_url: str = Field(
+        "https://api.telegram.org",
+        pattern=r"^https?://[^\s?#]+$",
+        description="Where the Bot API is: Telegram's, or a server of your own.",
+    )
+    proxy: str | None = Field(
+        None,
+        pattern=r"^https?://\S+$",
+        repr=False,  # it may hold a password
+        description="HTTP proxy for all calls, e.g. `http://user:password@host:3128`.",
+    )
+    timeout_s: float = Field(
+        30.0, gt=0, description="Seconds for one call; waiting for updates takes longer."
+    )
+    per_bot_s: float = Field(
+        30.0, gt=0, description="Messages a second (Telegram: 30, more only for paid broadcasts)."
+    )
+    per_chat_s: float = Field(1.0, gt=0, description="Messages a second to one chat.")
+    per_group_min: float = Field(20.0, gt=0, description="Messages a minute to one group.")
+
+    @field_validator("token")
+    @classmethod
+    def _like_a_token(cls, token: SecretStr) -> SecretStr:
+        if not TOKEN.fullmatch(token.get_secret_value()):
+            raise ValueError("is no token of BotFather, which look like 123456:ABC-DEF...")
+        return token

@@ -1,0 +1,134 @@
+"""What comes in: Telegram's updates as ours."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from msgsvc_core.channels import (
+    Blocked,
+    ButtonPressed,
+    Started,
+    TextReceived,
+    Unblocked,
+    Update,
+)
+from msgsvc_telegram.models import CallbackQuery, ChatMemberUpdated, Message, RawUpdate
+
+#: The kinds that we ask for. Edited messages are none of them: what has been answered stays so.
+ALLOWED_UPDATES = ("message", "callback_query", "my_chat_member")
+
+#: What a person can send without words. It arrives as an empty text, so that somebody can answer; what
+#: Telegram itself puts into a chat (a pinned message, say) does not.
+WORDLESS = frozenset(
+    {
+        "animation",
+        "audio",
+        "checklist",
+        "contact",
+        "dice",
+        "document",
+        "live_photo",
+        "location",
+        "paid_media",
+        "photo",
+        "poll",
+        "sticker",
+        "story",
+        "venue",
+        "video",
+        "video_note",
+        "voice",
+    }
+)
+
+#: A link with a payload makes the person's app send `/start payload`.
+_START = re.compile(r"/start(?:@\w+)?(?:\s+(?P<payload>.*\S))?\s*", re.DOTALL)
+
+log = structlog.get_logger(__name__)
+
+
+def read_updates(found: Iterable[Any], channel: str) -> list[Update]:
+    """Those of `found` that mean something to us, in their order; never raises.
+
+    What can't be read is logged without its content, which is somebody's message.
+    """
+    updates: list[Update] = []
+    for raw in found:
+        try:
+            update = _read(RawUpdate.model_validate(raw), raw)
+        except ValidationError as error:
+            log.warning("update_unreadable", channel=channel, where=_where(error))
+            continue
+        if update is None:
+            log.debug("update_skipped", channel=channel, kinds=sorted(map(str, raw))[:5])
+        else:
+            updates.append(update)
+    return updates
+
+
+def _read(found: RawUpdate, raw: dict[str, Any]) -> Update | None:
+    update_id = str(found.update_id)
+    if found.message is not None:
+        return _message(update_id, Message.model_validate(found.message), found.message)
+    if found.callback_query is not None:
+        return _pressed(update_id, found.callback_query)
+    if found.my_chat_member is not None:
+        return _membership(update_id, found.my_chat_member)
+    return None
+
+
+def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | None:
+    sender = message.sender
+    # A group is nobody's to sign in or subscribe with: one person would speak for all.
+    if sender is None or sender.is_bot or message.chat.type != "private":
+        return None
+    user, chat_id = sender.channel_user(), str(message.chat.id)
+    text = message.text if message.text is not None else message.caption
+    if text is None and WORDLESS.isdisjoint(raw):
+        return None
+    start = _START.fullmatch(message.text or "")
+    if start:
+        payload = start["payload"] or ""
+        return Started(update_id=update_id, chat_id=chat_id, user=user, payload=payload)
+    return TextReceived(
+        update_id=update_id,
+        chat_id=chat_id,
+        user=user,
+        text=text or "",
+        message_ref=str(message.message_id),
+    )
+
+
+def _pressed(update_id: str, query: CallbackQuery) -> Update | None:
+    message = query.message
+    # Without a message it was sent in inline mode, without data it is a game's: we make neither.
+    if message is None or query.data is None or message.chat.type != "private":
+        return None
+    rows = message.reply_markup.inline_keyboard if message.reply_markup else []
+    pressed = [button for row in rows for button in row if button.callback_data == query.data]
+    return ButtonPressed(
+        update_id=update_id,
+        chat_id=str(message.chat.id),
+        user=query.sender.channel_user(),
+        data=query.data,
+        message_ref=str(message.message_id),
+        button_ref=query.id,
+        text=pressed[0].text if pressed else "",
+    )
+
+
+def _membership(update_id: str, change: ChatMemberUpdated) -> Update | None:
+    kinds: dict[str, type[Update]] = {"kicked": Blocked, "member": Unblocked}
+    kind = kinds.get(change.new_chat_member.status)
+    if kind is None or change.chat.type != "private":
+        return None
+    user = change.sender.channel_user()
+    return kind(update_id=update_id, chat_id=str(change.chat.id), user=user)
+
+
+def _where(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))[:100]}: {problem['type']}"
