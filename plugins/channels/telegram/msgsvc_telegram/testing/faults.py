@@ -1,6 +1,6 @@
 """Ways in which the fake can be told to fail."""
 
-import random
+from random import Random
 from dataclasses import dataclass, field
 
 from msgsvc_telegram.testing.calls import Break, Refusal, too_many_requests
@@ -20,7 +20,7 @@ class Faults:
     #: What a 429 asks for, in whole seconds.
     retry_after: int = 1
     methods: tuple[str, ...] = ("send", "edit")
-    random: random.Random = field(default_factory=lambda: random.Random(4))  # noqa: S311 - no secret
+    random: Random = field(default_factory=lambda: Random(4))  # noqa: S311 - no secret
 
     def before(self, method: str) -> None:
         """Raises what happens to a call instead of its effect."""
