@@ -15,6 +15,13 @@ def test_plain_text_stays_as_it_is_written() -> None:
     assert shown("2 * 3 <b>*4*</b>", "plain") == [("2 * 3 <b>*4*</b>", [], None)]
 
 
+@pytest.mark.parametrize("sign", ["**", "__", "*", "_", "~~"])
+def test_marks_of_one_letter_end_at_the_next_sign(sign: str) -> None:
+    letters = shown(f"{sign}a{sign} and {sign}b{sign}", "markdown")
+
+    assert [text for text, marks, _ in letters if marks] == ["a", "b"]
+
+
 @pytest.mark.parametrize("text_format", ["plain", "markdown", "html"])
 def test_bare_addresses_become_links_without_the_full_stop_after_them(text_format: Format) -> None:
     address = "https://shop.example/a?b=1"
