@@ -49,10 +49,13 @@ class BotApi:
         self, method: str, params: Mapping[str, Any], field: str, media: MediaFile
     ) -> Any:
         """The same, with a file as the parameter `field`."""
-        form = FormData()
+        # Quoted, a name would be shown as %D0%9C...
+        form = FormData(quote_fields=False)
         for name, value in params.items():
             form.add_field(name, value if isinstance(value, str) else to_json(value))
-        form.add_field(field, media.file, filename=media.filename, content_type=media.mime_type)
+        # It becomes part of a header.
+        filename = "".join(letter for letter in media.filename if letter.isprintable()) or "file"
+        form.add_field(field, media.file, filename=filename, content_type=media.mime_type)
         timeout_s = max(UPLOAD_S, self._timeout_s)
         answer = await self._post(method, data=form, timeout_s=timeout_s)
         return self._result(answer, _chat_of(params))

@@ -5,10 +5,10 @@ import asyncio
 import httpx2
 import pytest
 
-from plugins.channels.telegram.tests.conftest import PNG, Site, SiteFactory
 from msgsvc_core.clock import SystemClock
 from msgsvc_core.testing import settled, until
 from msgsvc_telegram.testing import FakeTelegram, Limits
+from plugins.channels.telegram.tests.conftest import PNG, Site, SiteFactory
 
 #: How updates come, with which runner: both ways on both databases, and dramatiq's workers.
 WAYS = [

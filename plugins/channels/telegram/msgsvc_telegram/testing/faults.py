@@ -1,7 +1,7 @@
 """Ways in which the fake can be told to fail."""
 
-from random import Random
 from dataclasses import dataclass, field
+from random import Random
 
 from msgsvc_telegram.testing.calls import Break, Refusal, too_many_requests
 
