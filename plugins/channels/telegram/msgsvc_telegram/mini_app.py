@@ -33,6 +33,7 @@ def verify_init_data(init_data: str, token: str) -> MiniAppUser:
 
 def _fields(init_data: str) -> dict[str, str]:
     try:
+        init_data.encode()  # half of a character can't be signed
         pairs = parse_qsl(
             init_data,
             keep_blank_values=True,

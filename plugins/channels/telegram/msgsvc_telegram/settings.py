@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from msgsvc_core.settings import Section
 
@@ -14,6 +14,9 @@ TOKEN = re.compile(r"\d{1,20}:[A-Za-z0-9_-]{20,100}")
 
 class TelegramSettings(Section):
     """One bot."""
+
+    # What is refused may be nearly a token, or a proxy with its password.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     token: SecretStr = Field(description="What BotFather gave for the bot.")
     receiving: Literal["poll", "webhook"] = Field(

@@ -122,7 +122,7 @@ class FakeTelegram:
         app = web.Application(client_max_size=MAX_FILE_BYTES + 1024 * 1024)
         app.router.add_get("/files/{name}", self._serve_file)
         app.router.add_route("*", "/bot{token}/{method}", self._take)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()

@@ -1,0 +1,185 @@
+"""Telegram's updates as ours."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgsvc_core.channels import (
+    Blocked,
+    ButtonPressed,
+    ChannelUser,
+    Started,
+    TextReceived,
+    Unblocked,
+)
+from msgsvc_telegram.updates import WORDLESS, read_updates
+
+ANNA = {
+    "id": 1001,
+    "is_bot": False,
+    "first_name": "Anna",
+    "username": "anna_k",
+    "language_code": "ru",
+}
+PRIVATE = {"id": 1001, "type": "private", "first_name": "Anna"}
+GROUP = {"id": -5, "type": "group", "title": "Family"}
+WHO = {"update_id": "42", "chat_id": "1001", "user": ChannelUser("1001", "Anna", "anna_k", "ru")}
+
+
+def message(**content):
+    body = {"message_id": 9, "from": ANNA, "chat": PRIVATE, "date": 1_780_000_000, **content}
+    return {"update_id": 42, "message": body}
+
+
+def press(**content):
+    shown = {
+        "message_id": 8,
+        "chat": PRIVATE,
+        "date": 1,
+        "reply_markup": {
+            "inline_keyboard": [
+                [{"text": "Site", "url": "https://a.example"}],
+                [{"text": "Yes", "callback_data": "y"}],
+            ]
+        },
+    }
+    body = {"id": "77", "from": ANNA, "message": shown, "chat_instance": "1", "data": "y"}
+    return {"update_id": 42, "callback_query": {**body, **content}}
+
+
+def membership(status, chat=PRIVATE):
+    body = {
+        "chat": chat,
+        "from": ANNA,
+        "date": 1,
+        "new_chat_member": {"user": {}, "status": status},
+    }
+    return {"update_id": 42, "my_chat_member": body}
+
+
+@pytest.mark.parametrize(
+    ("raw", "update"),
+    [
+        (message(text="/start"), Started(**WHO)),
+        (message(text="/start auth_x-9_Z"), Started(**WHO, payload="auth_x-9_Z")),
+        (message(text="/start@corner_coffee_bot  sub_1 "), Started(**WHO, payload="sub_1")),
+        (message(text="/started"), TextReceived(**WHO, text="/started", message_ref="9")),
+        (message(text="Hi 🎉"), TextReceived(**WHO, text="Hi 🎉", message_ref="9")),
+        (message(caption="my cup", photo=[]), TextReceived(**WHO, text="my cup", message_ref="9")),
+        (
+            message(caption="/start x", photo=[]),
+            TextReceived(**WHO, text="/start x", message_ref="9"),
+        ),
+        (message(sticker={}), TextReceived(**WHO, text="", message_ref="9")),
+        (
+            press(),
+            ButtonPressed(**WHO, data="y", message_ref="8", button_ref="77", text="Yes"),
+        ),
+        (
+            press(message={"message_id": 8, "chat": PRIVATE, "date": 0}),
+            ButtonPressed(**WHO, data="y", message_ref="8", button_ref="77"),
+        ),
+        (membership("kicked"), Blocked(**WHO)),
+        (membership("member"), Unblocked(**WHO)),
+    ],
+)
+def test_what_a_person_does_is_read(raw, update):
+    assert read_updates([raw], "messenger_a") == [update]
+
+
+@pytest.mark.parametrize("kind", sorted(WORDLESS))
+def test_what_has_no_words_arrives_as_an_empty_text(kind):
+    (update,) = read_updates([message(**{kind: {}})], "messenger_a")
+
+    assert update == TextReceived(**WHO, text="", message_ref="9")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        message(pinned_message={}),
+        message(chat=GROUP, text="/start auth_x"),
+        message(chat={"id": -100, "type": "channel"}, text="news"),
+        message(**{"from": {**ANNA, "is_bot": True}}, text="I am a bot"),
+        {"update_id": 42, "edited_message": message(text="x")["message"]},
+        {"update_id": 42, "channel_post": {}},
+        {"update_id": 42, "brand_new": {"a": 1}},
+        {"update_id": 42},
+        press(data=None),
+        press(message=None, inline_message_id="1"),
+        press(message={"message_id": 8, "chat": GROUP, "date": 1}),
+        membership("kicked", GROUP),
+        membership("administrator"),
+    ],
+)
+def test_what_means_nothing_to_us_is_skipped(raw):
+    assert read_updates([raw], "messenger_a") == []
+
+
+def test_a_person_without_name_and_language_is_read():
+    (update,) = read_updates(
+        [message(**{"from": {"id": 1001, "first_name": "A"}}, text="x")], "messenger_a"
+    )
+
+    assert update.user == ChannelUser("1001", "A")
+
+
+def test_characters_that_databases_refuse_are_taken_out():
+    (update,) = read_updates(
+        [message(**{"from": {**ANNA, "first_name": "A\0\ud83c"}}, text="x\0y")], "messenger_a"
+    )
+
+    assert (update.user.first_name, update.text) == ("A?", "xy")
+
+
+def test_an_unreadable_update_is_logged_without_what_somebody_wrote(capsys):
+    raw = message(text={"secret": "my diary"})
+
+    good = read_updates([raw, message(text="next")], "messenger_a")
+
+    said = capsys.readouterr().out
+    assert [update.text for update in good] == ["next"]
+    assert "update_unreadable" in said
+    assert "diary" not in said
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=20,
+)
+
+#: Updates that are nearly right: known fields, some of them with anything inside.
+_USER = st.fixed_dictionaries({"id": st.integers() | JSON, "first_name": st.text() | JSON})
+_CHAT = st.fixed_dictionaries({"id": st.integers() | JSON, "type": st.just("private") | JSON})
+_MESSAGE = st.fixed_dictionaries(
+    {"message_id": st.integers() | JSON, "chat": _CHAT | JSON, "from": _USER | JSON},
+    optional={"text": st.text() | JSON, "photo": JSON, "reply_markup": JSON},
+)
+_QUERY = st.fixed_dictionaries(
+    {"id": st.text() | JSON, "from": _USER | JSON, "message": _MESSAGE | JSON, "data": st.text()}
+)
+_CHANGE = st.fixed_dictionaries(
+    {"chat": _CHAT, "from": _USER, "new_chat_member": st.just({"status": "kicked"}) | JSON}
+)
+NEARLY = st.fixed_dictionaries(
+    {"update_id": st.integers() | JSON},
+    optional={
+        "message": _MESSAGE | JSON,
+        "callback_query": _QUERY | JSON,
+        "my_chat_member": _CHANGE | JSON,
+    },
+)
+
+
+@given(st.lists(JSON | NEARLY, max_size=4))
+def test_nothing_that_comes_stops_the_bot(found):
+    updates = read_updates([*found, message(text="last")], "messenger_a")
+
+    assert updates[-1] == TextReceived(**WHO, text="last", message_ref="9")
+    for update in updates:
+        # What a database and an event can hold.
+        json.dumps([update.update_id, update.chat_id, update.user.first_name]).encode()
+        assert "\0" not in update.user.first_name
