@@ -9,6 +9,7 @@ from aiohttp import (
     ClientError,
     ClientSession,
     ClientTimeout,
+    ConnectionTimeoutError,
     DummyCookieJar,
     TCPConnector,
 )
@@ -16,6 +17,9 @@ from aiohttp.typedefs import JSONEncoder
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.json_text import to_json
+
+#: Seconds for a connection to be made, or half of a call's time where that is less.
+CONNECT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class PlatformHttp:
         Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
         """
         url = path if path.startswith(("http://", "https://")) else self._base_url + path
-        timeout = ClientTimeout(total=timeout_s or self._timeout_s, connect=10)
+        total_s = timeout_s or self._timeout_s
+        timeout = ClientTimeout(total=total_s, connect=min(CONNECT_S, total_s / 2))
         try:
             async with self._opened().request(
                 method,
@@ -84,6 +89,11 @@ class PlatformHttp:
             # No more than host and port: a path may hold the bot's token.
             raise DeliveryError(
                 Reason.PLATFORM_UNAVAILABLE, f"no connection to {error.host}:{error.port}"
+            ) from None
+        except ConnectionTimeoutError:
+            # Nothing was sent yet, so nothing is in doubt.
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, "no connection within the time for it"
             ) from None
         except (ClientError, TimeoutError, OSError) as error:
             raise DeliveryError(

@@ -1,5 +1,8 @@
 """What Telegram's refusals, and silence, mean to us."""
 
+import contextlib
+import socket
+
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
@@ -137,6 +140,23 @@ async def test_no_connection_leaves_no_doubt(make_channel):
 
     assert (failed.value.reason, failed.value.in_doubt) == (AWAY, False)
     assert failed.value.text == "no connection to 127.0.0.1:9"
+
+
+async def test_a_host_that_takes_no_connections_leaves_no_doubt(make_channel):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        where = full.getsockname()
+        # Its queue is full: whoever comes now gets no answer at all, as from a host that is gone.
+        with socket.create_connection(where), contextlib.ExitStack() as others:
+            for _ in range(3):
+                other = others.enter_context(socket.socket())
+                other.setblocking(False)
+                other.connect_ex(where)
+            channel = make_channel(base_url=f"http://127.0.0.1:{where[1]}", timeout_s=0.4)
+
+            with pytest.raises(DeliveryError) as failed:
+                await channel.send("1001", HELLO)
+
+    assert (failed.value.reason, failed.value.in_doubt) == (AWAY, False)
 
 
 async def test_silence_ends_with_the_timeout(make_channel, telegram):
