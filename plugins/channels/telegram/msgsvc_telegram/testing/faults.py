@@ -1,9 +1,18 @@
 """Ways in which the fake can be told to fail."""
 
+import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from msgsvc_telegram.testing.calls import Break, Refusal, too_many_requests
+
+#: In place of a method's name.
+ANY = "*"
+
+#: Seconds without an answer, longer than any client waits.
+HANG_S = 600.0
 
 
 @dataclass(slots=True)
@@ -42,10 +51,39 @@ class Faults:
 
 @dataclass(slots=True)
 class Script:
-    """What the next calls are answered with, whatever they ask."""
+    """What the next calls are answered with, whatever they ask; `fault` is instead of an answer."""
 
-    method: str
-    status: int
-    body: bytes
     times: int
+    status: int = 200
+    body: bytes = b""
     content_type: str = "application/json"
+    fault: Literal["reset", "hang"] | None = None
+
+    async def play(self) -> tuple[int, bytes, str]:
+        """Status, body and its type. Raises `Break`."""
+        if self.fault == "hang":
+            await asyncio.sleep(HANG_S)
+        if self.fault is not None:
+            raise Break
+        return self.status, self.body, self.content_type
+
+
+class Scripts:
+    """Those that are waiting, by the method that they are for."""
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[str, list[Script]] = defaultdict(list)
+
+    def add(self, method: str, script: Script) -> None:
+        self._waiting[method].append(script)
+
+    def next(self, method: str) -> Script | None:
+        """The one for this call, if there is one."""
+        waiting = self._waiting[method] or self._waiting[ANY]
+        if not waiting:
+            return None
+        script = waiting[0]
+        script.times -= 1
+        if script.times <= 0:
+            waiting.pop(0)
+        return script

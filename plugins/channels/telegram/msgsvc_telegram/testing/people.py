@@ -1,10 +1,14 @@
 """People who use a bot: what they do, and what they see."""
 
 import asyncio
+import hashlib
+import hmac
+import json
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from msgsvc_telegram.testing.calls import bad_request
 from msgsvc_telegram.testing.chats import PrivateChat, ShownMessage
@@ -19,6 +23,14 @@ PATIENCE_S = 10.0
 
 _user_ids = count(1001)
 _query_ids = count(5_000_001)
+
+
+def sign_init_data(fields: dict[str, str], token: str) -> str:
+    """As Telegram signs it (Mini Apps, "Validating data received via the Mini App")."""
+    key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
+    text = "\n".join(sorted(f"{name}={value}" for name, value in fields.items()))
+    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    return urlencode({**fields, "hash": signature}, quote_via=quote)
 
 
 class Press:
@@ -132,6 +144,16 @@ class Person:
     async def unblock(self) -> int | None:
         self.chat.blocked = False
         return self._membership("kicked", "member")
+
+    def open_mini_app(self, payload: str = "") -> str:
+        """Opens the bot's mini app; returns what Telegram gives its page as `initData`."""
+        fields = {
+            "query_id": str(next(_query_ids)),
+            "user": json.dumps(self.user),
+            "auth_date": str(int(time.time())),
+            **({"start_param": payload} if payload else {}),
+        }
+        return sign_init_data(fields, self.bot.token)
 
     # ---- what they see --------------------------------------------------------------------------
 

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import json
 import time
-from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
@@ -14,7 +13,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, web
 from msgsvc_telegram.testing.bots import FakeBot
 from msgsvc_telegram.testing.calls import STRICT, Break, Call, Refusal, Upload, bad_request
 from msgsvc_telegram.testing.chats import Group
-from msgsvc_telegram.testing.faults import Faults, Script
+from msgsvc_telegram.testing.faults import Faults, Script, Scripts
 from msgsvc_telegram.testing.limits import Limits
 from msgsvc_telegram.testing.methods import MAX_FILE_BYTES, Methods
 from msgsvc_telegram.testing.parameters import METHODS, check_parameters
@@ -57,7 +56,7 @@ class FakeTelegram:
         self._retry_s = retry_s
         self._port = port
         self._methods = Methods(self._fetch, https_only=https_only)
-        self._scripts: defaultdict[str, list[Script]] = defaultdict(list)
+        self._scripts = Scripts()
         self._bots: dict[str, FakeBot] = {}
         self._files: dict[str, tuple[bytes, str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,9 +94,9 @@ class FakeTelegram:
         times: int = 1,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """Refuses the next calls of `method`."""
+        """Refuses the next calls of `method`, or of any (`*`)."""
         body = _refused(Refusal(status, description, parameters))
-        self._scripts[method].append(Script(method, status, json.dumps(body).encode(), times))
+        self._scripts.add(method, Script(times, status, json.dumps(body).encode()))
 
     def answer_next(
         self,
@@ -108,8 +107,12 @@ class FakeTelegram:
         times: int = 1,
         content_type: str = "text/html",
     ) -> None:
-        """Answers the next calls of `method` with these bytes."""
-        self._scripts[method].append(Script(method, status, body, times, content_type))
+        """Answers the next calls of `method`, or of any (`*`), with these bytes."""
+        self._scripts.add(method, Script(times, status, body, content_type))
+
+    def break_next(self, method: str, fault: Literal["reset", "hang"], *, times: int = 1) -> None:
+        """Breaks the connection of the next calls of `method`, or of any (`*`), or never answers."""
+        self._scripts.add(method, Script(times, fault=fault))
 
     def host_file(self, name: str, content: bytes, content_type: str) -> str:
         """Puts a file on this server; returns its URL."""
@@ -166,9 +169,9 @@ class FakeTelegram:
         try:
             given, as_text = await _given(request)
             call.params = dict(given)
-            script = self._script(call.method)
+            script = self._scripts.next(call.method)
             if script:
-                return script.status, script.body, script.content_type
+                return await script.play()
             self.faults.before(call.method)
             result = await self._run(bot, call, as_text=as_text)
             self.faults.after(call.method)
@@ -189,16 +192,6 @@ class FakeTelegram:
             bot.writable(params["chat_id"])
             self.limits.take(bot.bot_id, params["chat_id"], call.at)
         return await self._methods.run(bot, call.method, params)
-
-    def _script(self, method: str) -> Script | None:
-        waiting = self._scripts[method]
-        if not waiting:
-            return None
-        script = waiting[0]
-        script.times -= 1
-        if script.times <= 0:
-            waiting.pop(0)
-        return script
 
     # ---- files ----------------------------------------------------------------------------------
 

@@ -67,6 +67,12 @@ class UpdateQueue:
         self._waiting.append(update)
         self._arrived.set()
 
+    def puzzle(self, content: dict[str, Any]) -> int:
+        """Keeps an update with anything inside; returns its id."""
+        update_id = next(self._ids)
+        self.put({"update_id": update_id, **content})
+        return update_id
+
     def repeat(self, update_id: int, times: int = 1) -> None:
         """Has an update come again, as after an answer that got lost."""
         self._again += [self._sent[update_id]] * times
