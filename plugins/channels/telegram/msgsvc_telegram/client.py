@@ -1,7 +1,8 @@
 """Calls of the Bot API: one method, its parameters, its result or its error."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import FormData
@@ -49,13 +50,8 @@ class BotApi:
         self, method: str, params: Mapping[str, Any], field: str, media: MediaFile
     ) -> Any:
         """The same, with a file as the parameter `field`."""
-        # Quoted, a name would be shown as %D0%9C...
-        form = FormData(quote_fields=False)
-        for name, value in params.items():
-            form.add_field(name, value if isinstance(value, str) else to_json(value))
-        # It becomes part of a header.
-        filename = "".join(letter for letter in media.filename if letter.isprintable()) or "file"
-        form.add_field(field, media.file, filename=filename, content_type=media.mime_type)
+        with _whole_characters():
+            form = _form(params, field, media)
         timeout_s = max(UPLOAD_S, self._timeout_s)
         answer = await self._post(method, data=form, timeout_s=timeout_s)
         return self._result(answer, _chat_of(params))
@@ -64,12 +60,8 @@ class BotApi:
         await self._http.close()
 
     async def _post(self, method: str, **body: Any) -> PlatformAnswer:
-        try:
+        with _whole_characters():
             return await self._http.call("POST", f"/bot{self._token}/{method}", **body)
-        except UnicodeEncodeError:
-            raise DeliveryError(
-                Reason.INVALID_MESSAGE, "text: holds half of a character (a lone surrogate)"
-            ) from None
 
     def _result(self, answer: PlatformAnswer, chat_id: int | None) -> Any:
         body = _json_of(answer)
@@ -87,6 +79,28 @@ class BotApi:
             parameters if isinstance(parameters, dict) else {},
             chat_id,
         )
+
+
+@contextmanager
+def _whole_characters() -> Iterator[None]:
+    """Refuses what can't be written as UTF-8: a lone surrogate, which JSON can spell."""
+    try:
+        yield
+    except ValueError:
+        raise DeliveryError(
+            Reason.INVALID_MESSAGE, "text: holds half of a character (a lone surrogate)"
+        ) from None
+
+
+def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> FormData:
+    # Quoted, a name would be shown as %D0%9C...
+    form = FormData(quote_fields=False)
+    for name, value in params.items():
+        form.add_field(name, value if isinstance(value, str) else to_json(value))
+    # It becomes part of a header.
+    filename = "".join(letter for letter in media.filename if letter.isprintable()) or "file"
+    form.add_field(field, media.file, filename=filename, content_type=media.mime_type)
+    return form
 
 
 def _json_of(answer: PlatformAnswer) -> dict[str, Any]:

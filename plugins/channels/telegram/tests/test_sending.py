@@ -244,11 +244,30 @@ async def test_the_longest_text_is_sent_whole(channel, anna, text):
     assert anna.messages[0].text == text.strip("*")
 
 
-async def test_half_of_a_character_is_an_invalid_message(channel, anna):
+@pytest.mark.parametrize("text", ["\ud83c", "ok"])
+@pytest.mark.parametrize("uploads", [True, False])
+async def test_half_of_a_character_is_an_invalid_message(channel, telegram, anna, text, uploads):
+    url = telegram.host_file("notes.txt", b"words", "text/plain")
+    message = OutgoingMessage(
+        text,
+        buttons=((Button("half \udf89", data="y"),),),
+        media=Media("document", url) if uploads else None,
+    )
+
     with pytest.raises(DeliveryError) as failed:
-        await channel.send(chat(anna), OutgoingMessage("\ud83c"))
+        await channel.send(chat(anna), message)
 
     assert failed.value.reason is Reason.INVALID_MESSAGE
+    assert failed.value.text.startswith("text: holds half")
+
+
+@pytest.mark.parametrize(("name", "shown"), [('a"b\r\nX: y.txt', 'a"bX: y.txt'), ("\n", "file")])
+async def test_a_name_adds_no_header_to_an_upload(channel, telegram, anna, name, shown):
+    url = telegram.host_file("notes.txt", b"words", "text/plain")
+
+    await channel.send(chat(anna), OutgoingMessage("", media=Media("document", url, name)))
+
+    assert anna.messages[0].file.filename.replace("\\", "") == shown
 
 
 async def test_a_group_that_moved_is_followed(channel, telegram):
