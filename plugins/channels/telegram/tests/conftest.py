@@ -14,6 +14,7 @@ import uvicorn
 from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.channels.media import MediaFiles
+from msgsvc_core.clock import SystemClock
 from msgsvc_core.sections import MediaSettings
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
@@ -130,6 +131,9 @@ async def make_site(
             "token": telegram.bot.token,
             "base_url": telegram.url,
             "receiving": receiving,
+            # So that nobody waits for a turn; the pace is the core's, and tested there.
+            "per_bot_s": 1000,
+            "per_chat_s": 1000,
             **options.pop("bot", {}),
         }
         service = await make_service(
@@ -138,6 +142,7 @@ async def make_site(
             base_url=url,
             media=MEDIA,
             limits={"requests_per_minute": 100_000},
+            use_clock=SystemClock(),
             **options,
         )
         serving = listening(service, listener)

@@ -5,7 +5,6 @@ import asyncio
 import httpx2
 import pytest
 
-from msgsvc_core.clock import SystemClock
 from msgsvc_core.testing import settled, until
 from msgsvc_telegram.testing import FakeTelegram, Limits
 from plugins.channels.telegram.tests.conftest import PNG, Site, SiteFactory
@@ -180,7 +179,7 @@ async def test_an_unreadable_update_does_not_stop_the_bot(
 async def test_after_a_burst_of_429_everything_is_delivered(
     make_site: SiteFactory, telegram: FakeTelegram, receiving: str
 ) -> None:
-    site = await make_site(receiving, use_clock=SystemClock())
+    site = await make_site(receiving)
     people = [telegram.person(f"Person {number}") for number in range(5)]
     subscribers = [await site.subscribe(person) for person in people]
     telegram.fail_next(
@@ -206,7 +205,7 @@ async def test_after_a_burst_of_429_everything_is_delivered(
 async def test_a_lane_meets_telegrams_own_limits_and_delivers_all(
     make_site: SiteFactory, telegram: FakeTelegram, receiving: str
 ) -> None:
-    site = await make_site(receiving, use_clock=SystemClock())
+    site = await make_site(receiving)
     anna = telegram.person()
     subscriber_id = await site.subscribe(anna)
     await settled(site.service)
