@@ -119,6 +119,7 @@ class TelegramChannel(Channel):
     async def check(self) -> ChannelHealth:
         try:
             bot = await self._api.call("getMe")
+            trouble = await self._webhook_trouble()
         except DeliveryError as error:
             revoked = error.reason is Reason.BOT_BANNED
             return ChannelHealth(ok=False, detail=error.text, revoked=revoked)
@@ -126,7 +127,8 @@ class TelegramChannel(Channel):
         username = bot.get("username") if isinstance(bot, dict) else None
         if not isinstance(name, str) or not isinstance(username, str):
             return ChannelHealth(ok=False, detail="getMe: no answer of the Bot API")
-        return ChannelHealth(ok=True, detail=f"@{username}", profile=BotProfile(name, username))
+        profile = BotProfile(name, username)
+        return ChannelHealth(ok=True, detail=f"@{username}{trouble}", profile=profile)
 
     def problem(self, message: OutgoingMessage) -> str | None:
         if message.media is None and not message.text.strip():
@@ -201,6 +203,17 @@ class TelegramChannel(Channel):
             log.warning("update_unreadable", channel=self.key, where="no JSON")
             return []
         return read_updates([found], self.key)
+
+    async def _webhook_trouble(self) -> str:
+        """Why updates wait at Telegram, which nobody but Telegram knows; empty if none do."""
+        if self.receiving != "webhook":
+            return ""
+        info = await self._api.call("getWebhookInfo")
+        found = info if isinstance(info, dict) else {}
+        waiting, said = found.get("pending_update_count"), found.get("last_error_message")
+        if not waiting or not isinstance(said, str):
+            return ""
+        return f"; updates waiting: {waiting}, Telegram's last call to us failed: {said[:200]}"
 
     async def poll_updates(self, cursor: str | None) -> Polled:
         if cursor is None:

@@ -154,6 +154,21 @@ async def test_telegram_says_why_it_refuses_an_address(make_channel, anna):
             await channel.set_webhook("http://127.0.0.1:8000/hooks/messenger_a", "s")
 
 
+async def test_check_says_why_no_update_comes(make_channel, telegram, anna):
+    channel = make_channel(receiving="webhook")
+    well = await channel.check()
+
+    await channel.set_webhook("http://127.0.0.1:9/hooks/messenger_a", "s")
+    await until(lambda: _called(telegram))
+    stuck = await channel.check()
+
+    assert (well.ok, well.detail) == (True, "@corner_coffee_bot")
+    assert stuck.ok
+    assert stuck.detail == (
+        "@corner_coffee_bot; updates waiting: 1, Telegram's last call to us failed: Connection refused"
+    )
+
+
 @pytest.mark.parametrize("header", [{}, {HEADER: ""}, {HEADER: "old"}, {"x-other": "new"}])
 def test_a_call_without_the_secret_is_not_telegrams(channel, anna, header):
     body = json.dumps(good(1, anna)).encode()
@@ -191,3 +206,7 @@ def good(update_id: int, person) -> dict[str, object]:
 
 async def _asked(telegram, times: int) -> bool:
     return len(telegram.calls_of("getUpdates")) >= times
+
+
+async def _called(telegram) -> bool:
+    return bool(telegram.webhook_calls)

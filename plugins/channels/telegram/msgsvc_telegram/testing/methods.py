@@ -155,11 +155,15 @@ def _use_webhook(bot: FakeBot, webhook: Webhook, params: dict[str, Any]) -> bool
 
 
 def _webhook_info(bot: FakeBot, _: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "url": bot.updates.webhook.url,
+    webhook = bot.updates.webhook
+    info: dict[str, Any] = {
+        "url": webhook.url,
         "has_custom_certificate": False,
         "pending_update_count": len(bot.updates),
     }
+    if webhook.last_error:
+        info |= {"last_error_date": 1_780_000_000, "last_error_message": webhook.last_error}
+    return info
 
 
 async def _get_updates(bot: FakeBot, params: dict[str, Any]) -> list[dict[str, Any]]:

@@ -228,6 +228,10 @@ class FakeTelegram:
             if 200 <= status < 300:
                 bot.updates.taken(update)
             else:
+                said = (
+                    f"Wrong response from the webhook: {status}" if status else "Connection refused"
+                )
+                bot.updates.webhook.last_error = said
                 await asyncio.sleep(self._retry_s)
 
     async def _post(self, bot: FakeBot, update: dict[str, Any]) -> int:

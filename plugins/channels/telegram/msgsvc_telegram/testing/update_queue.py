@@ -27,6 +27,7 @@ class Webhook:
 
     url: str = ""
     secret: str = ""
+    last_error: str = ""
 
 
 class UpdateQueue:
