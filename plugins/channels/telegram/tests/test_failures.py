@@ -159,12 +159,12 @@ async def test_a_host_that_takes_no_connections_leaves_no_doubt(make_channel):
     assert (failed.value.reason, failed.value.in_doubt) == (AWAY, False)
 
 
-async def test_silence_ends_with_the_timeout(make_channel, telegram):
-    channel = make_channel(timeout_s=0.1)
-    telegram.bot.updates.webhook.url = ""
+async def test_silence_ends_with_the_timeout_and_leaves_doubt(make_channel, telegram, anna):
+    channel = make_channel(timeout_s=0.2)
+    telegram.break_next("sendMessage", "hang")
 
     with pytest.raises(DeliveryError) as failed:
-        await channel._api.call("getUpdates", {"timeout": 20})
+        await channel.send(str(anna.user_id), HELLO)
 
     assert (failed.value.reason, failed.value.in_doubt) == (AWAY, True)
 

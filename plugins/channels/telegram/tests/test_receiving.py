@@ -40,11 +40,11 @@ async def test_updates_that_came_while_nobody_asked_are_returned(channel, anna):
     assert texts(first) + texts(second) == [str(number) for number in range(150)]
 
 
-async def test_a_call_waits_for_an_update(channel, anna):
+async def test_a_call_waits_for_an_update(channel, telegram, anna):
     first = await channel.poll_updates(None)
 
     waiting = asyncio.create_task(channel.poll_updates(first.cursor))
-    await asyncio.sleep(0.05)
+    await until(lambda: _asked(telegram, 2))
     early = waiting.done()
     await anna.write("at last")
 

@@ -13,7 +13,7 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_telegram.settings import TelegramSettings
-from msgsvc_telegram.testing import STRICT, Limits
+from msgsvc_telegram.testing import Limits
 from plugins.channels.telegram.tests.conftest import PNG
 
 PDF = b"%PDF-1.7 " + bytes(50)
@@ -368,13 +368,13 @@ def test_wrong_settings_are_refused_without_their_values(name, value):
         TelegramSettings.model_validate(values)
 
 
-async def test_limits_of_telegram_are_told_with_the_wait(channel, telegram, anna):
-    telegram.limits = Limits(per_bot_s=30, per_chat_s=1)
-    await channel.send(chat(anna), OutgoingMessage("one"))
+async def test_limits_of_telegram_are_told_with_the_wait(channel, telegram):
+    telegram.limits = Limits(per_group_min=1)
+    group = str(telegram.group().chat_id)
+    await channel.send(group, OutgoingMessage("one"))
 
     with pytest.raises(DeliveryError) as failed:
-        await channel.send(chat(anna), OutgoingMessage("two"))
+        await channel.send(group, OutgoingMessage("two"))
 
-    assert failed.value.reason is Reason.RATE_LIMITED
-    assert failed.value.retry_after_s == 1
-    assert STRICT not in failed.value.text
+    assert (failed.value.reason, failed.value.scope) == (Reason.RATE_LIMITED, "chat")
+    assert failed.value.retry_after_s == telegram.calls[-1].retry_after
