@@ -1,6 +1,7 @@
 """A service with a bot on Telegram, from the link to the answer, over real HTTP."""
 
 import asyncio
+from itertools import pairwise
 
 import httpx2
 import pytest
@@ -201,6 +202,41 @@ async def test_after_a_burst_of_429_everything_is_delivered(
     assert [len(person.messages) for person in people] == [2] * 5  # the greeting, and the sale
 
 
+@pytest.mark.parametrize(
+    ("receiving", "backend", "runner"),
+    [
+        ("webhook", "sqlite", "embedded"),
+        ("poll", "postgresql", "embedded"),
+        ("poll", "postgresql", "redis"),
+    ],
+    indirect=["backend", "runner"],
+)
+async def test_a_storm_loses_nothing_doubles_nothing_and_is_not_answered_too_early(
+    site: Site, telegram: FakeTelegram
+) -> None:
+    people = [telegram.person(f"Person {number}") for number in range(12)]
+    subscribers = [await site.subscribe(person) for person in people]
+    await settled(site.service)
+    before = len(telegram.calls)
+    telegram.faults.too_many, telegram.faults.server_errors = 0.5, 0.2
+
+    for subscriber_id in subscribers:
+        await site.post("/v1/send", subscriber_id=subscriber_id, text="Sale!")
+    await until(lambda: _refused(telegram, before, 12), timeout_s=30)
+    telegram.faults.too_many = telegram.faults.server_errors = 0.0
+
+    for person in people:
+        await person.wait_for("Sale!", timeout_s=30)
+    await site.some_events("delivery.success", len(people))
+    storm = telegram.calls[before:]
+    for person in people:
+        assert [message.text for message in person.messages].count("Sale!") == 1
+        calls = [call for call in storm if call.chat_id == person.user_id]
+        for refused, retry in pairwise(calls):
+            # 10 ms less: Telegram's clock is another than the service's.
+            assert retry.at - refused.ended_at >= (refused.retry_after or 0) - 0.01
+
+
 @pytest.mark.parametrize("receiving", ["poll"])
 async def test_a_lane_meets_telegrams_own_limits_and_delivers_all(
     make_site: SiteFactory, telegram: FakeTelegram, receiving: str
@@ -217,6 +253,11 @@ async def test_a_lane_meets_telegrams_own_limits_and_delivers_all(
     await anna.wait_for("No. 2")
     numbers = [message.text for message in anna.messages if message.text.startswith("No. ")]
     assert numbers == ["No. 0", "No. 1", "No. 2"]
+
+
+async def _refused(telegram: FakeTelegram, before: int, times: int) -> bool:
+    """Whether so many calls were refused; the fake's faults come in the same order each time."""
+    return sum(call.status in {429, 500} for call in telegram.calls[before:]) >= times
 
 
 async def _taken(telegram: FakeTelegram) -> bool:
