@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import FormData
+from pydantic_core import PydanticSerializationError
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
@@ -32,7 +33,9 @@ class BotApi:
         self._token = settings.token.get_secret_value()
         self._timeout_s = settings.timeout_s
         self._http = PlatformHttp(
-            settings.base_url, proxy=settings.proxy, timeout_s=settings.timeout_s
+            settings.base_url,
+            proxy=settings.proxy.get_secret_value() if settings.proxy else None,
+            timeout_s=settings.timeout_s,
         )
 
     async def call(
@@ -86,7 +89,7 @@ def _whole_characters() -> Iterator[None]:
     """Refuses what can't be written as UTF-8: a lone surrogate, which JSON can spell."""
     try:
         yield
-    except ValueError:
+    except (UnicodeEncodeError, PydanticSerializationError):
         raise DeliveryError(
             Reason.INVALID_MESSAGE, "text: holds half of a character (a lone surrogate)"
         ) from None

@@ -2,6 +2,7 @@
 
 import re
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
@@ -31,14 +32,10 @@ class TelegramSettings(Section):
     )
     base_url: str = Field(
         "https://api.telegram.org",
-        pattern=r"^https?://[^\s?#]+$",
         description="Where the Bot API is: Telegram's, or a server of your own.",
     )
-    proxy: str | None = Field(
-        None,
-        pattern=r"^https?://\S+$",
-        repr=False,  # it may hold a password
-        description="HTTP proxy for all calls, e.g. `http://user:password@host:3128`.",
+    proxy: SecretStr | None = Field(
+        None, description="HTTP proxy for all calls, e.g. `http://user:password@host:3128`."
     )
     timeout_s: float = Field(
         30.0, gt=0, description="Seconds for one call; waiting for updates takes longer."
@@ -55,3 +52,25 @@ class TelegramSettings(Section):
         if not TOKEN.fullmatch(token.get_secret_value()):
             raise ValueError("is no token of BotFather, which look like 123456:ABC-DEF...")
         return token
+
+    @field_validator("base_url")
+    @classmethod
+    def _leads_to_a_host(cls, url: str) -> str:
+        if not _has_host(url) or urlsplit(url).query or urlsplit(url).fragment:
+            raise ValueError("must be http:// or https:// with a host, and maybe a port and a path")
+        return url
+
+    @field_validator("proxy")
+    @classmethod
+    def _leads_to_a_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None and not _has_host(proxy.get_secret_value()):
+            raise ValueError("must be http:// or https:// with a host, and maybe a port")
+        return proxy
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is none, or half of an IPv6 address
+        return False

@@ -101,8 +101,6 @@ async def test_no_failure_shows_the_token(channel, telegram, anna, caplog, capsy
     [
         {"base_url": "http://127.0.0.1:9"},
         {"base_url": "http://no-such-host.invalid"},
-        {"base_url": "http://[::1"},
-        {"base_url": "http://127.0.0.1:99999"},
         {"base_url": "https://127.0.0.1:1"},
         {"proxy": PROXY},
         {"timeout_s": 0.000_001},
@@ -141,7 +139,7 @@ def test_nothing_that_holds_the_token_shows_it(make_channel, telegram):
     settings = channel._settings
 
     shown = [repr(channel), str(channel), repr(channel._api), repr(channel._api._http)]
-    shown += [repr(settings), str(settings), settings.model_dump_json(exclude={"proxy"})]
+    shown += [repr(settings), str(settings), settings.model_dump_json()]
 
     assert hidden(telegram.bot.token, "".join(shown))
 
