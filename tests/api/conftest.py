@@ -13,9 +13,19 @@ from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant
 
 Subscribe = Callable[..., Awaitable[str]]
+Send = Callable[..., Awaitable[str]]
 CheckError = Callable[[httpx2.Response, int, str], dict[str, Any]]
 
 RATE_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+
+def client_at(service: Service, tenant: Tenant) -> httpx2.AsyncClient:
+    """A client with the tenant's key at another process of its deployment; for `async with`."""
+    return httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=service.app),
+        base_url="http://msgsvc.test",
+        headers={"Authorization": f"Bearer {tenant.key}"},
+    )
 
 
 @pytest.fixture
@@ -58,6 +68,23 @@ def subscribe(service: Service, tenant: Tenant) -> Subscribe:
             )
 
     return make
+
+
+@pytest.fixture
+async def ann(subscribe: Subscribe) -> str:
+    return await subscribe("Ann")
+
+
+@pytest.fixture
+def send(client: httpx2.AsyncClient, ann: str) -> Send:
+    """`await send(text="Hi")` sends to Ann, unless told otherwise; returns the message's id."""
+
+    async def post(**body: Any) -> str:
+        answer = await client.post("/v1/send", json={"subscriber_id": ann, "text": "Hi", **body})
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["message_id"])
+
+    return post
 
 
 @pytest.fixture

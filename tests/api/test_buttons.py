@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import httpx2
+
 from msgsvc_core.channels import ButtonPressed, ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
+from tests.api.conftest import Send
+from tests.api.reading import events_named
 
 ANN = ChannelUser("user-Ann", "Ann", "ann", "en")
 
@@ -24,27 +28,60 @@ async def send_question(service: Service, tenant: Tenant, subscribe: Any) -> Non
     await settled(service)
 
 
+def pressed(
+    message_ref: str, data: str = "yes", *, user: ChannelUser = ANN, chat_id: str = "chat-Ann"
+) -> ButtonPressed:
+    return ButtonPressed(
+        update_id=f"press-{message_ref}-{data}-{chat_id}-{user.user_id}",
+        chat_id=chat_id,
+        user=user,
+        data=data,
+        message_ref=message_ref,
+        button_ref="press-1",
+        text="what the client says",
+    )
+
+
 async def press(
     service: Service, channel: RecordingChannel, data: str, chat_id: str = "chat-Ann"
 ) -> None:
-    await service.inbound.receive(
-        "messenger_a",
-        ButtonPressed(
-            update_id=f"press-{data}-{chat_id}",
-            chat_id=chat_id,
-            user=ANN,
-            data=data,
-            message_ref=channel.sent[-1].message_ref,
-            button_ref="b1",
-            text="what the client says",
-        ),
-    )
+    message_ref = channel.sent[-1].message_ref
+    await service.inbound.receive("messenger_a", pressed(message_ref, data, chat_id=chat_id))
     await settled(service)
 
 
-async def clicks(tenant: Tenant) -> list[dict[str, Any]]:
-    answer = await tenant.client.get("/v1/events?event=button.clicked")
-    return [event["data"] for event in answer.json()["data"]]
+async def test_a_click_on_a_button_of_a_message_is_told(
+    service: Service, client: httpx2.AsyncClient, send: Send, ann: str, channel: RecordingChannel
+) -> None:
+    message_id = await send(buttons=[[{"text": "Yes", "data": "yes"}]])
+    await settled(service)
+    await service.inbound.receive("messenger_a", pressed(channel.sent[-1].message_ref))
+    await settled(service)
+
+    (data,) = await events_named(client, "button.clicked")
+    assert (data["message_id"], data["subscriber_id"]) == (message_id, ann)
+    assert (data["data"], data["text"]) == ("yes", "Yes")
+    assert channel.answered == [("press-1", None)]
+
+
+async def test_a_click_by_somebody_else_is_not_told(
+    service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
+) -> None:
+    await send(buttons=[[{"text": "Yes", "data": "yes"}]])
+    await settled(service)
+    bob = ChannelUser("user-Bob", "Bob")
+    await service.inbound.receive("messenger_a", pressed(channel.sent[-1].message_ref, user=bob))
+
+    assert await events_named(client, "button.clicked") == []
+
+
+async def test_a_button_of_ours_that_nobody_knows_gets_a_notice(
+    service: Service, channel: RecordingChannel, ann: str
+) -> None:
+    await service.inbound.receive("messenger_a", pressed("m1", "~unknown"))
+    await settled(service)
+
+    assert channel.answered == [("press-1", "This button no longer works.")]
 
 
 async def test_a_press_is_told_with_the_buttons_own_data_and_text(
@@ -54,9 +91,9 @@ async def test_a_press_is_told_with_the_buttons_own_data_and_text(
 
     await press(service, channel, "vote:1")
 
-    (click,) = await clicks(tenant)
+    (click,) = await events_named(tenant.client, "button.clicked")
     assert (click["data"], click["text"]) == ("vote:1", "For")
-    assert channel.answered == [("b1", None)]
+    assert channel.answered == [("press-1", None)]
 
 
 async def test_data_that_was_never_offered_is_not_told(
@@ -66,8 +103,8 @@ async def test_data_that_was_never_offered_is_not_told(
 
     await press(service, channel, "refund:all")
 
-    assert await clicks(tenant) == []
-    assert channel.answered == [("b1", "This button no longer works.")]
+    assert await events_named(tenant.client, "button.clicked") == []
+    assert channel.answered == [("press-1", "This button no longer works.")]
 
 
 async def test_a_press_from_another_chat_is_not_told(
@@ -77,4 +114,4 @@ async def test_a_press_from_another_chat_is_not_told(
 
     await press(service, channel, "vote:1", chat_id="chat-Boris")
 
-    assert await clicks(tenant) == []
+    assert await events_named(tenant.client, "button.clicked") == []

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 
-import httpx2
 import pytest
 
 from msgsvc_core.limits import MemoryLimiter
@@ -13,6 +12,7 @@ from msgsvc_core.limits.redis import RedisLimiter
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant, backends_found
 from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
+from tests.api.conftest import client_at
 
 MakeTenant = Callable[..., Awaitable[Tenant]]
 REDIS_URL = redis_url()
@@ -44,11 +44,7 @@ async def test_two_processes_share_a_projects_rate(
         redis_url=REDIS_URL, limits=limits, database_url=one.settings.database_url
     )
     tenant = await make_tenant(one)
-    transport = httpx2.ASGITransport(app=other.app)
-    headers = {"Authorization": f"Bearer {tenant.key}"}
-    async with httpx2.AsyncClient(
-        transport=transport, base_url="http://msgsvc.test", headers=headers
-    ) as client:
+    async with client_at(other, tenant) as client:
         statuses = [
             (await caller.get("/v1/project")).status_code
             for caller in (tenant.client, client, tenant.client, client, tenant.client)
