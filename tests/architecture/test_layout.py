@@ -14,11 +14,16 @@ MODULES = [
     if "migrations" not in path.parts
 ]
 PLUGINS = [package.parent for package in PACKAGES[1:]]
+TEST_MODULES = [
+    path
+    for folder in ("tests", "plugins/*/*/tests", "examples/*/tests")
+    for path in sorted(ROOT.glob(f"{folder}/**/*.py"))
+]
 
 #: Names that say nothing of what a module holds.
 NO_NOUNS = {"utils", "util", "helpers", "common", "misc", "shared", "base"}
 
-#: Lines beyond which a module asks to be split.
+#: Lines beyond which a module, one of tests too, asks to be split.
 MOST_LINES = 400
 
 #: Lines of a plugin's door: hook implementations that hand on to a neighbour file.
@@ -29,7 +34,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@pytest.mark.parametrize("path", [*MODULES, *TEST_MODULES], ids=name_of)
 def test_a_module_has_a_noun_a_docstring_and_a_readable_length(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
 

@@ -1,3 +1,5 @@
+"""A DNS that answers what the test wants."""
+
 import asyncio
 import socket
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""The shape of an API key, and what is kept and shown of it."""
+
 import hashlib
 
 import pytest

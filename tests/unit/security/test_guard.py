@@ -1,3 +1,5 @@
+"""Which hosts and URLs the outbound guard lets through, and which it refuses."""
+
 import socket
 
 import pytest

@@ -1,3 +1,5 @@
+"""Encryption and keyed hashes, and what becomes of both when the keys change."""
+
 import pytest
 
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox

@@ -1,3 +1,5 @@
+"""Webhook signatures: ours and those of Standard Webhooks, and what does not verify."""
+
 import base64
 import hashlib
 import hmac
