@@ -1,6 +1,7 @@
 """`Idempotency-Key`: requests with one key that come while the first of them runs."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
@@ -10,6 +11,29 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, client_at
 from tests.api.idempotency.effects import KEY, CountEffects, Effects
+
+First = asyncio.Task[httpx2.Response]
+
+
+@pytest.fixture
+async def first(client: httpx2.AsyncClient, effects: Effects) -> First:
+    """The first request with the key, which has its effect and ends with `effects.may_end`."""
+    effects.may_end.clear()
+    task = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
+    await effects.entered.wait()
+    return task
+
+
+@pytest.fixture
+async def beside(
+    make_service: ServiceFactory, service: Service, tenant: Tenant
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client at a second process on the database of the first."""
+    second = await make_service(
+        extra_plugins=[("effects", Effects())], database_url=service.settings.database_url
+    )
+    async with client_at(second, tenant) as client:
+        yield client
 
 
 async def test_fifty_at_once_have_one_effect_and_one_answer(
@@ -25,29 +49,19 @@ async def test_fifty_at_once_have_one_effect_and_one_answer(
 
 
 async def test_twenty_over_two_processes_have_one_effect(
-    make_service: ServiceFactory, service: Service, tenant: Tenant, count_effects: CountEffects
+    client: httpx2.AsyncClient, beside: httpx2.AsyncClient, count_effects: CountEffects
 ) -> None:
-    second = await make_service(
-        extra_plugins=[("effects", Effects())], database_url=service.settings.database_url
+    answers = await asyncio.gather(
+        *(one.post("/v1/effects", json={}, headers=KEY) for one in (client, beside) * 10)
     )
-    async with client_at(second, tenant) as beside:
-        answers = await asyncio.gather(
-            *(
-                client.post("/v1/effects", json={}, headers=KEY)
-                for client in (tenant.client, beside) * 10
-            )
-        )
 
     assert {answer.status_code for answer in answers} == {201}
     assert await count_effects() == 1
 
 
 async def test_who_comes_while_the_first_runs_waits_for_its_answer(
-    client: httpx2.AsyncClient, effects: Effects
+    client: httpx2.AsyncClient, effects: Effects, first: First
 ) -> None:
-    effects.may_end.clear()
-    first = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
-    await effects.entered.wait()
     second = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
     effects.may_end.set()
 
@@ -58,12 +72,10 @@ async def test_who_waited_for_too_long_comes_too_early(
     client: httpx2.AsyncClient,
     check_error: CheckError,
     effects: Effects,
+    first: First,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(idempotency, "WAIT_S", 0.02)
-    effects.may_end.clear()
-    first = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
-    await effects.entered.wait()
 
     early = await client.post("/v1/effects", json={}, headers=KEY)
     effects.may_end.set()
@@ -77,22 +89,15 @@ async def test_who_waited_for_too_long_comes_too_early(
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 async def test_who_waits_for_another_process_for_too_long_comes_too_early(
-    make_service: ServiceFactory,
-    service: Service,
-    tenant: Tenant,
+    beside: httpx2.AsyncClient,
     check_error: CheckError,
     effects: Effects,
+    first: First,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(idempotency, "WAIT_S", 0.1)
-    second = await make_service(
-        extra_plugins=[("effects", Effects())], database_url=service.settings.database_url
-    )
-    effects.may_end.clear()
-    first = asyncio.create_task(tenant.client.post("/v1/effects", json={}, headers=KEY))
-    await effects.entered.wait()
-    async with client_at(second, tenant) as beside:
-        early = await beside.post("/v1/effects", json={}, headers=KEY)
+
+    early = await beside.post("/v1/effects", json={}, headers=KEY)
     effects.may_end.set()
 
     check_error(early, 425, "too_early")
@@ -102,11 +107,8 @@ async def test_who_waits_for_another_process_for_too_long_comes_too_early(
 # SQLite writes one transaction at a time anyway.
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 async def test_who_waits_keeps_nobody_else_from_working(
-    client: httpx2.AsyncClient, effects: Effects
+    client: httpx2.AsyncClient, effects: Effects, first: First
 ) -> None:
-    effects.may_end.clear()
-    first = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
-    await effects.entered.wait()
     waiting = [
         asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY)) for _ in range(30)
     ]
@@ -121,11 +123,8 @@ async def test_who_waits_keeps_nobody_else_from_working(
 
 
 async def test_a_client_that_hangs_up_leaves_its_key_free(
-    client: httpx2.AsyncClient, effects: Effects, count_effects: CountEffects
+    client: httpx2.AsyncClient, effects: Effects, first: First, count_effects: CountEffects
 ) -> None:
-    effects.may_end.clear()
-    first = asyncio.create_task(client.post("/v1/effects", json={}, headers=KEY))
-    await effects.entered.wait()
     first.cancel()
     await asyncio.wait([first])
     effects.may_end.set()
