@@ -1,5 +1,6 @@
 """Calls to a platform's HTTP API, for channels of messengers that have one."""
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,8 @@ class PlatformHttp:
     """One bot's connections to its platform's API, opened by the first call.
 
     Headers and proxy go with every call. What the platform answered is for the channel to judge; only
-    that it could not be asked is told here, as `platform_unavailable`.
+    that it could not be asked is told here, as `platform_unavailable`. `ca_file` holds certificates, in
+    PEM, that are trusted beside the machine's own.
     """
 
     def __init__(
@@ -46,12 +48,14 @@ class PlatformHttp:
         proxy: str | None = None,
         timeout_s: float = 30.0,
         connections: int = 100,
+        ca_file: str | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._headers = dict(headers or {})
         self._proxy = proxy
         self._timeout_s = timeout_s
         self._connections = connections
+        self._ca_file = ca_file
         self._session: ClientSession | None = None
 
     async def call(
@@ -111,7 +115,7 @@ class PlatformHttp:
         if self._session is None:
             encode: JSONEncoder = to_json
             self._session = ClientSession(
-                connector=TCPConnector(limit=self._connections),
+                connector=TCPConnector(limit=self._connections, ssl=self._trust()),
                 headers=self._headers,
                 cookie_jar=DummyCookieJar(),
                 json_serialize=encode,
@@ -119,3 +123,10 @@ class PlatformHttp:
                 trust_env=False,
             )
         return self._session
+
+    def _trust(self) -> ssl.SSLContext | bool:
+        if self._ca_file is None:
+            return True
+        context = ssl.create_default_context()
+        context.load_verify_locations(self._ca_file)
+        return context
