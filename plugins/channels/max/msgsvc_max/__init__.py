@@ -1,0 +1,1 @@
+"""The MAX messenger for msgsvc."""

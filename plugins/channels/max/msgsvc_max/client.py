@@ -1,0 +1,122 @@
+"""The platform's Bot API: one method for each of its calls that we make."""
+
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from aiohttp import FormData
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.http import PlatformHttp
+from msgsvc_max.failures import read_answer
+from msgsvc_max.settings import MaxSettings
+
+#: Seconds that the platform waits for an update before it answers that there is none.
+POLL_S = 25
+
+#: Updates that one answer may hold; a hundred is the platform's default.
+POLL_LIMIT = 100
+
+#: Seconds beyond the platform's wait after which the connection is taken for dead.
+POLL_GRACE_S = 15.0
+
+#: Seconds for sending a file of the largest size.
+UPLOAD_S = 120.0
+
+
+class MaxClient:
+    """Calls of one bot. Each raises `DeliveryError`, and no other error, if it does not succeed."""
+
+    def __init__(self, settings: MaxSettings) -> None:
+        proxy = settings.proxy.get_secret_value() if settings.proxy else None
+        ca_file = str(settings.ca_file) if settings.ca_file else None
+        self._http = PlatformHttp(
+            settings.base_url,
+            headers={"Authorization": settings.token.get_secret_value()},
+            proxy=proxy,
+            timeout_s=settings.timeout_s,
+            ca_file=ca_file,
+        )
+        # Files go to other hosts, which have no business with the token.
+        self._files = PlatformHttp("", proxy=proxy, timeout_s=UPLOAD_S, ca_file=ca_file)
+
+    async def me(self) -> dict[str, Any]:
+        """The bot (schema: BotInfo)."""
+        return await self._call("GET", "/me")
+
+    async def send(self, chat_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The message as it was made (schema: SendMessageResult)."""
+        return await self._call("POST", "/messages", {"chat_id": chat_id}, body)
+
+    async def message(self, message_id: str) -> dict[str, Any]:
+        """A message of the bot (schema: Message)."""
+        found = await self._call("GET", "/messages", {"message_ids": message_id})
+        messages = found.get("messages")
+        return messages[0] if isinstance(messages, list) and messages else {}
+
+    async def edit(self, message_id: str, body: Mapping[str, Any]) -> None:
+        await self._call("PUT", "/messages", {"message_id": message_id}, body)
+
+    async def delete(self, message_id: str) -> None:
+        await self._call("DELETE", "/messages", {"message_id": message_id})
+
+    async def answer(self, callback_id: str, body: Mapping[str, Any]) -> None:
+        await self._call("POST", "/answers", {"callback_id": callback_id}, body)
+
+    async def updates(self, marker: str | None, types: Sequence[str]) -> dict[str, Any]:
+        """What came after `marker` (schema: UpdateList), as soon as there is something."""
+        params = {"timeout": str(POLL_S), "limit": str(POLL_LIMIT), "types": ",".join(types)}
+        if marker is not None:
+            params["marker"] = marker
+        return await self._call("GET", "/updates", params, timeout_s=POLL_S + POLL_GRACE_S)
+
+    async def subscriptions(self) -> list[str]:
+        """The addresses that the platform calls."""
+        found = (await self._call("GET", "/subscriptions")).get("subscriptions")
+        urls = [one.get("url") for one in found if isinstance(one, dict)] if found else []
+        return [url for url in urls if isinstance(url, str)]
+
+    async def subscribe(self, url: str, secret: str, types: Sequence[str]) -> None:
+        body = {"url": url, "secret": secret, "update_types": list(types)}
+        await self._call("POST", "/subscriptions", None, body)
+
+    async def unsubscribe(self, url: str) -> None:
+        await self._call("DELETE", "/subscriptions", {"url": url})
+
+    async def upload(self, kind: str, file: IO[bytes], filename: str) -> str:
+        """The token by which a message names the file; `kind` is a UploadType of the schema."""
+        place = await self._call("POST", "/uploads", {"type": kind})
+        form = FormData()
+        form.add_field("data", file, filename=filename)
+        answer = await self._files.call("POST", str(place.get("url")), data=form)
+        # Videos have their token from the beginning, and answer a line of XML.
+        token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
+        token = token or _token_in(read_answer(answer))
+        if not isinstance(token, str):
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, "the platform gave no token for the file"
+            )
+        return token
+
+    async def close(self) -> None:
+        await self._http.close()
+        await self._files.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        answer = await self._http.call(method, path, params=params, json=body, timeout_s=timeout_s)
+        return read_answer(answer)
+
+
+def _token_in(uploaded: Mapping[str, Any]) -> Any:
+    """Of a file: its `token`. Of an image: that of the first of its `photos`, there is one."""
+    photos = uploaded.get("photos")
+    if isinstance(photos, dict) and photos:
+        first = next(iter(photos.values()))
+        return first.get("token") if isinstance(first, dict) else None
+    return uploaded.get("token")

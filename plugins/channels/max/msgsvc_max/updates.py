@@ -1,0 +1,185 @@
+"""Reads what the platform tells the bot (schema: Update)."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import structlog
+
+from msgsvc_core.channels import (
+    Blocked,
+    ButtonPressed,
+    ChannelUser,
+    Started,
+    TextReceived,
+    Update,
+)
+from msgsvc_core.json_text import to_json
+
+log = structlog.get_logger(__name__)
+
+
+class Unreadable(ValueError):
+    """An update is not what the schema says. The text names the field, and never holds its value."""
+
+
+def read_call(body: bytes, channel: str) -> list[Update]:
+    """The update in a webhook call's body; none, and a line in the log, for what can't be read."""
+    try:
+        raw = json.loads(body)
+    except (ValueError, RecursionError):
+        log.warning("update_skipped", channel=channel, error="it is not JSON")
+        return []
+    return list(read_updates([raw], channel))
+
+
+def read_updates(raws: Iterable[Any], channel: str) -> Iterator[Update]:
+    """Our updates of the platform's. Those that mean nothing to us are left out, the others logged."""
+    for raw in raws:
+        try:
+            update = read_update(raw)
+        except Unreadable as error:
+            log.warning("update_skipped", channel=channel, error=str(error))
+            continue
+        if update is not None:
+            yield update
+
+
+def read_update(raw: Any) -> Update | None:
+    """One update; None for one that has no meaning for us. Raises `Unreadable`."""
+    fields = _object(raw, "the update")
+    kind = _text(fields, "update_type")
+    read = _READERS.get(kind)
+    if read is None:
+        raise Unreadable("update_type: unknown")
+    return read(fields)
+
+
+def _started(fields: Mapping[str, Any]) -> Update:
+    payload = _optional_text(fields, "payload") or ""
+    return Started(**_of_dialog(fields), payload=payload)
+
+
+def _blocked(fields: Mapping[str, Any]) -> Update:
+    return Blocked(**_of_dialog(fields))
+
+
+def _of_dialog(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What updates about a dialog have in common.
+
+    They carry no id. A person starts or stops a bot in one dialog, and not twice within a millisecond,
+    so these four name the update, however often it is sent.
+    """
+    chat_id, user = _number(fields, "chat_id"), _user(fields, fields)
+    when = _number(fields, "timestamp")
+    return {
+        "update_id": _id(_text(fields, "update_type"), chat_id, user.user_id, when),
+        "chat_id": chat_id,
+        "user": user,
+    }
+
+
+def _message(fields: Mapping[str, Any]) -> Update | None:
+    message = _object(fields.get("message"), "message")
+    recipient = _object(message.get("recipient"), "message.recipient")
+    sender = message.get("sender")
+    # In a group or channel the bot is no partner in conversation, and its own messages are no news.
+    if recipient.get("chat_type") != "dialog" or not isinstance(sender, dict):
+        return None
+    if sender.get("is_bot") is True:
+        return None
+    body = _object(message.get("body"), "message.body")
+    mid = _text(body, "mid")
+    return TextReceived(
+        # The platform's id of the message is unique, and this update comes once for each.
+        update_id=_id("message_created", mid),
+        chat_id=_number(recipient, "chat_id"),
+        user=_user({"user": sender}, fields),
+        # A picture without a word is a message too.
+        text=_optional_text(body, "text") or "",
+        message_ref=mid,
+    )
+
+
+def _callback(fields: Mapping[str, Any]) -> Update | None:
+    callback = _object(fields.get("callback"), "callback")
+    if fields.get("message") is None:
+        # Deleted meanwhile: nothing says any more in which chat it was.
+        return None
+    message = _object(fields.get("message"), "message")
+    recipient = _object(message.get("recipient"), "message.recipient")
+    body = _object(message.get("body"), "message.body")
+    user, callback_id = _user(callback, fields), _text(callback, "callback_id")
+    data = _optional_text(callback, "payload") or ""
+    # The schema calls `callback_id` the keyboard's; with who pressed what and when, it is the press's.
+    when = _number(callback, "timestamp")
+    return ButtonPressed(
+        update_id=_id("message_callback", callback_id, user.user_id, when, data),
+        chat_id=_number(recipient, "chat_id"),
+        user=user,
+        data=data,
+        message_ref=_text(body, "mid"),
+        button_ref=callback_id,
+    )
+
+
+#: `dialog_removed` comes with a `bot_stopped` of its own, which may be the one that gets lost.
+_READERS: dict[str, Callable[[Mapping[str, Any]], Update | None]] = {
+    "bot_started": _started,
+    "bot_stopped": _blocked,
+    "dialog_removed": _blocked,
+    "message_created": _message,
+    "message_callback": _callback,
+}
+
+#: What the platform is asked to send. A dialog that was cleared or muted can still be written to.
+UPDATE_TYPES = tuple(_READERS)
+
+
+def _user(holder: Mapping[str, Any], update: Mapping[str, Any]) -> ChannelUser:
+    found = _object(holder.get("user"), "user")
+    name = _optional_text(found, "first_name") or _optional_text(found, "name") or ""
+    return ChannelUser(
+        user_id=_number(found, "user_id"),
+        first_name=name,
+        username=_optional_text(found, "username") or None,
+        lang=_optional_text(update, "user_locale") or None,
+    )
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Unreadable(f"{name}: not an object")
+    return value
+
+
+def _number(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    # Beyond 64 bits it is nobody's id, and Python would refuse to spell thousands of digits.
+    if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > 63:
+        raise Unreadable(f"{name}: not a number")
+    return str(value)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = _optional_text(fields, name)
+    if not value:
+        raise Unreadable(f"{name}: missing")
+    return value
+
+
+def _optional_text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Unreadable(f"{name}: not a text")
+    # No database takes half a surrogate pair, and PostgreSQL no NUL.
+    return value.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _id(kind: str, *parts: str) -> str:
+    """Short, whatever the parts; JSON keeps them apart."""
+    digest = hashlib.blake2b(to_json(parts).encode(), digest_size=16).hexdigest()
+    return f"{kind}:{digest}"

@@ -1,0 +1,65 @@
+"""Files that the platform does not fetch itself: given to it once, and named by their tokens."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.channels import Media
+from msgsvc_max.client import MaxClient
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Our types of media in the platform's words (schema: UploadType).
+UPLOAD_TYPES = {"image": "image", "video": "video", "document": "file"}
+
+#: For how long a file is taken to be what it was, and for how many: a broadcast sends one to many,
+#: and a message that waits for a large video must not begin anew at every try.
+KEPT_S, KEPT = 600, 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Uploaded:
+    token: str
+    until_ms: int
+
+
+class Uploads:
+    """Tokens of one bot's files. Those who ask for the same file at once share one upload."""
+
+    def __init__(self, service: "Service", client: MaxClient) -> None:
+        self._service = service
+        self._client = client
+        self._known: dict[Media, _Uploaded] = {}
+        self._turns: dict[Media, asyncio.Lock] = {}
+
+    async def token(self, media: Media) -> str:
+        """The token of the file behind `media`. Raises `DeliveryError`."""
+        turn = self._turns.setdefault(media, asyncio.Lock())
+        try:
+            async with turn:
+                known = self._known.get(media)
+                if known is None or known.until_ms <= self._service.clock.monotonic_ms():
+                    known = self._keep(media, await self._upload(media))
+                return known.token
+        finally:
+            if not turn.locked():
+                self._turns.pop(media, None)
+
+    async def _upload(self, media: Media) -> str:
+        async with self._service.media.fetch(media) as found:
+            return await self._client.upload(UPLOAD_TYPES[media.type], found.file, found.filename)
+
+    def _keep(self, media: Media, token: str) -> _Uploaded:
+        self._known.pop(media, None)
+        if len(self._known) >= KEPT:
+            del self._known[next(iter(self._known))]
+        until_ms = self._service.clock.monotonic_ms() + KEPT_S * 1000
+        kept = self._known[media] = _Uploaded(token, until_ms)
+        return kept
+
+
+def attachment(media: Media, payload: Mapping[str, str] | None) -> dict[str, Any]:
+    """A file of a message (schema: AttachmentRequest); `payload` holds its `token` or `url`."""
+    return {"type": UPLOAD_TYPES[media.type], "payload": dict(payload or {})}
