@@ -22,6 +22,9 @@ POLL_GRACE_S = 15.0
 #: Seconds for sending a file of the largest size.
 UPLOAD_S = 120.0
 
+#: Characters of a file's name.
+LONGEST_NAME = 200
+
 
 class MaxClient:
     """Calls of one bot. Each raises `DeliveryError`, and no other error, if it does not succeed."""
@@ -85,8 +88,9 @@ class MaxClient:
     async def upload(self, kind: str, file: IO[bytes], filename: str) -> str:
         """The token by which a message names the file; `kind` is a UploadType of the schema."""
         place = await self._call("POST", "/uploads", {"type": kind})
-        form = FormData()
-        form.add_field("data", file, filename=filename)
+        # Names in UTF-8 as they are: percent signs would be shown.
+        form = FormData(quote_fields=False)
+        form.add_field("data", file, filename=_printable(filename))
         answer = await self._files.call("POST", str(place.get("url")), data=form)
         # Videos have their token from the beginning, and answer a line of XML.
         token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
@@ -111,6 +115,11 @@ class MaxClient:
     ) -> dict[str, Any]:
         answer = await self._http.call(method, path, params=params, json=body, timeout_s=timeout_s)
         return read_answer(answer)
+
+
+def _printable(filename: str) -> str:
+    """A name that can stand in a header."""
+    return "".join(filter(str.isprintable, filename))[:LONGEST_NAME] or "file"
 
 
 def _token_in(uploaded: Mapping[str, Any]) -> Any:

@@ -18,6 +18,8 @@ UPLOAD_TYPES = {"image": "image", "video": "video", "document": "file"}
 #: and a message that waits for a large video must not begin anew at every try.
 KEPT_S, KEPT = 600, 200
 
+_Key = tuple[str, str, str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class _Uploaded:
@@ -31,32 +33,33 @@ class Uploads:
     def __init__(self, service: "Service", client: MaxClient) -> None:
         self._service = service
         self._client = client
-        self._known: dict[Media, _Uploaded] = {}
-        self._turns: dict[Media, asyncio.Lock] = {}
+        self._known: dict[_Key, _Uploaded] = {}
+        self._turns: dict[_Key, asyncio.Lock] = {}
 
     async def token(self, media: Media) -> str:
         """The token of the file behind `media`. Raises `DeliveryError`."""
-        turn = self._turns.setdefault(media, asyncio.Lock())
+        key = (media.type, media.url, media.filename)
+        turn = self._turns.setdefault(key, asyncio.Lock())
         try:
             async with turn:
-                known = self._known.get(media)
+                known = self._known.get(key)
                 if known is None or known.until_ms <= self._service.clock.monotonic_ms():
-                    known = self._keep(media, await self._upload(media))
+                    known = self._keep(key, await self._upload(media))
                 return known.token
         finally:
             if not turn.locked():
-                self._turns.pop(media, None)
+                self._turns.pop(key, None)
 
     async def _upload(self, media: Media) -> str:
         async with self._service.media.fetch(media) as found:
             return await self._client.upload(UPLOAD_TYPES[media.type], found.file, found.filename)
 
-    def _keep(self, media: Media, token: str) -> _Uploaded:
-        self._known.pop(media, None)
+    def _keep(self, key: _Key, token: str) -> _Uploaded:
+        self._known.pop(key, None)
         if len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]
         until_ms = self._service.clock.monotonic_ms() + KEPT_S * 1000
-        kept = self._known[media] = _Uploaded(token, until_ms)
+        kept = self._known[key] = _Uploaded(token, until_ms)
         return kept
 
 

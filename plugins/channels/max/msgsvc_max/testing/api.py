@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Bytes of a file that the fake takes; the platform takes up to 4 GB.
 MOST_BYTES = 300 * 1024 * 1024
 
+#: The JSON of a request.
+BODY: web.RequestKey[Any] = web.RequestKey("body", object)
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -90,7 +93,7 @@ class _Api:
         if how == "garbage":
             return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         call.body = await _json(request)
-        request["body"] = call.body
+        request[BODY] = call.body
         answer = await handler(request)
         return _broken(request) if how == "lost" else answer
 
@@ -107,12 +110,12 @@ class _Api:
 
     async def send(self, request: web.Request) -> web.Response:
         dialog = self._receiver(request)
-        made = await self._platform.send(dialog, checks.message_body(request["body"]))
+        made = await self._platform.send(dialog, checks.message_body(request[BODY]))
         return web.json_response({"message": made.to_wire()})
 
     async def edit(self, request: web.Request) -> web.Response:
         mid = _required(request, "message_id")
-        await self._platform.edit(mid, checks.message_body(request["body"]))
+        await self._platform.edit(mid, checks.message_body(request[BODY]))
         return web.json_response({"success": True})
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -121,7 +124,7 @@ class _Api:
 
     async def answer(self, request: web.Request) -> web.Response:
         callback_id = _required(request, "callback_id")
-        body = checks.answer_body(request["body"])
+        body = checks.answer_body(request[BODY])
         self._platform.answer(callback_id, body.get("notification"))
         return web.json_response({"success": True})
 
@@ -146,7 +149,7 @@ class _Api:
 
     async def subscribe(self, request: web.Request) -> web.Response:
         checks.query_of(request.query, ())
-        body = checks.subscription_body(request["body"])
+        body = checks.subscription_body(request[BODY])
         types = body.get("update_types")
         wanted = None if types is None else frozenset(types)
         made = Subscription(body["url"], body.get("secret"), wanted)

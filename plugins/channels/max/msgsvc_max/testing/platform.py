@@ -28,7 +28,6 @@ from msgsvc_max.testing.refusals import (
 )
 from msgsvc_max.testing.updates import Updates
 
-
 #: The bot's token, unless a test gives another.
 TOKEN = "f9LHodD0cOI-fake-token"
 
@@ -67,9 +66,9 @@ class FakeMax:
 
     async def start(self, port: int = 0) -> None:
         """Listens on 127.0.0.1; 0 takes a free port."""
-        self._runner = web.AppRunner(application(self), access_log=None)
+        self._runner = web.AppRunner(application(self), access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
         assert site.port
         self._port = site.port

@@ -1,0 +1,118 @@
+"""A fake MAX, a channel that talks to it, and a host with files."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_max import plugin
+from msgsvc_max.channel import MaxChannel
+from msgsvc_max.testing import FakeMax, Person
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
+MP4 = b"\0\0\0\x18ftypmp42" + b"\0" * 32
+PDF = b"%PDF-1.7 " + b"\0" * 32
+
+#: Loopback hosts may be fetched from in tests.
+MEDIA = {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]}
+
+
+@dataclass
+class MediaHost:
+    """A project's files; `hits` are the paths that were asked for."""
+
+    url: str = ""
+    hits: list[str] = field(default_factory=list)
+    #: Answered with 403 while the name is in here, to everybody but the service itself.
+    hidden: set[str] = field(default_factory=set)
+
+
+@pytest.fixture
+async def media_host() -> AsyncIterator[MediaHost]:
+    host = MediaHost()
+    files = {"p.png": PNG, "v.mp4": MP4, "d.pdf": PDF, "t.txt": b"no picture"}
+
+    async def give(request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        host.hits.append(name)
+        if name in host.hidden and request.headers.get("User-Agent") != "msgsvc":
+            return web.Response(status=403)
+        kind = {"png": "image/png", "mp4": "video/mp4"}.get(name[-3:], "application/pdf")
+        return web.Response(body=files[name], content_type=kind)
+
+    app = web.Application()
+    app.add_routes([web.get("/{name}", give)])
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host.url = f"http://127.0.0.1:{site.port}"
+    yield host
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def platform() -> AsyncIterator[FakeMax]:
+    """A fake without its limits, which have tests of their own."""
+    async with FakeMax() as platform:
+        platform.faults.no_limits()
+        yield platform
+
+
+ChannelFactory = Callable[..., Awaitable[MaxChannel]]
+
+
+@pytest.fixture
+async def make_channel(platform: FakeMax, clock: FakeClock) -> AsyncIterator[ChannelFactory]:
+    """A channel of a service that is not started: nothing else talks to the fake."""
+    async with AsyncExitStack() as stack:
+
+        async def make(**options: Any) -> MaxChannel:
+            values = {
+                "secret_keys": (SECRET_KEY,),
+                "plugins": (),
+                "channels": {"messenger_a": {**platform.settings, **options}},
+                "media": MEDIA,
+            }
+            service = Service(
+                Settings.model_validate(values), clock=clock, extra_plugins=[("max", plugin)]
+            )
+            stack.push_async_callback(service.media.close)
+            channel = service.channels["messenger_a"]
+            stack.push_async_callback(channel.close)
+            assert isinstance(channel, MaxChannel)
+            return channel
+
+        yield make
+
+
+@pytest.fixture
+async def channel(make_channel: ChannelFactory) -> MaxChannel:
+    return await make_channel()
+
+
+@pytest.fixture
+async def ann(platform: FakeMax) -> Person:
+    """Somebody who has started the bot."""
+    ann = platform.person("Ann", username="ann", locale="en-GB")
+    await ann.start()
+    return ann
+
+
+async def failure_of(call: Awaitable[Any]) -> DeliveryError:
+    """The error of a call that must fail."""
+    with pytest.raises(DeliveryError) as caught:
+        await call
+    return caught.value
+
+
+async def send_to(channel: Channel, person: Person, text: str = "Hello", **fields: Any) -> str:
+    return await channel.send(str(person.chat_id), OutgoingMessage(text, **fields))
