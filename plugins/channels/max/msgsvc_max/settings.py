@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import Field, FilePath, SecretStr, field_validator
+from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator
 
 from msgsvc_core.settings import Section
 
@@ -23,6 +23,9 @@ OPERATOR_SETTINGS = frozenset({"base_url", "proxy", "ca_file"})
 
 class MaxSettings(Section):
     """One bot on MAX."""
+
+    # A token that is refused would otherwise stand in the error's traceback.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     token: SecretStr = Field(description="The bot's token, as the platform for partners shows it.")
     receiving: Literal["poll", "webhook"] = Field(
