@@ -39,6 +39,11 @@ class Updates:
         self._calls: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Task[None] | None = None
 
+    @property
+    def next_marker(self) -> int:
+        """The marker by which the bot says that it has everything."""
+        return self._next
+
     def tell(self, update: dict[str, Any]) -> None:
         """Has the update delivered."""
         self.all.append(update)
