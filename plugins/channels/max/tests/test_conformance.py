@@ -1,0 +1,132 @@
+"""The channel keeps the core's contract, by polling and by webhook."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from msgsvc_core.channels import Button, ChannelUser, Reason
+from msgsvc_core.testing import (
+    ChannelContract,
+    Fault,
+    Messenger,
+    PluginContract,
+    ReceivingContract,
+    Shown,
+    cannot,
+)
+from msgsvc_max import plugin
+from msgsvc_max.testing import FakeMax, Refused
+
+#: The refusals in the platform's words.
+REFUSALS = {
+    Reason.USER_BLOCKED_BOT: (403, "chat.denied", "error.dialog.suspended"),
+    Reason.CHAT_NOT_FOUND: (404, "chat.not.found", "Chat 1 not found"),
+    Reason.BOT_BANNED: (401, "verify.token", "Invalid access_token"),
+    Reason.INVALID_MESSAGE: (400, "proto.payload", "text: size must be between 0 and 4000"),
+    Reason.RATE_LIMITED: (429, "too.many.requests", "Too many requests"),
+    Reason.PLATFORM_UNAVAILABLE: (503, "service.unavailable", "Service unavailable"),
+    Reason.UNKNOWN: (403, "access.denied", "You don't have permission"),
+}
+
+#: The platform's files, in our words.
+MEDIA = {"image": "image", "video": "video", "file": "document", None: None}
+
+
+class MaxMessenger(Messenger):
+    """Ann, on the fake platform."""
+
+    def __init__(self, platform: FakeMax, receiving: str) -> None:
+        self._platform = platform
+        self._ann = platform.person("Ann", username="ann", locale="en-GB")
+        self.settings = {**platform.settings, "receiving": receiving}
+        self.user = ChannelUser(str(self._ann.user_id), "Ann", "ann", "en-GB")
+        self.chat_id = str(self._ann.chat_id)
+
+    async def follow(self, link: str) -> None:
+        await self._ann.open(link)
+
+    async def start(self, payload: str = "") -> None:
+        await self._ann.start(payload or None)
+
+    async def write(self, text: str) -> None:
+        await self._ann.write(text)
+
+    async def press(self, ref: str, data: str) -> None:
+        await self._ann.press(data, ref)
+
+    async def block(self) -> None:
+        await self._ann.block()
+
+    async def unblock(self) -> None:
+        cannot("who lets the bot write again presses Start, says MAX")
+
+    async def shown(self) -> Sequence[Shown]:
+        return [
+            Shown(
+                ref=message.mid,
+                text=message.text,
+                buttons=tuple(
+                    tuple(Button(one["text"], one.get("url"), one.get("payload")) for one in row)
+                    for row in message.buttons
+                ),
+                media_type=MEDIA[message.media],  # type: ignore[arg-type] - read from a table
+                silent=message.silent,
+            )
+            for message in self._ann.messages
+        ]
+
+    async def notices(self) -> Sequence[str]:
+        return self._ann.notices
+
+    async def fail_next(self, reason: Reason, retry_after_s: float | None = None) -> None:
+        status, code, words = REFUSALS[reason]
+        self._platform.faults.fail_next(Refused(status, code, words, retry_after_s))
+
+    async def break_next(self, fault: Fault) -> None:
+        if fault == "5xx":
+            await self.fail_next(Reason.PLATFORM_UNAVAILABLE)
+        else:
+            self._platform.faults.break_next(fault)
+
+    async def revoke(self) -> None:
+        self._platform.revoked = True
+
+    async def puzzle(self) -> None:
+        self._platform.updates.tell({"update_type": "moon_landed", "timestamp": 1})
+        self._platform.updates.tell({"update_type": "message_created", "message": {"body": 7}})
+
+    async def forget_presses(self) -> None:
+        self._platform.forget_presses()
+
+    async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
+        token = "another-bots-token" if of_other_bot else None
+        return self._platform.init_data(self._ann, payload, token=token)
+
+
+class TestMaxByPolling(ChannelContract):
+    """The whole contract."""
+
+    plugin = plugin
+    kind = "max"
+
+    @pytest.fixture
+    async def messenger(self, platform: FakeMax) -> Messenger:
+        return MaxMessenger(platform, "poll")
+
+
+class TestMaxByWebhook(ReceivingContract):
+    """What differs where the platform calls."""
+
+    plugin = plugin
+    kind = "max"
+
+    @pytest.fixture
+    async def messenger(self, platform: FakeMax) -> Messenger:
+        return MaxMessenger(platform, "webhook")
+
+
+class TestMaxPlugin(PluginContract):
+    """The rules for every plugin."""
+
+    plugin = plugin
+    name = "max"
