@@ -241,6 +241,27 @@ async def test_a_call_without_the_secret_has_no_effect(shop: Shop, platform: Fak
     assert len(await shop.events("subscription.created")) == 1
 
 
+async def test_broken_updates_stop_nothing(shop: Shop, platform: FakeMax) -> None:
+    user = {"user_id": 1, "first_name": "\0\ud83d", "is_bot": False}
+    start = {"update_type": "bot_started", "timestamp": 1, "chat_id": 2, "user": user}
+    broken: list[dict[str, Any]] = [
+        {**start, "chat_id": "2"},
+        {**start, "user": {"user_id": 10**400}},
+        {**start, "payload": {"deep": [[[1]]]}},
+        {**start, "timestamp": None},
+        {"update_type": "message_created", "timestamp": 1, "message": {"body": None}},
+        {"update_type": "message_callback", "timestamp": 1, "callback": []},
+        start,
+    ]
+
+    for update in broken:
+        platform.updates.tell(update)
+    ann = platform.person("Ann")
+
+    assert await shop.subscribe(ann)
+    assert all(status == 200 for status in platform.updates.webhook_answers)
+
+
 async def _edited(person: Person, mid: str) -> bool:
     return any(one.edited and one.mid == mid for one in person.messages)
 

@@ -1,6 +1,5 @@
 """The fake is as strict as the schema, and keeps the platform's limits."""
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -9,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from msgsvc_max.testing import FakeMax, Person
+from msgsvc_max.testing import FakeMax, Faults, Person, Refused
 
 TEXT = {"text": "Hello"}
 
@@ -167,14 +166,25 @@ async def test_polling_while_there_is_a_webhook_is_refused(http):
     assert answer.status == 405
 
 
-async def test_no_more_than_thirty_calls_a_second_are_taken(ann):
-    async with FakeMax() as platform:
-        headers = {"Authorization": platform.token}
-        async with aiohttp.ClientSession(platform.url, headers=headers) as http:
-            answers = await asyncio.gather(*(http.get("/me") for _ in range(40)))
+def test_no_more_than_thirty_calls_a_second_are_taken() -> None:
+    faults = Faults()
 
-        assert sorted(answer.status for answer in answers) == [200] * 30 + [429] * 10
-        assert [call.status for call in platform.calls].count(429) == 10
+    for number in range(30):
+        faults.of_call("GET", "/me", now=number / 100)
+    with pytest.raises(Refused, match="429"):
+        faults.of_call("GET", "/me", now=0.999)
+    faults.of_call("GET", "/me", now=1.0)
+
+
+def test_no_more_than_two_messages_a_second_are_taken_in_a_chat() -> None:
+    faults = Faults()
+
+    for chat_id in (1, 2):
+        faults.of_chat(chat_id, now=0.0)
+        faults.of_chat(chat_id, now=0.5)
+    with pytest.raises(Refused, match="429"):
+        faults.of_chat(1, now=0.9)
+    faults.of_chat(1, now=1.0)
 
 
 async def test_rates_of_faults_are_what_they_are_set_to(http, platform):

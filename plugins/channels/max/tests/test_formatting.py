@@ -1,7 +1,7 @@
 """Texts, whatever is in them, arrive as they were meant, or are refused before they are sent."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.channels import Button, Format, Media, OutgoingMessage
@@ -52,6 +52,7 @@ async def test_looks_are_the_platforms(channel, ann, text_format):
     assert marks[-1][1] in {"https://shop.example/?a=1&b=%22", 'https://shop.example/?a=1&b="'}
 
 
+@settings(deadline=None)  # other work on the machine
 @given(
     text=st.text(st.sampled_from("ab<>&\"'*_`~[]()/\\#;: \n😀ё") | st.characters(codec="utf-8")),
     text_format=st.sampled_from(["plain", "markdown", "html"]),
@@ -64,6 +65,7 @@ def test_every_text_is_read_as_it_was_meant(text: str, text_format: Format) -> N
     assert shown == "".join(span.text for span in to_spans(text, text_format))
 
 
+@settings(deadline=None)  # other work on the machine
 @given(st.text(st.sampled_from("<b>i</aru=&;😀*_` \n"), min_size=1500, max_size=6000))
 def test_what_is_not_a_problem_fits(text: str) -> None:
     message = OutgoingMessage(text, format="html")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -244,6 +244,7 @@ PLACES = [
 ]
 
 
+@settings(deadline=None)  # other work on the machine
 @given(place=st.sampled_from(PLACES), value=ANY_JSON)
 def test_whatever_stands_anywhere_gives_an_update_or_a_line(
     place: tuple[dict[str, Any], str], value: Any
@@ -251,11 +252,13 @@ def test_whatever_stands_anywhere_gives_an_update_or_a_line(
     check(but(*place, value))
 
 
+@settings(deadline=None)  # other work on the machine
 @given(ANY_JSON)
 def test_any_json_gives_an_update_or_a_line(value: Any) -> None:
     check(value)
 
 
+@settings(deadline=None)  # other work on the machine
 @given(st.binary())
 def test_any_bytes_stop_nothing(body: bytes) -> None:
     read_call(body, "messenger_a")

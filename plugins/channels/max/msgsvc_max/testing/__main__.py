@@ -52,7 +52,7 @@ async def _do(ann: Person, command: str, rest: str) -> None:
     try:
         await commands[command]()
     except (KeyError, LookupError, ValueError) as error:
-        _say(f"{error}\n{HELP}" if command in commands else HELP)
+        _say(f"{error}\n" if command in commands else HELP)
 
 
 async def _watch(platform: FakeMax, ann: Person) -> None:
