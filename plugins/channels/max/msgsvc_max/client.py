@@ -1,6 +1,7 @@
 """The platform's Bot API: one method for each of its calls that we make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 from aiohttp import FormData
@@ -48,7 +49,9 @@ class MaxClient:
 
     async def send(self, chat_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The message as it was made (schema: SendMessageResult)."""
-        return await self._call("POST", "/messages", {"chat_id": chat_id}, body)
+        return read_answer(
+            await self._http.call("POST", "/messages", params={"chat_id": chat_id}, json=body)
+        )
 
     async def message(self, message_id: str) -> dict[str, Any]:
         """A message of the bot (schema: Message)."""
@@ -91,10 +94,11 @@ class MaxClient:
         # Names in UTF-8 as they are: percent signs would be shown.
         form = FormData(quote_fields=False)
         form.add_field("data", file, filename=_printable(filename))
-        answer = await self._files.call("POST", str(place.get("url")), data=form)
-        # Videos have their token from the beginning, and answer a line of XML.
-        token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
-        token = token or _token_in(read_answer(answer))
+        with _harmless_again():
+            answer = await self._files.call("POST", str(place.get("url")), data=form)
+            # Videos have their token from the beginning, and answer a line of XML.
+            token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
+            token = token or _token_in(read_answer(answer))
         if not isinstance(token, str):
             raise DeliveryError(
                 Reason.PLATFORM_UNAVAILABLE, "the platform gave no token for the file"
@@ -113,8 +117,24 @@ class MaxClient:
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
-        answer = await self._http.call(method, path, params=params, json=body, timeout_s=timeout_s)
-        return read_answer(answer)
+        """Any call but `send`."""
+        with _harmless_again():
+            return read_answer(
+                await self._http.call(method, path, params=params, json=body, timeout_s=timeout_s)
+            )
+
+
+@contextmanager
+def _harmless_again() -> Iterator[None]:
+    """Around what may be done twice: nobody sees a file that no message names, or an edit to the same.
+
+    Only a message may not; it alone is in doubt where a connection broke.
+    """
+    try:
+        yield
+    except DeliveryError as error:
+        error.in_doubt = False
+        raise
 
 
 def _printable(filename: str) -> str:

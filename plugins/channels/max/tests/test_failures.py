@@ -148,6 +148,15 @@ async def test_a_call_that_may_have_been_done_is_in_doubt(channel, platform, ann
     assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, in_doubt)
 
 
+async def test_an_edit_may_be_done_twice(channel, platform, ann):
+    ref = await send_to(channel, ann)
+    platform.faults.break_next("lost")
+
+    error = await failure_of(channel.edit(str(ann.chat_id), ref, OutgoingMessage("New")))
+
+    assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, False)
+
+
 async def test_a_platform_that_is_away_was_not_asked(channel, platform, ann):
     await platform.stop()
 

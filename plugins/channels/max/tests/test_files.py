@@ -101,6 +101,21 @@ async def test_an_upload_that_failed_is_tried_anew(channel, platform, ann, media
     assert len(ann.messages) == 1
 
 
+async def test_a_message_whose_upload_broke_is_not_in_doubt(channel, platform, ann, media_host):
+    media = Media("video", f"{media_host.url}/v.mp4")
+    platform.faults.break_next("reset")
+    at_first = await failure_of(send_to(channel, ann, media=media))
+    platform.files.breaks = True
+    in_the_middle = await failure_of(send_to(channel, ann, media=media))
+    platform.files.breaks = False
+
+    await send_to(channel, ann, media=media)
+
+    for error in (at_first, in_the_middle):
+        assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, False)
+    assert len(ann.messages) == 1
+
+
 async def test_what_is_no_picture_is_refused(channel, ann, media_host):
     error = await failure_of(send_to(channel, ann, media=Media("image", f"{media_host.url}/t.txt")))
 

@@ -80,7 +80,7 @@ class _Api:
         if request.path == "/upload.do":
             if "Authorization" in request.headers:
                 raise malformed("upload: this host has no business with the token")
-            return await handler(request)
+            return _broken(request) if self._platform.files.breaks else await handler(request)
         platform = self._platform
         if platform.revoked or request.headers.get("Authorization") != platform.token:
             raise token_refused()

@@ -27,6 +27,8 @@ class Files:
         self.by_token: dict[str, StoredFile] = {}
         #: For how many messages each file that is uploaded from now on is not ready.
         self.not_ready = 0
+        #: Whether connections break while a file is uploaded.
+        self.breaks = False
 
     def place(self, kind: str) -> StoredFile:
         """A place for a file that will be uploaded."""
