@@ -148,6 +148,19 @@ async def test_a_call_that_may_have_been_done_is_in_doubt(channel, platform, ann
     assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, in_doubt)
 
 
+@pytest.mark.parametrize(
+    ("status", "in_doubt"), [(500, False), (502, False), (503, False), (504, True)]
+)
+async def test_a_gateway_that_stopped_waiting_leaves_a_message_in_doubt(
+    channel, platform, ann, status, in_doubt
+):
+    platform.faults.fail_next(Refused(status, "", ""))
+
+    error = await failure_of(send_to(channel, ann))
+
+    assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, in_doubt)
+
+
 async def test_an_edit_may_be_done_twice(channel, platform, ann):
     ref = await send_to(channel, ann)
     platform.faults.break_next("lost")

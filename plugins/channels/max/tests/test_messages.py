@@ -142,6 +142,12 @@ async def test_a_link_starts_the_bot_with_its_payload(channel, platform, ann):
     assert platform.updates.all[-1]["payload"] == "auth_-1"
 
 
+def test_a_name_cannot_lead_a_link_elsewhere(channel):
+    channel.profile = BotProfile("Odd", "a/b?c")
+
+    assert channel.deep_link("x") == "https://max.ru/a%2Fb%3Fc?start=x"
+
+
 @pytest.mark.parametrize("profile", [None, BotProfile("Nameless")])
 def test_a_link_waits_for_the_bots_name(channel, profile):
     channel.profile = profile

@@ -46,6 +46,10 @@ def test_what_stands_beside_the_data_is_not_signed() -> None:
     assert read_init_data(beside, TOKEN) == read_init_data(SIGNED, TOKEN)
 
 
+def test_of_two_fields_the_signed_one_is_read() -> None:
+    assert read_init_data(f"user=%7B%22id%22%3A1%7D&{SIGNED}", TOKEN).user.user_id == "400"
+
+
 @pytest.mark.parametrize(
     ("auth_date", "signed_at_ms"), [("1662771648", 1662771648000), ("1733485316394", 1733485316394)]
 )

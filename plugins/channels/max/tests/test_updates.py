@@ -212,6 +212,14 @@ def test_what_is_no_json_is_logged(body: bytes) -> None:
     assert len(logs) == 1
 
 
+def test_what_no_database_takes_is_left_out_of_texts() -> None:
+    body = to_json(but(STARTED, "user.first_name", "@")).replace("@", "J\\u0000o\\ud83dn").encode()
+
+    (started,) = read_call(body, "messenger_a")
+
+    assert started.user.first_name == "Jo?n"
+
+
 def test_every_type_that_is_asked_for_exists() -> None:
     assert set(UPDATE_TYPES) <= EVERY_TYPE
 
