@@ -49,9 +49,7 @@ class MaxClient:
 
     async def send(self, chat_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The message as it was made (schema: SendMessageResult)."""
-        return read_answer(
-            await self._http.call("POST", "/messages", params={"chat_id": chat_id}, json=body)
-        )
+        return await self._ask("POST", "/messages", {"chat_id": chat_id}, body)
 
     async def message(self, message_id: str) -> dict[str, Any]:
         """A message of the bot (schema: Message)."""
@@ -119,9 +117,24 @@ class MaxClient:
     ) -> dict[str, Any]:
         """Any call but `send`."""
         with _harmless_again():
-            return read_answer(
-                await self._http.call(method, path, params=params, json=body, timeout_s=timeout_s)
+            return await self._ask(method, path, params, body, timeout_s)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        try:
+            answer = await self._http.call(
+                method, path, params=params, json=body, timeout_s=timeout_s
             )
+        except ValueError:
+            # The encoder's: JSON has no way to say half of a surrogate pair.
+            raise DeliveryError(Reason.INVALID_MESSAGE, "text: holds half of a character") from None
+        return read_answer(answer)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A message in the platform's terms: text with markup, keyboard, and what it does not take."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -17,6 +18,9 @@ MAX_ROWS, MAX_IN_ROW, MAX_IN_ROW_OF_LINKS = 30, 7, 3
 
 #: How the platform spells a look in HTML. It has no way to escape its Markdown, so that is not used.
 _TAGS = {mark: tag for tag, mark in reversed(HTML_MARKS.items())}
+
+#: Half of a surrogate pair, which is no text.
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def text_fields(message: OutgoingMessage) -> dict[str, Any]:
@@ -41,6 +45,8 @@ def keyboard(buttons: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:
 
 def problem_of(message: OutgoingMessage) -> str | None:
     """Why the platform would refuse a message that is short enough without its markup."""
+    if _HALF.search(message.text):
+        return "text: holds half of a character"
     if utf16_length(text_fields(message)["text"]) > MAX_TEXT:
         return f"text: must be at most {MAX_TEXT} UTF-16 code units with its links on this channel"
     if len(message.buttons) > MAX_ROWS:

@@ -57,3 +57,12 @@ class MaxSettings(Section):
         if not re.fullmatch(r"[!-~]+", token.get_secret_value()):
             raise ValueError("must be the token alone, without spaces")
         return token
+
+    @field_validator("proxy")
+    @classmethod
+    def _is_http(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None and not re.fullmatch(
+            r"https?://[^\s/?#]+/?", proxy.get_secret_value()
+        ):
+            raise ValueError("must be http:// or https:// with a host")
+        return proxy

@@ -161,6 +161,17 @@ async def test_a_gateway_that_stopped_waiting_leaves_a_message_in_doubt(
     assert (error.reason, error.in_doubt) == (Reason.PLATFORM_UNAVAILABLE, in_doubt)
 
 
+async def test_what_is_no_text_is_an_invalid_message(channel, ann):
+    ref = await send_to(channel, ann)
+    half = OutgoingMessage("half \ud83d")
+
+    assert channel.problem(half) == "text: holds half of a character"
+    for call in (channel.send, lambda chat_id, message: channel.edit(chat_id, ref, message)):
+        error = await failure_of(call(str(ann.chat_id), half))
+        assert error.reason is Reason.INVALID_MESSAGE
+        assert not error.in_doubt
+
+
 async def test_an_edit_may_be_done_twice(channel, platform, ann):
     ref = await send_to(channel, ann)
     platform.faults.break_next("lost")

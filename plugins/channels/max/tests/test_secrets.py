@@ -85,6 +85,8 @@ async def test_what_is_no_token_is_refused_without_being_shown(make_channel, tok
         {"base_url": "platform-api.max.ru"},
         {"base_url": "https://platform-api.max.ru/?x=1"},
         {"receiving": "sometimes"},
+        {"proxy": "socks5://proxy.example"},
+        {"proxy": "proxy.example:3128"},
         {"ca_file": "/nowhere/ca.pem"},
         {"timeout_s": 0},
         {"per_bot_s": 0},
