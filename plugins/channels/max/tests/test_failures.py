@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import OutgoingMessage, Reason
+from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.channels.http import PlatformAnswer
 from msgsvc_core.json_text import to_json
 from msgsvc_max import channel as channel_module
@@ -83,11 +83,11 @@ def test_only_a_sensible_wait_is_believed(header: str, wait_s: float | None) -> 
 @pytest.mark.parametrize("status", [200, 400, 503])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"[" * 100_000, b"\xff"])
 async def test_an_answer_that_is_no_object_is_an_error(status: int, body: bytes) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one it is stands in the assert
+    with pytest.raises(DeliveryError) as caught:
         read_answer(PlatformAnswer(status, {}, body))
 
     expected = Reason.INVALID_MESSAGE if status == 400 else Reason.PLATFORM_UNAVAILABLE
-    assert caught.value.reason is expected  # type: ignore[attr-defined]
+    assert caught.value.reason is expected
 
 
 def test_a_refusal_with_status_200_is_one() -> None:

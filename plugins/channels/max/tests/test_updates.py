@@ -51,7 +51,7 @@ WRITTEN = {
     "user_locale": "ru",
     "update_type": "message_created",
 }
-PRESSED = {
+PRESSED: dict[str, Any] = {
     "callback": {
         "timestamp": 1775026702210,
         "callback_id": "f9LHodD0cOJf4_DkJGeq8BkDgc5vgSwZ",
@@ -68,7 +68,12 @@ PRESSED = {
     "user_locale": "ru",
     "update_type": "message_callback",
 }
-EXAMPLES = [STARTED, WRITTEN, PRESSED, {**STARTED, "update_type": "bot_stopped"}]
+EXAMPLES: list[dict[str, Any]] = [
+    STARTED,
+    WRITTEN,
+    PRESSED,
+    {**STARTED, "update_type": "bot_stopped"},
+]
 
 
 def but(update: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -118,7 +123,7 @@ def test_a_press_names_button_and_message() -> None:
     assert isinstance(pressed, ButtonPressed)
     assert (pressed.data, pressed.message_ref) == ("picture", "mid.000000000adf429c")
     assert (pressed.chat_id, pressed.user) == ("182182182", JOHN)
-    assert pressed.button_ref == PRESSED["callback"]["callback_id"]  # type: ignore[index]
+    assert pressed.button_ref == PRESSED["callback"]["callback_id"]
 
 
 @pytest.mark.parametrize("kind", ["bot_stopped", "dialog_removed"])
@@ -244,7 +249,7 @@ PLACES = [
         ),
         *(
             f"message.{key}.{name}"
-            for key, value in example.get("message", {}).items()  # type: ignore[attr-defined]
+            for key, value in example.get("message", {}).items()
             if isinstance(value, dict)
             for name in value
         ),
