@@ -15,7 +15,7 @@ import pluggy
 if TYPE_CHECKING:
     from msgsvc_core.api.endpoint import Endpoint
     from msgsvc_core.channels.inbound import InboundRule
-    from msgsvc_core.channels.registry import ChannelKind
+    from msgsvc_core.channels.kinds import ChannelKind
     from msgsvc_core.db import MigrationSource, Tx
     from msgsvc_core.errors import ApiError
     from msgsvc_core.events.contract import Event, EventSpec

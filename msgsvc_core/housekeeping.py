@@ -1,4 +1,4 @@
-"""Removes, once an hour, what the core need not remember any longer."""
+"""Once an hour: removes what the core need not remember, and lets older secret keys be retired."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,15 @@ HOUR_MS = 3600 * 1000
 
 
 async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Deletes old update ids, idempotency records, events and subscription links."""
+    """Deletes old update ids, idempotency records, events and subscription links.
+
+    Settings of channels that an older secret key encrypted are encrypted by the current one.
+    """
     service = ctx.service
     now_ms = service.clock.now_ms()
     kept_ms = service.settings.limits.idempotency_hours * HOUR_MS
     async with ctx.completing(*jobs) as tx:
+        await service.own_channels.reseal(tx)
         await tx.execute(
             "DELETE FROM core_updates WHERE received_at_ms < :limit_ms",
             {"limit_ms": now_ms - UPDATE_HOURS * HOUR_MS},

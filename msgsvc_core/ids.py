@@ -66,6 +66,12 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{_encode(uuid7(), ID_WIDTH)}"
 
 
+def is_id(text: str, prefix: str) -> bool:
+    """Whether a text has the shape of what `new_id(prefix)` makes."""
+    head, _, tail = text.rpartition("_")
+    return head == prefix and len(tail) == ID_WIDTH and tail.isascii() and tail.isalnum()
+
+
 def new_secret_id(prefix: str) -> str:
     """An id that is also hard to guess: the time-ordered part, then 128 random bits."""
     return new_id(prefix) + encode_base62(secrets.token_bytes(16), ID_WIDTH)

@@ -110,3 +110,14 @@ class MediaSettings(Section):
     def _are_cidrs(cls, cidrs: tuple[str, ...]) -> tuple[str, ...]:
         OutboundGuard(cidrs)
         return cidrs
+
+
+class OwnChannelSettings(Section):
+    """Messengers that projects bring themselves (`/v1/channels`)."""
+
+    per_project: int = Field(
+        10, ge=0, description="Channels of its own that a project may have; 0: none."
+    )
+    follow_s: float = Field(
+        1.0, gt=0, description="Seconds between looks for what other processes changed of them."
+    )

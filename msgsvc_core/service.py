@@ -21,6 +21,8 @@ from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
+from msgsvc_core.channels.own.routes import router as channels_router
+from msgsvc_core.channels.own.service import OwnChannels
 from msgsvc_core.clock import Clock, SystemClock
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -61,7 +63,13 @@ CORE_LOCALE = Path(__file__).parent / "locale"
 CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES)
 log = structlog.get_logger(__name__)
 
-CORE_ROUTERS = (projects_router, subscribers_router, messages_router, events_router)
+CORE_ROUTERS = (
+    projects_router,
+    channels_router,
+    subscribers_router,
+    messages_router,
+    events_router,
+)
 
 
 class MigrationsPending(Exception):
@@ -104,6 +112,7 @@ class Service:
         self.links = SubscriptionLinks(self)
         self.messages = Messages(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
+        self.own_channels = OwnChannels(self)
         self._registered: dict[type, Any] = {}
         for objects in hook.register_services(service=self):
             self._registered.update(objects)
@@ -208,6 +217,7 @@ class Service:
             await self.limiter.open()
             undo.push_async_callback(self._close_media)
             undo.push_async_callback(self.channels.close)
+            await self.channels.open()
             await self.events.start()
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)

@@ -23,7 +23,13 @@ from pydantic import (
     model_validator,
 )
 
-from msgsvc_core.sections import MediaSettings, MetricsSettings, Section, ServerSettings
+from msgsvc_core.sections import (
+    MediaSettings,
+    MetricsSettings,
+    OwnChannelSettings,
+    Section,
+    ServerSettings,
+)
 
 __all__ = [
     "ChannelSettings",
@@ -32,6 +38,7 @@ __all__ = [
     "LogSettings",
     "MediaSettings",
     "MetricsSettings",
+    "OwnChannelSettings",
     "Section",
     "ServerSettings",
     "Settings",
@@ -186,6 +193,7 @@ class Settings(BaseModel):
     jobs: JobSettings = JobSettings()
     limits: LimitSettings = LimitSettings()
     media: MediaSettings = MediaSettings()
+    own_channels: OwnChannelSettings = OwnChannelSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
 

@@ -142,7 +142,9 @@ class Edge:
             body = bytes(envelope(error, self._errors_url).body).decode()
             return StoredAnswer(error.status, body)
 
-        run = self._idempotency.run_grouped if endpoint.grouped else self._idempotency.run
+        # What holds no connection must hold no transaction either, so only its answer is written.
+        alone = endpoint.grouped or not endpoint.holds_connection
+        run = self._idempotency.run_grouped if alone else self._idempotency.run
         answer = await run(
             ctx.project_id,
             key,

@@ -12,13 +12,15 @@ from msgsvc_core.channels.contract import (
 from msgsvc_core.channels.failures import (
     ChannelNotReady,
     DeliveryError,
+    ForeignBot,
     InvalidMiniApp,
     InvalidWebhook,
     Reason,
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
+from msgsvc_core.channels.kinds import ChannelKind
 from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
-from msgsvc_core.channels.registry import ChannelKind, Channels
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
@@ -47,6 +49,7 @@ __all__ = [
     "Channels",
     "Chat",
     "DeliveryError",
+    "ForeignBot",
     "Format",
     "Inbound",
     "InboundContext",

@@ -60,3 +60,7 @@ class InvalidMiniApp(Exception):
 
 class ChannelNotReady(Exception):
     """The bot's profile is not known yet: the platform could not be asked since it was set up."""
+
+
+class ForeignBot(Exception):
+    """A project's own bot was about to act for another project; the update is then left unclaimed."""

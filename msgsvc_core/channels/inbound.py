@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from msgsvc_core.channels import calls
+from msgsvc_core.channels.contract import ChannelIdentity
+from msgsvc_core.channels.failures import ForeignBot
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import (
     Blocked,
@@ -43,15 +45,28 @@ class Chat:
 
 @dataclass(slots=True)
 class InboundContext:
-    """One update, in the transaction of its effects. `_` translates to the person's language."""
+    """One update, in the transaction of its effects. `_` translates to the person's language.
+
+    `channel` is the key of the bot, which chats, seals and `subscribers.ensure` go by; projects know
+    it as `channel_name`.
+    """
 
     service: "Service"
     tx: Tx
     channel: str
+    channel_name: str
     update: Update
     chat: Chat
     lang: str
     _: Translate
+
+    def serves(self, project_id: str) -> bool:
+        """Whether the bot may act for this project; a project's own does so for nobody else.
+
+        Whoever finds a project by a payload asks this first, and leaves the update unclaimed if not.
+        """
+        own = self.service.channels[self.channel].identity.project_id
+        return own in {None, project_id}
 
     async def reply(self, message: OutgoingMessage) -> None:
         """Has `message` sent to the chat, after the commit."""
@@ -71,7 +86,9 @@ class InboundContext:
         )
 
     async def enter_project(self, project_id: str) -> None:
-        """Makes the chat belong to this project from now on."""
+        """Makes the chat belong to this project from now on. Raises `ForeignBot`: see `serves`."""
+        if not self.serves(project_id):
+            raise ForeignBot(f"the bot {self.channel} serves another project")
         await self.tx.execute(
             "UPDATE core_chats SET project_id = :project_id"
             " WHERE channel = :channel AND chat_id = :chat_id",
@@ -111,19 +128,32 @@ class Inbound:
         self._refuse_clashes()
 
     async def receive(self, channel: str, update: Update) -> None:
-        """Handles an update once, however often the platform sends it.
+        """Handles an update once, however often the platform sends it. `channel` is the bot's key.
 
         Raises `DatabaseUnavailable` when it could not be taken, so that the platform sends it again.
         A handler that fails is logged, and its update is not tried again.
         """
         try:
-            async with self._service.db.transaction() as tx:
-                if await self._is_new(tx, channel, update):
-                    await self._handle(await self._context(tx, channel, update))
+            try:
+                await self._take(channel, update, self._handle)
+            except ForeignBot:
+                # Nothing of it is left. A payload of another project is none that this bot knows.
+                await self._take(channel, update, self._leave_unclaimed)
         except DatabaseUnavailable:
             raise
         except Exception:
             log.exception("update_failed", channel=channel, update_id=update.update_id)
+
+    async def _take(
+        self, channel: str, update: Update, handle: Callable[[InboundContext], Awaitable[None]]
+    ) -> None:
+        bot = await self._service.channels.find(channel)
+        if bot is None:
+            log.info("update_of_gone_channel", channel=channel)
+            return
+        async with self._service.db.transaction() as tx:
+            if await self._is_new(tx, channel, update):
+                await handle(await self._context(tx, bot.identity, update))
 
     async def _is_new(self, tx: Tx, channel: str, update: Update) -> bool:
         return bool(
@@ -138,16 +168,17 @@ class Inbound:
             )
         )
 
-    async def _context(self, tx: Tx, channel: str, update: Update) -> InboundContext:
+    async def _context(self, tx: Tx, bot: ChannelIdentity, update: Update) -> InboundContext:
         row = await tx.fetch_one(
-            "INSERT INTO core_chats (channel, chat_id, user_id, seen_at_ms)"
-            " VALUES (:channel, :chat_id, :user_id, :now_ms)"
+            "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
+            " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms)"
             " ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at_ms = :now_ms"
             " RETURNING project_id",
             {
-                "channel": channel,
+                "channel": bot.key,
                 "chat_id": update.chat_id,
                 "user_id": update.user.user_id,
+                "project_id": bot.project_id,
                 "now_ms": self._service.clock.now_ms(),
             },
         )
@@ -156,12 +187,22 @@ class Inbound:
         return InboundContext(
             service=self._service,
             tx=tx,
-            channel=channel,
+            channel=bot.key,
+            channel_name=bot.name,
             update=update,
-            chat=Chat(channel, update.chat_id, row["project_id"]),
+            chat=Chat(bot.key, update.chat_id, row["project_id"]),
             lang=lang,
             _=self._service.texts.into(lang),
         )
+
+    async def _leave_unclaimed(self, ctx: InboundContext) -> None:
+        match ctx.update:
+            case Started(payload=payload):
+                await self._unknown_start(ctx, payload)
+            case ButtonPressed():
+                await self._unknown_button(ctx)
+            case _:
+                log.info("update_unclaimed", channel=ctx.channel)
 
     async def _handle(self, ctx: InboundContext) -> None:
         match ctx.update:
@@ -171,8 +212,7 @@ class Inbound:
             case ButtonPressed(data=data) if data.startswith(OWN_BUTTON):
                 handled = await self._offer(ctx, "button", data.removeprefix(OWN_BUTTON))
                 if not handled:
-                    log.info("button_unknown", channel=ctx.channel)
-                    await ctx.answer_button(ctx._("This button no longer works."))
+                    await self._unknown_button(ctx)
             case ButtonPressed():
                 await self._service.messages.button_pressed(ctx)
             case TextReceived():
@@ -193,6 +233,10 @@ class Inbound:
             if applies and await rule.handler(ctx) is not False:
                 return True
         return False
+
+    async def _unknown_button(self, ctx: InboundContext) -> None:
+        log.info("button_unknown", channel=ctx.channel)
+        await ctx.answer_button(ctx._("This button no longer works."))
 
     async def _unknown_start(self, ctx: InboundContext, payload: str) -> None:
         if payload:

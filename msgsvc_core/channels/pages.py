@@ -12,7 +12,6 @@ from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook
-from msgsvc_core.channels.receiving import webhook_secrets
 from msgsvc_core.channels.updates import WebhookCall
 from msgsvc_core.errors import Unauthorized
 from msgsvc_core.service import Service
@@ -31,10 +30,11 @@ def channel_routes(service: Service) -> list[BaseRoute]:
 
     async def qr(request: Request) -> Response:
         channel, payload = request.path_params["channel"], request.path_params["payload"]
-        if channel not in service.channels or not START_PAYLOAD.fullmatch(payload):
+        bot = await service.channels.find(channel) if START_PAYLOAD.fullmatch(payload) else None
+        if bot is None:
             raise HTTPException(404)
         try:
-            svg = qr_svg(service.channels[channel].deep_link(payload))
+            svg = qr_svg(bot.deep_link(payload))
         except ChannelNotReady:
             raise HTTPException(503) from None
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
@@ -59,21 +59,20 @@ def qr_svg(link: str) -> bytes:
 
 
 async def _take(service: Service, request: Request) -> None:
-    name = request.path_params["channel"]
-    if name not in service.channels:
+    channel = await service.channels.find(request.path_params["channel"])
+    if channel is None:
         raise HTTPException(404)
     body = await read_body(
         request.receive,
         request.headers.get("content-length", "0"),
         service.settings.server.max_body_bytes,
     )
-    channel = service.channels[name]
     headers = {key.lower(): value for key, value in request.headers.items()}
-    call = WebhookCall(body, headers, webhook_secrets(service, channel))
+    call = WebhookCall(body, headers, service.channels.hook_secrets(channel))
     try:
         updates = channel.parse_update(call)
     except InvalidWebhook as error:
-        log.warning("webhook_refused", channel=name, error=str(error))
+        log.warning("webhook_refused", channel=channel.key, error=str(error))
         raise Unauthorized("this call is not from the messenger's platform") from None
     for update in updates:
-        await service.inbound.receive(name, update)
+        await service.inbound.receive(channel.key, update)

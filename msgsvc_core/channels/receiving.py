@@ -1,64 +1,162 @@
-"""Takes a bot's updates in: tells the platform where to call, or asks it again and again."""
+"""Takes the bots' updates in: each bot is one process's at a time, across the whole deployment.
+
+Whose a bot is says a lease in `core_lanes`. Who has it tells the platform where to call, or asks it again
+and again, and finds out from time to time who the bot is. A process that dies lets its leases run out.
+"""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.failures import DeliveryError
+from msgsvc_core.channels.reception import Reception
 from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.jobs.contract import exponential
+from msgsvc_core.ids import new_id
+from msgsvc_core.jobs import lanes
+from msgsvc_core.jobs.lease_clock import LeaseClock
 
 if TYPE_CHECKING:
+    from msgsvc_core.channels.registry import Channels
     from msgsvc_core.service import Service
 
-#: Seconds to wait after the n-th failure in a row.
-BACKOFF = exponential(first_s=1, most_s=60)
+#: Begins the names of leases on bots; no lane of jobs begins so.
+PREFIX = "receive:"
+
+#: Looks for bots that nobody has, in the time of a lease; so one that is free is found soon.
+LOOKS_A_LEASE = 10
+
+#: Renewals of the leases in the time of one.
+RENEWALS_A_LEASE = 3
 
 log = structlog.get_logger(__name__)
 
 
-async def receive_updates(service: "Service", channel: Channel) -> None:
-    """Runs until cancelled, or until there is nothing more to do; outlives every failure."""
-    failures = 0
-    cursor: str | None = None
-    while channel.receiving != "nothing":
+class Receiver:
+    """One process's part in it."""
+
+    def __init__(self, service: "Service", channels: "Channels") -> None:
+        self._service = service
+        self._channels = channels
+        self._owner = new_id("rcv")
+        self._lease_ms = round(service.settings.jobs.lease_s * 1000)
+        self._lease_clock = LeaseClock(service.clock, self._lease_ms)
+        #: Until when, of the loop's time, what we have is surely ours.
+        self._ours_until = 0.0
+        self._renewed_at = 0.0
+        self._tasks: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
+        self._woken = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        channels.watch(self._woken.set)
+
+    async def start(self) -> None:
+        self._keeper = asyncio.create_task(self._keep(), name="keep bots")
+
+    async def stop(self) -> None:
+        """Ends what is under way, and gives the bots to other processes at once."""
+        if self._keeper is None:
+            return
+        await _end(self._keeper)
+        self._keeper = None
+        await self._end_tasks(list(self._tasks))
         try:
-            await _learn_profile(channel)
-            if channel.receiving == "webhook":
-                await channel.set_webhook(
-                    webhook_url(service, channel), webhook_secrets(service, channel)[0]
-                )
-                return
-            polled = await channel.poll_updates(cursor)
-            for update in polled.updates:
-                await service.inbound.receive(channel.key, update)
-            cursor, failures = polled.cursor, 0
-        except (DeliveryError, DatabaseUnavailable) as error:
-            failures += 1
-            log.warning("updates_interrupted", channel=channel.key, error=str(error))
-            await asyncio.sleep(BACKOFF(failures))
-        except Exception:
-            failures += 1
-            log.exception("channel_broke_contract", channel=channel.key)
-            await asyncio.sleep(BACKOFF(failures))
+            async with self._service.db.transaction() as tx:
+                await lanes.release(tx, runner_id=self._owner)
+        except DatabaseUnavailable as error:
+            log.warning("bots_not_released", error=str(error))
+
+    async def _keep(self) -> None:
+        look_s = self._service.settings.jobs.lease_s / LOOKS_A_LEASE
+        while True:
+            self._woken.clear()
+            try:
+                await self._look()
+            except DatabaseUnavailable as error:
+                log.warning("bots_not_kept", error=str(error))
+                await self._end_doubtful()
+            except Exception:
+                # The edge: whatever it is, the next look may fare better.
+                log.exception("bots_not_kept")
+                await self._end_doubtful()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), look_s)
+
+    async def _look(self) -> None:
+        """Keeps what is ours, ends what has changed or is another's, takes what is free."""
+        wanted = {
+            PREFIX + channel.key: channel
+            for channel in self._channels
+            if channel.receiving != "nothing"
+        }
+        changed = [
+            lane for lane, (channel, _) in self._tasks.items() if wanted.get(lane) is not channel
+        ]
+        await self._end_tasks(changed)
+        await self._renew()
+        free = wanted.keys() - self._tasks.keys()
+        if not free:
+            return
+        async with self._service.db.read() as tx:
+            free -= await lanes.owned_by_others(
+                tx, runner_id=self._owner, over_ms=self._lease_clock.over_ms()
+            )
+        for lane in sorted(free):
+            if await self._own(lane):
+                self._begin(lane, wanted[lane])
+
+    async def _renew(self) -> None:
+        """Extends our leases when a third of their time is over; ends what somebody else has now."""
+        now = asyncio.get_running_loop().time()
+        lease_s = self._lease_ms / 1000
+        if not self._tasks or now - self._renewed_at < lease_s / RENEWALS_A_LEASE:
+            return
+        async with self._service.db.transaction() as tx:
+            ours = await lanes.renew_owned(
+                tx, runner_id=self._owner, until_ms=self._service.clock.now_ms() + self._lease_ms
+            )
+        self._renewed_at, self._ours_until = now, now + lease_s
+        lost = [lane for lane in self._tasks if lane not in ours]
+        if lost:
+            log.warning("bots_lost", count=len(lost))
+            await self._end_tasks(lost)
+
+    async def _own(self, lane: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        async with self._service.db.transaction() as tx:
+            taken = await lanes.own(
+                tx,
+                lane,
+                runner_id=self._owner,
+                now_ms=self._service.clock.now_ms(),
+                over_ms=self._lease_clock.over_ms(),
+                lease_ms=self._lease_ms,
+            )
+        if taken and not self._tasks:
+            self._renewed_at, self._ours_until = now, now + self._lease_ms / 1000
+        return taken
+
+    def _begin(self, lane: str, channel: Channel) -> None:
+        reception = Reception(
+            self._service, channel, lane=lane, owner=self._owner, may_poll=self._is_ours
+        )
+        task = asyncio.create_task(reception.run(), name=f"receive {channel.key}")
+        self._tasks[lane] = (channel, task)
+
+    def _is_ours(self) -> bool:
+        return asyncio.get_running_loop().time() < self._ours_until
+
+    async def _end_doubtful(self) -> None:
+        """Ends everything when our leases may have run out while the database was away."""
+        if self._tasks and not self._is_ours():
+            await self._end_tasks(list(self._tasks))
+
+    async def _end_tasks(self, names: list[str]) -> None:
+        ending = [self._tasks.pop(lane)[1] for lane in names]
+        await _end(*ending)
 
 
-def webhook_url(service: "Service", channel: Channel) -> str:
-    """Where the platform calls us."""
-    return f"{service.settings.base_url}/hooks/{channel.key}"
-
-
-def webhook_secrets(service: "Service", channel: Channel) -> tuple[str, ...]:
-    """By which a platform proves that it calls us: what we tell it now, then those of older keys.
-
-    64 hex digits, which every platform takes.
-    """
-    return tuple(secret.hex() for secret in service.secrets.derive_all("channel hook", channel.key))
-
-
-async def _learn_profile(channel: Channel) -> None:
-    if channel.profile is None:
-        health = await channel.check()
-        channel.profile = health.profile
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

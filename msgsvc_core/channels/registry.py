@@ -1,36 +1,29 @@
-"""The channels of a service: built from the settings, started and stopped with it."""
+"""The channels of a service: those of the configuration, and those that projects brought."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from msgsvc_core.channels.contract import Channel, ChannelIdentity
-from msgsvc_core.channels.receiving import receive_updates
+from msgsvc_core.channels import bots
+from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
+from msgsvc_core.channels.failures import ForeignBot
+from msgsvc_core.channels.kinds import ChannelKind, ChannelKinds, WrongSettings
+from msgsvc_core.channels.own.following import Follower
+from msgsvc_core.channels.receiving import Receiver
 from msgsvc_core.channels.turns import Turns
+from msgsvc_core.channels.uses import Uses, close_quietly
 from msgsvc_core.errors import Unavailable, ValidationFailed
-from msgsvc_core.plugins import by_name
-from msgsvc_core.settings import Section, SettingsError
+from msgsvc_core.ids import is_id
+from msgsvc_core.settings import SettingsError
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-
-@dataclass(frozen=True, slots=True)
-class ChannelKind:
-    """Declares a kind of messenger (hook `register_channel_kinds`).
-
-    `settings` types what stands in `[channels.<name>]` beside `plugin`; `create` makes the channel.
-    `operator_settings` are names of settings that a project can't give its own channels, because they
-    say where our calls go: base URLs and proxies.
-    """
-
-    name: str
-    settings: type[Section]
-    create: Callable[["Service", ChannelIdentity, Any], Channel]
-    operator_settings: frozenset[str] = frozenset()
+#: Prefix of the keys of projects' own channels.
+OWN_PREFIX = "chn"
 
 
 class Channels:
@@ -38,37 +31,99 @@ class Channels:
 
     def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
         self._service = service
-        known = by_name("kind of messenger", kinds)
-        self._channels = {
-            name: self._create(name, settings.plugin, settings.options, known)
-            for name, settings in service.settings.channels.items()
-        }
-        self._tasks: list[asyncio.Task[None]] = []
+        self.kinds = ChannelKinds(service, kinds)
+        #: The digests of a channel's settings under every secret key, the current one first.
+        self._digests: dict[str, tuple[str, ...]] = {}
+        self._shared = {name: self._create_shared(name) for name in service.settings.channels}
+        self._own: dict[str, Channel] = {}
+        self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
+        self._uses = Uses()
+        self._watchers: list[Callable[[], None]] = []
+        self.follower = Follower(service, self)
+        self._receiver = Receiver(service, self)
         #: Keeps the order in each chat, where batches of a lane are under way at once.
         self.turns = Turns()
 
+    # ---- which there are ------------------------------------------------------------------------
+
+    @property
+    def shared(self) -> list[Channel]:
+        """Those of the configuration, which serve every project."""
+        return list(self._shared.values())
+
+    @property
+    def own(self) -> list[Channel]:
+        """Those that projects brought, as far as this process knows of them."""
+        return list(self._own.values())
+
     def __iter__(self) -> Iterator[Channel]:
-        return iter(self._channels.values())
+        return iter([*self._shared.values(), *self._own.values()])
 
     def __contains__(self, key: str) -> bool:
-        return key in self._channels
+        return self.get(key) is not None
 
     def __getitem__(self, key: str) -> Channel:
-        return self._channels[key]
+        channel = self.get(key)
+        if channel is None:
+            raise KeyError(key)
+        return channel
+
+    def get(self, key: str) -> Channel | None:
+        """The channel of that key, if this process knows of it: see `find`."""
+        return self._shared.get(key) or self._own.get(key)
+
+    async def find(self, key: str) -> Channel | None:
+        """The channel of that key; one that this process does not know is looked for.
+
+        None for one that is gone, or never was. Raises `DatabaseUnavailable`.
+        """
+        channel = self.get(key)
+        if channel is None and is_id(key, OWN_PREFIX):
+            await self.follower.look()
+            channel = self.get(key)
+        return channel
+
+    @asynccontextmanager
+    async def use(self, key: str) -> AsyncIterator[Channel | None]:
+        """The channel of that key for some calls; if it changes meanwhile, it is closed after them."""
+        channel = await self.find(key)
+        if channel is None:
+            yield None
+            return
+        async with self.hold(channel):
+            yield channel
+
+    def hold(self, channel: Channel) -> AbstractAsyncContextManager[None]:
+        """Keeps a channel from being closed while the block runs."""
+        return self._uses.of(channel)
 
     def of(self, project_id: str, name: str) -> Channel | None:
-        """The channel that the project has under this name."""
-        return self._channels.get(name)
+        """The channel that the project has under this name: its own before the shared one."""
+        own = self._own_of.get(project_id, {})
+        return own.get(name) or self._shared.get(name)
 
     def all_of(self, project_id: str) -> list[Channel]:
-        """The channels that the project can use."""
-        return list(self._channels.values())
+        """The channels that the project can use, in the order of the configuration, then by name."""
+        own = self._own_of.get(project_id, {})
+        added = sorted(own.keys() - self._shared.keys())
+        return [own.get(name) or self._shared[name] for name in self._shared] + [
+            own[name] for name in added
+        ]
 
     def check_name(self, project_id: str, name: str) -> None:
         """Raises `ValidationFailed` for a channel that the project does not have."""
         if self.of(project_id, name) is None:
             known = ", ".join(channel.name for channel in self.all_of(project_id))
             raise ValidationFailed(f"channel: must be one of {known}")
+
+    def name_for(self, project_id: str, key: str) -> str:
+        """Under which name the project knows a bot. Raises `ForeignBot` for one that is not its own."""
+        identity = self[key].identity
+        if identity.project_id not in {None, project_id}:
+            raise ForeignBot(f"the bot {key} serves another project")
+        return identity.name
+
+    # ---- links and addresses --------------------------------------------------------------------
 
     def deep_links(
         self, project_id: str, payload: str, names: Iterable[str] | None = None
@@ -94,43 +149,106 @@ class Channels:
         found = {channel.name: channel.key for channel in self.all_of(project_id)}
         return {name: f"{base}/qr/{found[name]}/{payload}.svg" for name in links}
 
+    def hook_url(self, channel: Channel) -> str:
+        """Where the platform calls us with a bot's updates."""
+        return f"{self._service.settings.base_url}/hooks/{channel.key}"
+
+    def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
+        """By which a platform proves that it calls us: what it is told now, then those of older keys.
+
+        64 hex digits, which every platform takes.
+        """
+        derived = self._service.secrets.derive_all("channel hook", channel.key)
+        return tuple(secret.hex() for secret in derived)
+
+    # ---- projects' own, as the follower finds them ----------------------------------------------
+
+    def put(self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]) -> None:
+        """Makes an own channel, or makes it anew with other settings. Raises `WrongSettings`."""
+        digests = self.kinds.digests(kind_name, options)
+        self._place(self.kinds.create(identity, kind_name, options), digests)
+
+    def put_broken(self, identity: ChannelIdentity, why: str) -> None:
+        """Has an own channel stood in for, as its settings can't be read."""
+        self._place(BrokenChannel(identity, why), ())
+
+    def drop(self, key: str) -> None:
+        """Takes an own channel away; it is closed after the calls that are under way."""
+        channel = self._own.pop(key, None)
+        if channel is None:
+            return
+        named = self._own_of[channel.identity.project_id or ""]
+        if named.get(channel.name) is channel:
+            del named[channel.name]
+        self._digests.pop(key, None)
+        self._uses.retire(channel)
+        self._tell_watchers()
+
+    def learn(self, key: str, settings_digest: str, profile: BotProfile) -> None:
+        """Takes over who a bot is, if that was found out with the settings that it has here."""
+        channel = self.get(key)
+        if channel is not None and settings_digest in self.digests(channel):
+            channel.profile = profile
+
+    async def remember(self, channel: Channel, health: ChannelHealth) -> None:
+        """Takes over who the bot is, if it was just found out, and tells the other processes."""
+        if health.profile is None or health.profile == channel.profile:
+            return
+        channel.profile = health.profile
+        async with self._service.db.transaction() as tx:
+            bot = await bots.begin(tx, channel.key, self.digests(channel))
+            if bot.profile != health.profile:
+                await bots.save_profile(tx, bot, health.profile)
+
+    def digests(self, channel: Channel) -> tuple[str, ...]:
+        """By which settings of today and of another day, or process, are told apart."""
+        return self._digests.get(channel.key, ())
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called when an own channel comes, changes or goes."""
+        self._watchers.append(changed)
+
+    # ---- life -----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Loads projects' channels and the bots' profiles, and follows changes of them."""
+        await self.follower.start()
+
     async def start(self) -> None:
         """Begins to take updates in."""
-        self._tasks = [
-            asyncio.create_task(
-                receive_updates(self._service, channel), name=f"channel {channel.key}"
-            )
-            for channel in self
-        ]
+        await self._receiver.start()
 
     async def stop_receiving(self) -> None:
         """Takes no more updates; what is being handled has been committed or will come again."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._receiver.stop()
 
     async def close(self) -> None:
-        for channel in self:
-            await channel.close()
+        """Ends following, and closes all channels."""
+        await self.follower.stop()
+        await self._uses.close()
+        await asyncio.gather(*(close_quietly(channel) for channel in self))
 
-    def _create(
-        self,
-        name: str,
-        kind_name: str,
-        options: Mapping[str, Any],
-        kinds: Mapping[str, ChannelKind],
-    ) -> Channel:
-        kind = kinds.get(kind_name)
-        if kind is None:
-            known = ", ".join(sorted(kinds)) or "none"
-            raise SettingsError(
-                f"channels.{name}.plugin: no loaded plugin has a messenger named {kind_name!r} "
-                f"(known: {known}); is it in `plugins`?"
-            )
+    def _create_shared(self, name: str) -> Channel:
+        settings = self._service.settings.channels[name]
+        self._digests[name] = self.kinds.digests(settings.plugin, settings.options)
         try:
-            settings = kind.settings.model_validate(options)
-        except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(("channels", name, *map(str, problem["loc"])))
-            raise SettingsError(f"{where}: {problem['msg']}") from error
-        return kind.create(self._service, ChannelIdentity(name, key=name), settings)
+            return self.kinds.create(
+                ChannelIdentity(name, key=name), settings.plugin, settings.options
+            )
+        except WrongSettings as error:
+            hint = "; is it in `plugins`?" if str(error).startswith("plugin:") else ""
+            raise SettingsError(f"channels.{name}.{error}{hint}") from error
+
+    def _place(self, channel: Channel, digests: tuple[str, ...]) -> None:
+        assert channel.identity.project_id is not None, "an own channel has its project"
+        before = self._own.get(channel.key)
+        self._own[channel.key] = channel
+        self._own_of[channel.identity.project_id][channel.name] = channel
+        self._digests[channel.key] = digests
+        if before is not None:
+            self._uses.retire(before)
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for changed in self._watchers:
+            changed()

@@ -108,6 +108,15 @@ async def renew(
     )
 
 
+async def renew_owned(tx: Tx, *, runner_id: str, until_ms: int) -> set[str]:
+    """Extends the leases of one who runs no jobs; returns what is still its own."""
+    rows = await tx.fetch_all(
+        "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id RETURNING lane",
+        {"runner_id": runner_id, "until_ms": until_ms},
+    )
+    return {row["lane"] for row in rows}
+
+
 async def leases_after(tx: Tx, from_ms: int) -> list[Held]:
     """Leases on jobs and lanes, and signs of life, that end later than that."""
     rows = await tx.fetch_all(

@@ -100,12 +100,13 @@ class SendAnswer(Answer):
 
 @record
 class Message:
-    """A message and what is known of its delivery."""
+    """A message and what is known of its delivery; `bot` is the key of the channel that sends it."""
 
     project_id: str
     message_id: str
     subscriber_id: str
     channel: str
+    bot: str
     status: MessageStatus
     content: OutgoingMessage
     metadata: dict[str, Any] | None

@@ -62,13 +62,15 @@ class Messages:
             tx=tx,
         )
         content = body.to_message()
-        channel = self._check(project_id, receiver, content, body)
+        channel = await self._bot_of(receiver)
+        self._check(channel, content, body)
         now_ms = self._service.clock.now_ms()
         message = Message(
             project_id=project_id,
             message_id=new_id("msg"),
             subscriber_id=receiver.subscriber_id,
             channel=receiver.channel,
+            bot=receiver.bot,
             status="queued",
             content=content,
             metadata=body.metadata,
@@ -128,19 +130,23 @@ class Messages:
             subscriber=subscriber,
         )
 
-    def _check(
-        self, project_id: str, receiver: Receiver, content: OutgoingMessage, body: SendBody
-    ) -> Channel:
-        """The channel of the receiver, which takes the message."""
-        channel = self._service.channels.of(project_id, receiver.channel)
+    async def _bot_of(self, receiver: Receiver) -> Channel:
+        """The bot that the receiver started last: no other may write to them."""
+        channel = await self._service.channels.find(receiver.bot)
         if channel is None:
-            raise Conflict(f"the channel {receiver.channel!r} of this subscriber is gone")
+            raise Conflict(
+                f"the bot by which this subscriber came to {receiver.channel!r} is gone;"
+                " they have to start the one that is there now"
+            )
+        return channel
+
+    def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
+        """Whether the message keeps to the limits, and the channel takes it."""
         self._check_size(content)
         if problem := channel.problem(content):
             raise ValidationFailed(problem)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
             raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
-        return channel
 
     def _check_size(self, content: OutgoingMessage) -> None:
         """Limits of the spec (settings)."""

@@ -11,7 +11,7 @@ from msgsvc_core.json_text import to_json
 from msgsvc_core.messages.models import Ending, Message, MessageQuery
 
 _COLUMNS = (
-    "project_id, message_id, subscriber_id, channel, status, content, metadata, reason, error,"
+    "project_id, message_id, subscriber_id, channel, bot, status, content, metadata, reason, error,"
     " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms"
 )
 
@@ -30,6 +30,7 @@ def add(unit: Unit, message: Message) -> None:
             "message_id": message.message_id,
             "subscriber_id": message.subscriber_id,
             "channel": message.channel,
+            "bot": message.bot,
             "status": message.status,
             "content": to_json(message.content.to_payload()),
             "metadata": None if message.metadata is None else to_json(message.metadata),
@@ -78,19 +79,19 @@ async def list_page(
 
 
 async def find_by_ref(
-    tx: Tx, channel: str, chat_id: str, user_id: str, message_ref: str
+    tx: Tx, bot: str, chat_id: str, user_id: str, message_ref: str
 ) -> Message | None:
-    """The message to this person that the platform knows under `message_ref` in this chat.
+    """The message to this person that the platform knows under `message_ref` in this bot's chat.
 
     A shared bot has one chat with a person for all projects, so the project is what is looked for.
     """
     row = await tx.fetch_one(
         "SELECT m.project_id, m.message_id FROM core_messages m JOIN core_subscribers s"
         " ON s.project_id = m.project_id AND s.subscriber_id = m.subscriber_id"
-        " WHERE m.channel = :channel AND m.message_ref = :message_ref"
+        " WHERE m.bot = :bot AND m.message_ref = :message_ref"
         " AND s.chat_id = :chat_id AND s.user_id = :user_id",
         {
-            "channel": channel,
+            "bot": bot,
             "chat_id": chat_id,
             "user_id": user_id,
             "message_ref": message_ref,

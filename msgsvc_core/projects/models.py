@@ -40,9 +40,13 @@ class ListedKey:
 
 
 class ChannelAnswer(Answer):
-    """A channel that the project can use, and the link to its bot, once its messenger has told it."""
+    """A channel that the project can use, and the link to its bot, once its messenger has told it.
+
+    `own`: whether it is the project's own, or shared with others.
+    """
 
     name: str
+    own: bool
     link: str | None
 
 

@@ -26,7 +26,11 @@ async def get_project(ctx: Context) -> ProjectAnswer:
             tags=limits.tags,
         ),
         channels=[
-            ChannelAnswer(name=channel.name, link=channel.link("hello"))
+            ChannelAnswer(
+                name=channel.name,
+                own=channel.identity.project_id is not None,
+                link=channel.link("hello"),
+            )
             for channel in ctx.service.channels.all_of(ctx.project_id)
         ],
     )

@@ -35,6 +35,7 @@ class SecretBox:
             )
         fernet_keys = [base64.urlsafe_b64encode(_subkey(key, "encrypt")) for key in keys]
         self._fernet = MultiFernet([Fernet(key) for key in fernet_keys])
+        self._current = Fernet(fernet_keys[0])
         self._hash_keys = [_subkey(key, "hash") for key in keys]
         self._derive_keys = [_subkey(key, "derive") for key in keys]
 
@@ -53,6 +54,17 @@ class SecretBox:
             raise DecryptionError(
                 "no secret key decrypts this; was a key removed while data still needed it?"
             ) from None
+
+    def renewed(self, token: str) -> str | None:
+        """The same text encrypted with the current key; None if it is already.
+
+        Raises `DecryptionError`.
+        """
+        try:
+            self._current.decrypt(token.encode())
+        except InvalidToken:
+            return self.encrypt(self.decrypt(token))
+        return None
 
     def keyed_hash(self, purpose: str, value: str) -> str:
         """64 hex digits that stand for `value` in the database.

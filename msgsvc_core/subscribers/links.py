@@ -48,7 +48,7 @@ class SubscriptionLinks:
         assert isinstance(ctx.update, Started)
         token = ctx.update.payload.removeprefix(START_PREFIX)
         link = await store.find_link(ctx.tx, _digest(token), self._service.clock.now_ms())
-        if link is None:
+        if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
         await ctx.enter_project(project_id)

@@ -22,11 +22,12 @@ LINK_EXPIRES_IN_S = 30 * 24 * 3600
 
 @record
 class Subscriber:
-    """A person on one channel of one project."""
+    """A person on one channel of one project; `bot` is the key of the bot that they started last."""
 
     project_id: str
     subscriber_id: str
     channel: str
+    bot: str
     user_id: str
     chat_id: str
     first_name: str
@@ -58,6 +59,7 @@ class Receiver:
 
     subscriber_id: str
     channel: str
+    bot: str
     status: Status
     last_seen_at_ms: int
 

@@ -42,14 +42,17 @@ class Subscribers:
     ) -> Subscriber:
         """The subscriber for this person, subscribed now if they were not.
 
+        `channel` is the key of the bot that they are talking to, which reaches them from now on.
         `tags` are added, and `external_id` is bound if they have none and nobody else on the channel
         has it. Emits `subscription.created` for a new subscriber, and for one who had left.
+        Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
         now_ms = self._service.clock.now_ms()
         seen = Subscriber(
             project_id=project_id,
             subscriber_id=new_id("sub"),
-            channel=channel,
+            channel=self._service.channels.name_for(project_id, channel),
+            bot=channel,
             user_id=user.user_id,
             chat_id=chat_id,
             first_name=user.first_name,
@@ -128,16 +131,12 @@ class Subscribers:
             self._service.channels.check_name(project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
-    async def block(
-        self, tx: Tx, channel: str, user_id: str, *, reason: str, project_id: str | None = None
-    ) -> None:
-        """Ends a person's subscriptions on a channel: they blocked the bot, or are gone.
+    async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
+        """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.
 
-        A bot that serves several projects is blocked for all of them.
+        `channel` is the bot's key. One that serves several projects is blocked for all of them.
         """
-        for owner, subscriber_id in await store.end_active(
-            tx, channel, user_id, "blocked", project_id
-        ):
+        for owner, subscriber_id in await store.end_active(tx, channel, user_id, "blocked"):
             subscriber = await self.find(tx, owner, subscriber_id)
             await self._service.events.emit(
                 tx,

@@ -9,7 +9,7 @@ from msgsvc_core.db.sql import joined, key_params, key_table
 from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberQuery
 
 _COLUMNS = (
-    "project_id, subscriber_id, channel, user_id, chat_id, first_name, username, lang,"
+    "project_id, subscriber_id, channel, bot, user_id, chat_id, first_name, username, lang,"
     " external_id, status, source, created_at_ms, last_seen_at_ms"
 )
 
@@ -22,12 +22,13 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     return bool(
         await tx.execute(
             f"INSERT INTO core_subscribers ({_COLUMNS}) VALUES (:project_id, :subscriber_id,"
-            " :channel, :user_id, :chat_id, :first_name, :username, :lang, NULL, :status,"
+            " :channel, :bot, :user_id, :chat_id, :first_name, :username, :lang, NULL, :status,"
             " :source, :now_ms, :now_ms) ON CONFLICT (project_id, channel, user_id) DO NOTHING",
             {
                 "project_id": subscriber.project_id,
                 "subscriber_id": subscriber.subscriber_id,
                 "channel": subscriber.channel,
+                "bot": subscriber.bot,
                 "user_id": subscriber.user_id,
                 "chat_id": subscriber.chat_id,
                 "first_name": subscriber.first_name,
@@ -42,7 +43,7 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
 
 
 async def refresh(tx: Tx, seen: Subscriber) -> bool:
-    """Brings name, chat and time of a known person up to date; True if they were not active."""
+    """Brings name, bot, chat and time of a known person up to date; True if they were not active."""
     key = {
         "project_id": seen.project_id,
         "channel": seen.channel,
@@ -51,11 +52,12 @@ async def refresh(tx: Tx, seen: Subscriber) -> bool:
     where = "project_id = :project_id AND channel = :channel AND user_id = :user_id"
     await tx.execute(
         "UPDATE core_subscribers SET first_name = :first_name, username = :username,"
-        f" chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}",
+        f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}",
         {
             **key,
             "first_name": seen.first_name,
             "username": seen.username,
+            "bot": seen.bot,
             "chat_id": seen.chat_id,
             "now_ms": seen.last_seen_at_ms,
         },
@@ -90,7 +92,7 @@ async def _receivers(
     tx: Tx, column: str, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Receiver]]:
     rows = await tx.fetch_all(
-        "SELECT s.project_id, s.subscriber_id, s.external_id, s.channel, s.status,"
+        "SELECT s.project_id, s.subscriber_id, s.external_id, s.channel, s.bot, s.status,"
         f" s.last_seen_at_ms FROM {key_table(('project_id', 'id'), tx.dialect)}"
         f" CROSS JOIN core_subscribers s WHERE s.project_id = keys.project_id AND s.{column} = keys.id",
         key_params(keys, tx.dialect),
@@ -98,7 +100,7 @@ async def _receivers(
     found: dict[tuple[str, str], list[Receiver]] = {}
     for row in rows:
         receiver = Receiver(
-            row["subscriber_id"], row["channel"], row["status"], row["last_seen_at_ms"]
+            row["subscriber_id"], row["channel"], row["bot"], row["status"], row["last_seen_at_ms"]
         )
         found.setdefault((row["project_id"], row[column]), []).append(receiver)
     return found
@@ -149,16 +151,12 @@ async def list_page(
     )
 
 
-async def end_active(
-    tx: Tx, channel: str, user_id: str, status: str, project_id: str | None = None
-) -> list[tuple[str, str]]:
-    """Ends a person's active subscriptions; returns (project_id, subscriber_id) of each."""
+async def end_active(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
+    """Ends a person's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
     rows = await tx.fetch_all(
-        "UPDATE core_subscribers SET status = :status WHERE channel = :channel"
-        " AND user_id = :user_id AND status = 'active'"
-        + (" AND project_id = :project_id" if project_id else "")
-        + " RETURNING project_id, subscriber_id",
-        {"status": status, "channel": channel, "user_id": user_id, "project_id": project_id},
+        "UPDATE core_subscribers SET status = :status WHERE bot = :bot"
+        " AND user_id = :user_id AND status = 'active' RETURNING project_id, subscriber_id",
+        {"status": status, "bot": bot, "user_id": user_id},
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
 

@@ -19,6 +19,7 @@ PLUGINS = ("auth", "webhooks")
 BODIES: dict[str, Any] = {
     "update_webhook": {"description": "mine now"},
     "update_auth_link": {"name": "mine now"},
+    "update_channel": {"settings": {}},
 }
 
 CALLBACK = "https://shop.example/back"
@@ -57,6 +58,7 @@ async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> dict[st
     webhook = await post("/v1/webhooks", url="https://93.184.216.34/hook")
     session = await post("/v1/auth/session", state="s")
     link = await post("/v1/auth/links", slug="shop-login", name="Shop", callback_url=CALLBACK)
+    channel = await post("/v1/channels", name="own_bot", plugin="recording")
     message = await post("/v1/send", subscriber_id=subscriber_id, text="Hi")
     return {
         "subscriber_id": subscriber_id,
@@ -64,6 +66,7 @@ async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> dict[st
         "webhook_id": next(value for name, value in webhook.items() if name.endswith("id")),
         "session_id": session["session_id"],
         "slug": link["slug"],
+        "name": channel["name"],
     }
 
 
@@ -115,7 +118,15 @@ async def test_a_send_to_a_foreign_subscriber_is_answered_as_to_a_missing_one(
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/subscribers", "/v1/messages", "/v1/events", "/v1/webhooks", "/v1/auth/links"]
+    "path",
+    [
+        "/v1/subscribers",
+        "/v1/messages",
+        "/v1/events",
+        "/v1/channels",
+        "/v1/webhooks",
+        "/v1/auth/links",
+    ],
 )
 async def test_lists_hold_nothing_of_another_project(
     service: Service,

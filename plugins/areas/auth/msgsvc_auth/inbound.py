@@ -66,15 +66,15 @@ class SignInBot:
             return NewSession(session, payload.token)
         assert payload.slug is not None
         link = await self._links.find_started(ctx.tx, payload.slug)
-        if link is None or not await self._is_active(ctx, link.project_id):
+        if link is None or not await self._may_act(ctx, link.project_id):
             return None
         return await self._sign_in.open_by_link(ctx.tx, link)
 
     async def _may_be_asked(self, ctx: InboundContext, session: Session) -> bool:
         return (
             session.status(self._service.clock.now_ms()) == "pending"
-            and session.channel in {None, ctx.channel}
-            and await self._is_active(ctx, session.project_id)
+            and session.channel in {None, ctx.channel_name}
+            and await self._may_act(ctx, session.project_id)
         )
 
     async def _pressed(self, ctx: InboundContext) -> bool:
@@ -144,7 +144,10 @@ class SignInBot:
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
         return await self._service.projects.find(ctx.tx, session.project_id)
 
-    async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
+    async def _may_act(self, ctx: InboundContext, project_id: str) -> bool:
+        """Whether the project is active, and this bot one that serves it."""
+        if not ctx.serves(project_id):
+            return False
         return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
 
 

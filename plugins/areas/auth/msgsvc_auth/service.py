@@ -158,7 +158,7 @@ class SignIn:
         if session.subscriber_id is None:
             return False
         winner = await self._service.subscribers.find(tx, session.project_id, session.subscriber_id)
-        return (winner.channel, winner.user_id) == (channel, user.user_id)
+        return (winner.bot, winner.user_id) == (channel, user.user_id)
 
     async def verify(self, tx: Tx, project_id: str, code: str) -> tuple[Session, Subscriber]:
         """Exchanges a code, once. Raises `AuthCodeInvalid`, `AuthCodeExpired`, `AuthCodeUsed`."""

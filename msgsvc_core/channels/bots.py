@@ -1,0 +1,144 @@
+"""The SQL of what is known of each bot: its profile, how far its updates are taken, its webhook.
+
+A row belongs to the settings that the channel had; with others it begins anew. `channel` is its key.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgsvc_core.channels.contract import BotProfile
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, listed
+
+#: Which counter of `core_revisions` grows with every change of a channel or a profile.
+CHANNELS = "channels"
+
+_COLUMNS = "channel, settings_digest, profile, cursor, webhook_digest, webhook_at_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """What processes tell each other of a bot. `cursor` is what the last poll returned."""
+
+    channel: str
+    settings_digest: str
+    profile: BotProfile | None
+    cursor: str | None
+    webhook_digest: str | None
+    webhook_at_ms: int | None
+
+
+async def revision(tx: Tx) -> int:
+    """A number that grows with every committed change of channels and profiles."""
+    found: int | None = await tx.fetch_val(
+        "SELECT revision FROM core_revisions WHERE name = :name", {"name": CHANNELS}
+    )
+    return found or 0
+
+
+async def next_revision(tx: Tx) -> int:
+    """The number of a change in this transaction; others wait for its end to get theirs.
+
+    So whoever has seen a number has seen all changes up to it.
+    """
+    found: int = await tx.fetch_val(
+        "INSERT INTO core_revisions (name, revision) VALUES (:name, 1)"
+        " ON CONFLICT (name) DO UPDATE SET revision = core_revisions.revision + 1"
+        " RETURNING revision",
+        {"name": CHANNELS},
+    )
+    return found
+
+
+async def changed_after(tx: Tx, revision: int) -> list[Bot]:
+    """Bots whose profile is of a later revision."""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_bots WHERE revision > :revision", {"revision": revision}
+    )
+    return [_bot(row) for row in rows]
+
+
+async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
+    """The bot as it is known; as a new one if its settings were others.
+
+    `digests` are those of the settings under every secret key, the current one first.
+    """
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel"
+        f" AND {among('settings_digest', 'digests', tx.dialect)}",
+        {"channel": channel, "digests": listed(digests, tx.dialect)},
+    )
+    if row is not None:
+        return _bot(row)
+    await tx.execute(
+        "INSERT INTO core_bots (channel, settings_digest, revision)"
+        " VALUES (:channel, :digest, 0) ON CONFLICT (channel) DO UPDATE"
+        " SET settings_digest = :digest, profile = NULL, cursor = NULL, webhook_digest = NULL,"
+        " webhook_at_ms = NULL",
+        {"channel": channel, "digest": digests[0]},
+    )
+    return Bot(channel, digests[0], None, None, None, None)
+
+
+async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:
+    """Notes who the bot is; False if that was known, or the settings are others by now."""
+    written = json.dumps({"name": profile.name, "username": profile.username})
+    return bool(
+        await tx.execute(
+            "UPDATE core_bots SET profile = :profile, revision = :revision"
+            " WHERE channel = :channel AND settings_digest = :digest"
+            " AND COALESCE(profile, '') <> :profile",
+            {
+                "profile": written,
+                "revision": await next_revision(tx),
+                "channel": bot.channel,
+                "digest": bot.settings_digest,
+            },
+        )
+    )
+
+
+async def save_cursor(tx: Tx, bot: Bot, cursor: str | None, *, lane: str, owner: str) -> bool:
+    """Notes how far updates are taken; False unless `owner` still has the lease `lane`."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_bots SET cursor = :cursor"
+            " WHERE channel = :channel AND settings_digest = :digest AND EXISTS"
+            " (SELECT 1 FROM core_lanes WHERE lane = :lane AND owner = :owner)",
+            {
+                "cursor": cursor,
+                "channel": bot.channel,
+                "digest": bot.settings_digest,
+                "lane": lane,
+                "owner": owner,
+            },
+        )
+    )
+
+
+async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
+    """Notes which address and secret the platform was told, and when."""
+    await tx.execute(
+        "UPDATE core_bots SET webhook_digest = :webhook_digest, webhook_at_ms = :now_ms"
+        " WHERE channel = :channel AND settings_digest = :digest",
+        {
+            "webhook_digest": digest,
+            "now_ms": now_ms,
+            "channel": bot.channel,
+            "digest": bot.settings_digest,
+        },
+    )
+
+
+async def forget(tx: Tx, channel: str) -> None:
+    """Removes what is known of a bot that is gone."""
+    await tx.execute("DELETE FROM core_bots WHERE channel = :channel", {"channel": channel})
+
+
+def _bot(row: Row) -> Bot:
+    values: dict[str, Any] = {name: row[name] for name in _COLUMNS.split(", ")}
+    profile: Mapping[str, Any] | None = json.loads(values["profile"] or "null")
+    values["profile"] = None if profile is None else BotProfile(**profile)
+    return Bot(**values)

@@ -1,0 +1,125 @@
+"""Kinds of messengers, and how a channel is made of one and some settings."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretBytes, SecretStr, ValidationError
+from pydantic_core import to_jsonable_python
+
+from msgsvc_core.channels.contract import Channel, ChannelIdentity
+from msgsvc_core.plugins import by_name
+from msgsvc_core.settings import Section
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """Declares a kind of messenger (hook `register_channel_kinds`).
+
+    `settings` types what stands in `[channels.<name>]` beside `plugin`; `create` makes the channel.
+    `operator_settings` are names of settings that a project can't give its own channels, because they
+    say where our calls go: base URLs and proxies.
+    """
+
+    name: str
+    settings: type[Section]
+    create: Callable[["Service", ChannelIdentity, Any], Channel]
+    operator_settings: frozenset[str] = frozenset()
+
+
+class WrongSettings(ValueError):
+    """A channel can't be made of these settings. The text begins with the name of the setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSettings:
+    """Settings as people may see them: `values` without secrets, and the names of the `secrets` set."""
+
+    values: dict[str, Any]
+    secrets: list[str]
+
+
+class ChannelKinds:
+    """The kinds of the loaded plugins, by name."""
+
+    def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
+        self._service = service
+        self._kinds = by_name("kind of messenger", kinds)
+
+    def create(
+        self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
+    ) -> Channel:
+        """Raises `WrongSettings`."""
+        kind = self._kind(kind_name)
+        return kind.create(self._service, identity, _validated(kind, options))
+
+    def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
+        """Raises `WrongSettings` for what a project can't set, too."""
+        kind = self._kind(kind_name)
+        for name in sorted(kind.operator_settings & options.keys()):
+            raise WrongSettings(f"{name}: only the operator of the service can set it")
+        _validated(kind, options)
+
+    def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
+        """What a project may read of its settings. Raises `WrongSettings`."""
+        secrets: list[str] = []
+        kind = self._kind(kind_name)
+        values = _validated(kind, options).model_dump(exclude=set(kind.operator_settings))
+        return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), secrets)
+
+    def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """What stands for settings in the database, under every secret key, the current one first."""
+        # A date in a TOML file is no JSON.
+        text = json.dumps([kind_name, dict(options)], sort_keys=True, default=str)
+        return tuple(self._service.secrets.keyed_hashes("channel settings", text))
+
+    def _kind(self, name: str) -> ChannelKind:
+        kind = self._kinds.get(name)
+        if kind is None:
+            known = ", ".join(sorted(self._kinds)) or "none"
+            raise WrongSettings(
+                f"plugin: no loaded plugin has a messenger named {name!r} (known: {known})"
+            )
+        return kind
+
+
+def _validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
+    try:
+        return kind.settings.model_validate(dict(options))
+    except ValidationError as error:
+        # Not its input, which may be a token.
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, problem["loc"])) or "settings"
+        if problem["type"] == "extra_forbidden":
+            raise WrongSettings(f"{where}: there is no such setting") from None
+        raise WrongSettings(f"{where}: {problem['msg'].removeprefix('Value error, ')}") from None
+
+
+def _visible(value: Any, path: str, secrets: list[str]) -> Any:
+    """A value without its secrets, whose paths are added to `secrets`."""
+    if isinstance(value, Mapping):
+        parts = {name: (f"{path}.{name}".lstrip("."), part) for name, part in value.items()}
+        return {
+            name: _visible(part, where, secrets)
+            for name, (where, part) in parts.items()
+            if not _is_secret(part, where, secrets)
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        places = [(f"{path}[{number}]", part) for number, part in enumerate(value)]
+        return [
+            _visible(part, where, secrets)
+            for where, part in places
+            if not _is_secret(part, where, secrets)
+        ]
+    return value
+
+
+def _is_secret(value: Any, path: str, secrets: list[str]) -> bool:
+    if isinstance(value, SecretStr | SecretBytes):
+        secrets.append(path)
+        return True
+    return False

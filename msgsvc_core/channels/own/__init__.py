@@ -1,0 +1,1 @@
+"""Channels that projects bring themselves: their own bots."""

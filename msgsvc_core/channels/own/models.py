@@ -1,0 +1,107 @@
+"""Projects' own channels, inside and on the wire."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.channels.contract import Receiving
+
+#: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
+ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+
+#: Bytes of a channel's settings as JSON.
+SETTINGS_BYTES = 8192
+
+#: `working`; `stopped` while its platform refuses the bot; `broken` if its settings can't be read.
+OwnChannelStatus = Literal["working", "stopped", "broken"]
+
+
+def _check_size(settings: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(settings)) > SETTINGS_BYTES:
+        raise ValueError(f"must be at most {SETTINGS_BYTES} bytes as JSON")
+    return settings
+
+
+SettingsObject = Annotated[dict[str, Any], AfterValidator(_check_size)]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnChannel:
+    """A row. `sealed` are the encrypted settings; `revision` grows with each of its changes.
+
+    One that is removed stays while people came by it: nobody else's bot may take their place.
+    """
+
+    project_id: str
+    name: str
+    channel_id: str
+    plugin: str
+    sealed: str
+    revision: int
+    created_at_ms: int
+    updated_at_ms: int
+    removed_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the platform has told to keep to: see `core_channel_states`."""
+
+    status: str
+    detail: str | None
+
+
+class CreateChannelBody(Body):
+    """A new channel. `plugin` is a kind of messenger; `settings` are what that kind takes."""
+
+    name: ChannelName
+    plugin: str = Field(min_length=1, max_length=64)
+    settings: SettingsObject = Field(default_factory=dict)
+
+
+class UpdateChannelBody(Body):
+    """New values of settings; what is left out stays, and null goes back to the default."""
+
+    settings: SettingsObject
+
+
+class BotAnswer(Answer):
+    """The bot as its platform knows it; `username` is without the `@`."""
+
+    name: str
+    username: str | None
+
+
+class OwnChannelAnswer(Answer):
+    """A channel of the project's own. Of secret settings only the names are shown, in `secrets`."""
+
+    name: str
+    channel_id: str
+    plugin: str
+    settings: dict[str, Any]
+    secrets: list[str]
+    status: OwnChannelStatus
+    detail: str | None
+    receiving: Receiving
+    bot: BotAnswer | None
+    link: str | None
+    created_at: str
+    updated_at: str
+
+
+class OwnChannelList(Answer):
+    """A page of channels, newest first."""
+
+    data: list[OwnChannelAnswer]
+    next_cursor: str | None
+
+
+class ChannelCheckAnswer(Answer):
+    """What the platform said of the bot just now."""
+
+    ok: bool
+    detail: str
+    bot: BotAnswer | None

@@ -1,0 +1,224 @@
+"""The rules of projects' own channels: what they may set, and what becomes of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.channels import bots
+from msgsvc_core.channels.asking import check_channel
+from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.contract import ChannelHealth
+from msgsvc_core.channels.kinds import ShownSettings, WrongSettings
+from msgsvc_core.channels.own import store
+from msgsvc_core.channels.own.models import (
+    BotAnswer,
+    CreateChannelBody,
+    OwnChannel,
+    OwnChannelAnswer,
+    OwnChannelStatus,
+    State,
+    UpdateChannelBody,
+)
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.json_text import to_json
+from msgsvc_core.security import DecryptionError
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Prefix of the ids; the key of the channel everywhere else.
+ID_PREFIX = "chn"
+
+
+class OwnChannels:
+    """`service.own_channels`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def create(self, tx: Tx, project_id: str, body: CreateChannelBody) -> OwnChannel:
+        """A new channel, working in this process from the commit on, in others a moment later.
+
+        Raises `ValidationFailed` for settings that the kind does not take, `Conflict` for a name that
+        is taken, and at the limit.
+        """
+        self._check(body.plugin, body.settings)
+        await tx.lock(f"channels of {project_id}")
+        limit = self._service.settings.own_channels.per_project
+        if await store.count(tx, project_id) >= limit:
+            raise Conflict(f"a project has at most {limit} channels of its own")
+        before = await store.find(tx, project_id, body.name)
+        self._check_name(body, before)
+        now_ms = self._service.clock.now_ms()
+        channel = OwnChannel(
+            project_id=project_id,
+            name=body.name,
+            # Who came by the bot that had this name is reached by the one that has it now.
+            channel_id=before.channel_id if before else new_id(ID_PREFIX),
+            plugin=body.plugin,
+            sealed=self._seal(body.settings),
+            revision=await bots.next_revision(tx),
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        await store.put(tx, channel)
+        tx.on_commit(partial(self._service.channels.follower.put, channel))
+        return channel
+
+    async def find(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
+        """Raises `NotFound`, for another project's channel as well."""
+        channel = await store.find(tx, project_id, name)
+        if channel is None or channel.removed_at_ms is not None:
+            raise NotFound(f"there is no channel {name!r} of your own")
+        return channel
+
+    async def page(
+        self, tx: Tx, project_id: str, after: str | None, limit: int
+    ) -> list[OwnChannel]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def list_all(self, tx: Tx) -> list[OwnChannel]:
+        """Those of all projects, for an operator; the oldest first."""
+        return await store.list_all(tx)
+
+    async def update(
+        self, tx: Tx, project_id: str, name: str, body: UpdateChannelBody
+    ) -> OwnChannel:
+        """The channel after the change. Raises `NotFound` and `ValidationFailed`.
+
+        What the platform said to the bot before holds no more: it may be another bot.
+        """
+        await tx.lock(f"channels of {project_id}")
+        channel = await self.find(tx, project_id, name)
+        merged = {**(self._options(channel) or {}), **body.settings}
+        options = {key: value for key, value in merged.items() if value is not None}
+        self._check(channel.plugin, options)
+        changed = replace(
+            channel,
+            sealed=self._seal(options),
+            revision=await bots.next_revision(tx),
+            updated_at_ms=self._service.clock.now_ms(),
+        )
+        await store.update(tx, changed)
+        await store.forget_state(tx, channel.channel_id)
+        tx.on_commit(partial(self._service.channels.follower.put, changed))
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, name: str) -> None:
+        """Removes a channel and its settings; what waits to be sent by it is skipped.
+
+        Raises `NotFound`.
+        """
+        await tx.lock(f"channels of {project_id}")
+        channel = await self.find(tx, project_id, name)
+        await store.remove(tx, channel, self._service.clock.now_ms())
+        await store.forget_state(tx, channel.channel_id)
+        await bots.forget(tx, channel.channel_id)
+        revision = await bots.next_revision(tx)
+        tx.on_commit(partial(self._service.channels.follower.drop, channel.channel_id, revision))
+
+    async def check(self, project_id: str, name: str) -> ChannelHealth:
+        """Asks the platform how the bot is; no connection to the database is held meanwhile.
+
+        Raises `NotFound`.
+        """
+        async with self._service.db.read() as tx:
+            row = await self.find(tx, project_id, name)
+        async with self._service.channels.use(row.channel_id) as channel:
+            if channel is None:
+                raise NotFound(f"there is no channel {name!r} of your own")
+            health = await check_channel(channel)
+            await self._service.channels.remember(channel, health)
+        return health
+
+    async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
+        """Channels as the API shows them."""
+        states = await store.states(tx, [channel.channel_id for channel in channels])
+        return [self._answer(channel, states.get(channel.channel_id)) for channel in channels]
+
+    async def reseal(self, tx: Tx) -> None:
+        """Has settings that an older secret key encrypted encrypted by the current one."""
+        for channel in await store.list_all(tx):
+            try:
+                sealed = self._service.secrets.renewed(channel.sealed)
+            except DecryptionError:
+                # Told by the follower, and by GET.
+                continue
+            if sealed is not None:
+                await store.reseal(tx, channel, sealed)
+
+    def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
+        here = self._service.channels.get(row.channel_id)
+        # What is here may be older than the row: another process changed it a moment ago.
+        shown, problem = self._shown(row)
+        status: OwnChannelStatus = "working"
+        detail = None
+        if state is not None and state.status == "stopped":
+            status, detail = "stopped", state.detail
+        if problem is not None:
+            status, detail = "broken", problem
+        elif isinstance(here, BrokenChannel):
+            status, detail = "broken", here.why
+        profile = here.profile if here else None
+        return OwnChannelAnswer(
+            name=row.name,
+            channel_id=row.channel_id,
+            plugin=row.plugin,
+            settings=shown.values,
+            secrets=shown.secrets,
+            status=status,
+            detail=detail,
+            receiving=here.receiving if here else "nothing",
+            bot=profile and BotAnswer(name=profile.name, username=profile.username),
+            link=here.link("hello") if here else None,
+            created_at=to_rfc3339(row.created_at_ms),
+            updated_at=to_rfc3339(row.updated_at_ms),
+        )
+
+    def _shown(self, row: OwnChannel) -> tuple[ShownSettings, str | None]:
+        """The settings without secrets, and what is wrong with them."""
+        options = self._options(row)
+        if options is None:
+            return ShownSettings({}, []), "no secret key opens its settings; set them anew"
+        try:
+            return self._service.channels.kinds.shown(row.plugin, options), None
+        except WrongSettings as error:
+            return ShownSettings({}, []), str(error)
+
+    def _options(self, row: OwnChannel) -> dict[str, Any] | None:
+        try:
+            options: dict[str, Any] = json.loads(self._service.secrets.decrypt(row.sealed))
+        except DecryptionError:
+            return None
+        return options
+
+    def _seal(self, options: dict[str, Any]) -> str:
+        return self._service.secrets.encrypt(to_json(options))
+
+    def _check(self, plugin: str, options: dict[str, Any]) -> None:
+        try:
+            self._service.channels.kinds.check_own(plugin, options)
+        except WrongSettings as error:
+            prefix = "" if str(error).startswith("plugin:") else "settings."
+            raise ValidationFailed(f"{prefix}{error}") from None
+
+    def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
+        """People stay who they are when a name gets another bot, so it must be of the same kind.
+
+        What identifies a person on one platform is somebody else on another.
+        """
+        if before is not None and before.removed_at_ms is None:
+            raise Conflict(f"name: you have a channel {body.name!r} of your own already")
+        shared = self._service.settings.channels.get(body.name)
+        for other in (before, shared):
+            if other is not None and other.plugin != body.plugin:
+                raise Conflict(
+                    f"name: {body.name!r} is or was of the kind {other.plugin!r}, and people are"
+                    " known by that; give this channel another name"
+                )

@@ -1,0 +1,141 @@
+"""What is done for one bot by the process that has it: who it is, where it is called, what came."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels import bots
+from msgsvc_core.channels.asking import check_channel
+from msgsvc_core.channels.bots import Bot
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.jobs.contract import exponential
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Seconds to wait after the n-th failure in a row.
+BACKOFF = exponential(first_s=1, most_s=60)
+
+#: Seconds after which it is asked again who a bot is: its owner may rename it.
+PROFILE_S = 3600.0
+
+#: Milliseconds for which a webhook that was set is taken to be there, so that processes that start
+#: one after the other set it once.
+WEBHOOK_KNOWN_MS = 60_000
+
+#: Seconds until a process looks again that may not act for the bot just now.
+PAUSE_S = 0.2
+
+#: One step of some work: seconds until the next, or None when nothing more is to be done.
+Step = Callable[[], Awaitable[float | None]]
+
+log = structlog.get_logger(__name__)
+
+
+class Reception:
+    """`run` until it is cancelled; it outlives every failure of platform, handlers and database.
+
+    `lane` and `owner` are the lease by which the bot is this process's, `may_poll` tells whether that
+    surely still holds.
+    """
+
+    def __init__(
+        self,
+        service: "Service",
+        channel: Channel,
+        *,
+        lane: str,
+        owner: str,
+        may_poll: Callable[[], bool],
+    ) -> None:
+        self._service = service
+        self._channel = channel
+        self._lane = lane
+        self._owner = owner
+        self._may_poll = may_poll
+        self._bot: Bot | None = None
+        self._cursor: str | None = None
+
+    async def run(self) -> None:
+        takes_in = self._set_webhook if self._channel.receiving == "webhook" else self._poll
+        async with self._service.channels.hold(self._channel), asyncio.TaskGroup() as group:
+            group.create_task(self._repeat(takes_in))
+            group.create_task(self._repeat(self._learn_profile))
+
+    async def _repeat(self, step: Step) -> None:
+        """Takes step after step; one that failed again after a wait that grows."""
+        failures = 0
+        while True:
+            try:
+                wait_s, failures = await step(), 0
+            except (DeliveryError, DatabaseUnavailable) as error:
+                failures += 1
+                log.warning("updates_interrupted", channel=self._channel.key, error=str(error))
+                asked_s = error.retry_after_s if isinstance(error, DeliveryError) else None
+                wait_s = max(BACKOFF(failures), asked_s or 0)
+            except Exception:
+                # The edge of a plugin: whatever it is, the bot goes on.
+                failures += 1
+                log.exception("channel_broke_contract", channel=self._channel.key)
+                wait_s = BACKOFF(failures)
+            if wait_s is None:
+                return
+            await asyncio.sleep(wait_s)
+
+    async def _learn_profile(self) -> float:
+        """Asks who the bot is, for links to it; every process gets to know it."""
+        health = await check_channel(self._channel)
+        await self._service.channels.remember(self._channel, health)
+        if not health.ok:
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, health.detail)
+        return PROFILE_S
+
+    async def _set_webhook(self) -> None:
+        """Tells the platform where to call, unless another process just has."""
+        channels = self._service.channels
+        url, secret = channels.hook_url(self._channel), channels.hook_secrets(self._channel)[0]
+        digest = self._service.secrets.keyed_hash("channel hook", f"{url} {secret}")
+        bot = await self._known()
+        age_ms = self._service.clock.now_ms() - (bot.webhook_at_ms or 0)
+        if bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
+            return
+        await self._channel.set_webhook(url, secret)
+        async with self._service.db.transaction() as tx:
+            await bots.save_webhook(tx, bot, digest, self._service.clock.now_ms())
+
+    async def _poll(self) -> float:
+        """Asks for updates, takes them in, and notes how far: in this order nothing is lost.
+
+        What was taken in before the note was written comes again, and is known then.
+        """
+        if not self._may_poll():
+            return PAUSE_S
+        bot = await self._known()
+        polled = await self._channel.poll_updates(self._cursor)
+        for update in polled.updates:
+            await self._service.inbound.receive(self._channel.key, update)
+        if polled.cursor != self._cursor:
+            await self._save_cursor(bot, polled.cursor)
+        return 0
+
+    async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
+        async with self._service.db.transaction() as tx:
+            saved = await bots.save_cursor(tx, bot, cursor, lane=self._lane, owner=self._owner)
+        if saved:
+            self._cursor = cursor
+        else:
+            # The bot is another process's by now, or has other settings: begin from what is noted.
+            self._bot = None
+
+    async def _known(self) -> Bot:
+        """What other processes noted of the bot; asked once."""
+        if self._bot is None:
+            digests = self._service.channels.digests(self._channel)
+            async with self._service.db.transaction() as tx:
+                bot = await bots.begin(tx, self._channel.key, digests)
+            self._bot, self._cursor = bot, bot.cursor
+        return self._bot
