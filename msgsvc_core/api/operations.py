@@ -48,7 +48,10 @@ def operation_routes(service: Service) -> list[BaseRoute]:
 
 
 class Readiness:
-    """Checks the database, the queue, every channel, and Redis if there is one."""
+    """Checks the database, the queue, the configured channels, and Redis if there is one.
+
+    Projects' own channels are theirs to look at: a wrong token of one is no fault of the service.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -56,7 +59,7 @@ class Readiness:
 
     async def checks(self) -> dict[str, dict[str, Any]]:
         """By name: `ok`, and a `detail` for the operator."""
-        channels = list(self._service.channels)
+        channels = self._service.channels.shared
         found = await asyncio.gather(
             self._database_and_queue(),
             self._redis(),

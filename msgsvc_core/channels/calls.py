@@ -47,6 +47,11 @@ def lane_of(channel: str) -> str:
     return f"channel:{channel}"
 
 
+def channel_of(lane: str) -> str:
+    """The key of the channel that a lane is of."""
+    return lane.partition(":")[2]
+
+
 async def enqueue_send(
     service: "Service", tx: Tx, channel: str, chat_id: str, message: OutgoingMessage
 ) -> None:
@@ -86,15 +91,17 @@ async def _enqueue(service: "Service", tx: Tx, channel: str, call: str, **payloa
 
 async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
-    channel_name = jobs[0].lane.partition(":")[2]
-    if channel_name not in ctx.service.channels:
-        log.error("channel_gone", channel=channel_name, calls=len(jobs))
-        return
+    key = channel_of(jobs[0].lane)
+    channels = ctx.service.channels
     by_chat: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         by_chat[job.payload.get("chat_id", job.job_id)].append(job)
-    async with ctx.service.channels.turns.take((channel_name, chat) for chat in by_chat):
-        await _run_chats(ctx, ctx.service.channels[channel_name], by_chat)
+    async with channels.use(key) as channel:
+        if channel is None:
+            log.warning("channel_gone", channel=key, calls=len(jobs))
+            return
+        async with channels.turns.take((key, chat) for chat in by_chat):
+            await _run_chats(ctx, channel, by_chat)
 
 
 async def _run_chats(ctx: JobContext, channel: Channel, by_chat: Mapping[str, list[Job]]) -> None:
@@ -113,14 +120,14 @@ async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) 
         try:
             await _call(ctx.service, channel, job.payload)
         except DecryptionError:
-            log.error("channel_call_unreadable", channel=channel.name, job_id=job.job_id)
+            log.error("channel_call_unreadable", channel=channel.key, job_id=job.job_id)
         except DeliveryError as error:
             if error.reason.retryable and job.attempts < SPEC.max_attempts:
                 await _retry_later(ctx, jobs[number:], error)
                 return
-            log.warning("channel_call_failed", channel=channel.name, reason=str(error.reason))
+            log.warning("channel_call_failed", channel=channel.key, reason=str(error.reason))
         except Exception:
-            log.exception("channel_broke_contract", channel=channel.name)
+            log.exception("channel_broke_contract", channel=channel.key)
         async with ctx.completing(job):
             pass
 

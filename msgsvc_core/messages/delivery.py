@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.channels.calls import channel_of
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
@@ -35,9 +37,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A message on its way: its job, its receiver, and in the end its outcome."""
+    """A message on its way: its job, its receiver, and in the end its outcome.
+
+    `channel` is the bot of the job's lane; None if it is gone.
+    """
 
     job: Job
+    channel: Channel | None
     message: Message
     subscriber: Subscriber | None
     marked: bool = False
@@ -57,9 +63,13 @@ async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
     message of a chat in doubt. Batches that are under way at once share no receiver.
     """
     waiting = list(jobs)
-    async with ctx.service.channels.turns.take(map(_receiver_of, jobs)):
+    channels = ctx.service.channels
+    async with (
+        channels.use(channel_of(jobs[0].lane)) as channel,
+        channels.turns.take(map(_receiver_of, jobs)),
+    ):
         while waiting:
-            waiting = await _round(ctx, waiting)
+            waiting = await _round(ctx, channel, waiting)
 
 
 def _receiver_of(job: Job) -> tuple[str | None, str]:
@@ -67,11 +77,11 @@ def _receiver_of(job: Job) -> tuple[str | None, str]:
     return job.project_id, job.payload.get("subscriber_id", job.payload["message_id"])
 
 
-async def _round(ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+async def _round(ctx: JobContext, channel: Channel | None, jobs: Sequence[Job]) -> list[Job]:
     """Sends the first message of each chat; returns the jobs that are still to be done."""
     service = ctx.service
-    chats = await _begin(ctx, await _load(service, jobs))
-    await asyncio.gather(*(_send(service, first) for first, *_ in chats if first.marked))
+    chats = await _begin(ctx, await _load(service, channel, jobs))
+    await asyncio.gather(*(_send(first) for first, *_ in chats if first.marked))
     final = [first for first, *_ in chats if first.marked and not _may_retry(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
@@ -105,7 +115,7 @@ async def _begin(ctx: JobContext, deliveries: Sequence[Delivery]) -> list[list[D
     return list(chats.values())
 
 
-async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
+async def _load(service: "Service", channel: Channel | None, jobs: Sequence[Job]) -> list[Delivery]:
     keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
     async with service.db.read() as tx:
         messages = await store.find_many(tx, list(keys))
@@ -115,6 +125,7 @@ async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
     return [
         Delivery(
             job,
+            channel,
             loaded[key],
             subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
         )
@@ -135,8 +146,10 @@ def _obstacle(service: "Service", delivery: Delivery) -> str | None:
         return "not subscribed"
     if message.expires_at_ms is not None and message.expires_at_ms <= service.clock.now_ms():
         return "expired"
-    if message.channel not in service.channels:
+    if delivery.channel is None:
         return "its channel is gone"
+    if subscriber.bot != delivery.channel.key:
+        return "the person has gone over to another bot"
     return None
 
 
@@ -161,14 +174,15 @@ async def _settle_unsent(service: "Service", tx: Tx, deliveries: Sequence[Delive
     )
 
 
-async def _send(service: "Service", delivery: Delivery) -> None:
-    channel = service.channels[delivery.message.channel]
+async def _send(delivery: Delivery) -> None:
+    channel = delivery.channel
+    assert channel is not None, "what is due has a channel"
     try:
         delivery.message_ref = await channel.send(delivery.chat_id, delivery.message.content)
     except DeliveryError as error:
         delivery.failure = error
     except Exception as error:
-        log.exception("channel_broke_contract", channel=channel.name)
+        log.exception("channel_broke_contract", channel=channel.key)
         delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
 
 
@@ -212,7 +226,7 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
         failure, subscriber = delivery.failure, delivery.subscriber
         if failure is not None and failure.reason.should_unsubscribe and subscriber is not None:
             await service.subscribers.block(
-                tx, delivery.message.channel, subscriber.user_id, reason=str(failure.reason)
+                tx, delivery.message.bot, subscriber.user_id, reason=str(failure.reason)
             )
 
 
@@ -224,7 +238,7 @@ def _ending(delivery: Delivery) -> Ending:
 
 
 def _count(service: "Service", endings: Sequence[Ending]) -> None:
-    counts = Counter((end.message.channel, end.status, end.reason or "") for end in endings)
+    counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
     for (channel, status, reason), count in counts.items():
         service.metrics.count_deliveries(count, channel, status, reason)
 
@@ -275,7 +289,7 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
     if await store.finish(tx, endings, service.clock.now_ms()):
         receiver = (message.project_id, message.subscriber_id)
         found = await service.subscribers.find_many(tx, [receiver])
-        delivery = Delivery(job, message, found.get(receiver))
+        delivery = Delivery(job, None, message, found.get(receiver))
         await service.events.emit_many(tx, [_failed(delivery, DeliveryError(Reason.UNKNOWN, text))])
         tx.on_commit(partial(_count, service, endings))
 
