@@ -90,6 +90,10 @@ class Follower:
             log.exception("own_channel_broken", channel=key)
             self._channels.put_broken(identity, f"it can't be made: {type(error).__name__}")
 
+    def has(self, channel: OwnChannel) -> bool:
+        """Whether what works here was made of this row."""
+        return self._revisions.get(channel.channel_id) == channel.revision
+
     def drop(self, key: str, revision: int) -> None:
         """Takes a channel away that was removed in `revision`."""
         self._revisions.pop(key, None)

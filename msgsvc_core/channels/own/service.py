@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
-from msgsvc_core.channels.contract import ChannelHealth
+from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.kinds import ShownSettings, WrongSettings
 from msgsvc_core.channels.own import store
 from msgsvc_core.channels.own.models import (
@@ -96,7 +96,11 @@ class OwnChannels:
         """
         await tx.lock(f"channels of {project_id}")
         channel = await self.find(tx, project_id, name)
-        merged = {**(self._options(channel) or {}), **body.settings}
+        try:
+            merged = {**self._options(channel), **body.settings}
+        except DecryptionError:
+            # Then they must all be given anew.
+            merged = body.settings
         options = {key: value for key, value in merged.items() if value is not None}
         self._check(channel.plugin, options)
         changed = replace(
@@ -154,18 +158,21 @@ class OwnChannels:
                 await store.reseal(tx, channel, sealed)
 
     def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
-        here = self._service.channels.get(row.channel_id)
-        # What is here may be older than the row: another process changed it a moment ago.
-        shown, problem = self._shown(row)
+        shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
-        detail = None
-        if state is not None and state.status == "stopped":
-            status, detail = "stopped", state.detail
-        if problem is not None:
-            status, detail = "broken", problem
-        elif isinstance(here, BrokenChannel):
-            status, detail = "broken", here.why
-        profile = here.profile if here else None
+        detail = receiving = profile = link = None
+        try:
+            options = self._options(row)
+            shown = self._service.channels.kinds.shown(row.plugin, options)
+            channel = self._channel(row, options)
+        except (DecryptionError, WrongSettings) as error:
+            status, detail = "broken", str(error)
+        else:
+            receiving, profile, link = channel.receiving, channel.profile, channel.link("hello")
+            if isinstance(channel, BrokenChannel):
+                status, detail = "broken", channel.why
+            elif state is not None and state.status == "stopped":
+                status, detail = "stopped", state.detail
         return OwnChannelAnswer(
             name=row.name,
             channel_id=row.channel_id,
@@ -174,28 +181,25 @@ class OwnChannels:
             secrets=shown.secrets,
             status=status,
             detail=detail,
-            receiving=here.receiving if here else "nothing",
+            receiving=receiving or "nothing",
             bot=profile and BotAnswer(name=profile.name, username=profile.username),
-            link=here.link("hello") if here else None,
+            link=link,
             created_at=to_rfc3339(row.created_at_ms),
             updated_at=to_rfc3339(row.updated_at_ms),
         )
 
-    def _shown(self, row: OwnChannel) -> tuple[ShownSettings, str | None]:
-        """The settings without secrets, and what is wrong with them."""
-        options = self._options(row)
-        if options is None:
-            return ShownSettings({}, []), "no secret key opens its settings; set them anew"
-        try:
-            return self._service.channels.kinds.shown(row.plugin, options), None
-        except WrongSettings as error:
-            return ShownSettings({}, []), str(error)
+    def _channel(self, row: OwnChannel, options: dict[str, Any]) -> Channel:
+        """The channel that works here; before the commit of a change, what it will be."""
+        channels = self._service.channels
+        here = channels.get(row.channel_id)
+        if here is not None and channels.follower.has(row):
+            return here
+        identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
+        return channels.kinds.create(identity, row.plugin, options)
 
-    def _options(self, row: OwnChannel) -> dict[str, Any] | None:
-        try:
-            options: dict[str, Any] = json.loads(self._service.secrets.decrypt(row.sealed))
-        except DecryptionError:
-            return None
+    def _options(self, row: OwnChannel) -> dict[str, Any]:
+        """The settings as they were given. Raises `DecryptionError`."""
+        options: dict[str, Any] = json.loads(self._service.secrets.decrypt(row.sealed))
         return options
 
     def _seal(self, options: dict[str, Any]) -> str:
