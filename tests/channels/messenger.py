@@ -49,6 +49,7 @@ class Bot:
     #: The cursors that polls came with.
     polls: list[str | None] = field(default_factory=list)
     polling: int = 0
+    calling: int = 0
     most_polling: int = 0
     webhooks: list[tuple[str, str]] = field(default_factory=list)
     sent: list[tuple[str, str]] = field(default_factory=list)
@@ -166,7 +167,12 @@ class FakeChannel(Channel):
 
     async def _answers(self) -> None:
         assert self.open, "a closed channel is not used"
-        await self.bot.may_answer.wait()
+        self.bot.calling += 1
+        try:
+            await self.bot.may_answer.wait()
+        finally:
+            self.bot.calling -= 1
+        assert self.open, "no channel is closed in the midst of a call"
         if self.bot.away:
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "the platform is away")
 
