@@ -65,21 +65,22 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
 
     `digests` are those of the settings under every secret key, the current one first.
     """
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel"
-        f" AND {among('settings_digest', 'digests', tx.dialect)}",
-        {"channel": channel, "digests": listed(digests, tx.dialect)},
-    )
-    if row is not None:
-        return _bot(row)
-    await tx.execute(
-        "INSERT INTO core_bots (channel, settings_digest, revision)"
-        " VALUES (:channel, :digest, 0) ON CONFLICT (channel) DO UPDATE"
-        " SET settings_digest = :digest, profile = NULL, cursor = NULL, webhook_digest = NULL,"
-        " webhook_at_ms = NULL",
-        {"channel": channel, "digest": digests[0]},
-    )
-    return Bot(channel, digests[0], None, None, None, None)
+    ours = among("core_bots.settings_digest", "digests", tx.dialect)
+    params = {"channel": channel, "digests": listed(digests, tx.dialect)}
+    known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
+    row = await tx.fetch_one(known, params)
+    if row is None:
+        # Unless somebody else just did, and has noted something already.
+        await tx.execute(
+            "INSERT INTO core_bots (channel, settings_digest, revision)"
+            " VALUES (:channel, :digest, 0) ON CONFLICT (channel) DO UPDATE"
+            " SET settings_digest = :digest, profile = NULL, cursor = NULL,"
+            f" webhook_digest = NULL, webhook_at_ms = NULL WHERE NOT ({ours})",
+            {**params, "digest": digests[0]},
+        )
+        row = await tx.fetch_one(known, params)
+    assert row is not None, "it was written in this transaction, or is known"
+    return _bot(row)
 
 
 async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:
