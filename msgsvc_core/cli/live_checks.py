@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from msgsvc_core.channels import Channel, ChannelHealth
+from msgsvc_core.channels.asking import check_channel
+from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
@@ -14,9 +15,6 @@ from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsError
-
-#: Seconds that a messenger's platform gets to answer.
-CHECK_TIMEOUT_S = 10.0
 
 #: Seconds after which due work that nobody has begun is remarkable.
 OVERDUE_S = 60
@@ -109,8 +107,8 @@ async def check_broker(service: Service) -> AsyncIterator[Finding]:
 
 async def check_channels(service: Service) -> AsyncIterator[Finding]:
     """Asks every messenger's platform, all at once."""
-    channels = list(service.channels)
-    answers = await asyncio.gather(*(_ask(channel) for channel in channels))
+    channels = service.channels.shared
+    answers = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, answers, strict=True):
         subject = f"channel {channel.name}"
         if health.ok:
@@ -118,9 +116,28 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
         else:
             mend = f"look at [channels.{channel.name}] in the configuration"
             yield problem(subject, health.detail or "does not work", mend)
-    if not channels:
+    async for finding in _check_own_channels(service):
+        yield finding
+    if not channels and not service.channels.own:
         mend = "configure one: [channels.<name>]"
         yield warning("channels", "there are none, so nobody can be reached", mend)
+
+
+async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
+    """Those of projects: a token that a platform refuses is theirs to mend, lost settings are ours."""
+    await service.channels.follower.look()
+    channels = service.channels.own
+    answers = await asyncio.gather(*(check_channel(channel) for channel in channels))
+    for channel, health in zip(channels, answers, strict=True):
+        subject = f"own channel {channel.key} of {channel.identity.project_id}"
+        if isinstance(channel, BrokenChannel):
+            mend = "put back the secret key or the plugin that it needs, or have it set anew"
+            yield problem(subject, channel.why, mend)
+        elif not health.ok:
+            mend = "tell its project: PUT /v1/channels sets another token"
+            yield warning(subject, health.detail or "does not work", mend)
+    if channels and all(health.ok for health in answers):
+        yield ok("own channels", f"{len(channels)} of projects work")
 
 
 class _Undo(Exception):
@@ -183,13 +200,3 @@ async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
         yield warning("jobs", f"{dead} failed for good and are kept as dead letters", mend)
     if not overdue and not dead:
         yield ok("jobs", f"{sum(counts.values())} are waiting or running, none is overdue")
-
-
-async def _ask(channel: Channel) -> ChannelHealth:
-    try:
-        async with asyncio.timeout(CHECK_TIMEOUT_S):
-            return await channel.check()
-    except TimeoutError:
-        return ChannelHealth(False, f"no answer within {CHECK_TIMEOUT_S:.0f} s")
-    except Exception as error:  # noqa: BLE001 - the edge: a channel plugin broke its contract
-        return ChannelHealth(False, f"its check failed: {error!r}")
