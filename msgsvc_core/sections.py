@@ -118,6 +118,9 @@ class OwnChannelSettings(Section):
     per_project: int = Field(
         10, ge=0, description="Channels of its own that a project may have; 0: none."
     )
+    kinds: tuple[str, ...] = Field(
+        (), description="Kinds of messenger that projects may bring; every loaded one if empty."
+    )
     follow_s: float = Field(
         1.0, gt=0, description="Seconds between looks for what other processes changed of them."
     )

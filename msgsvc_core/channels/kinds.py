@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
@@ -22,13 +23,21 @@ class ChannelKind:
 
     `settings` types what stands in `[channels.<name>]` beside `plugin`; `create` makes the channel.
     `operator_settings` are names of settings that a project can't give its own channels, because they
-    say where our calls go: base URLs and proxies.
+    say where our calls go: base URLs and proxies. Settings that are paths are so without being named:
+    no project may say which files of ours are read or written.
     """
 
     name: str
     settings: type[Section]
     create: Callable[["Service", ChannelIdentity, Any], Channel]
     operator_settings: frozenset[str] = frozenset()
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """All that is for the operator alone to set."""
+        fields = self.settings.model_fields.items()
+        paths = {name for name, field in fields if _is_path(field.annotation)}
+        return self.operator_settings | paths
 
 
 class WrongSettings(ValueError):
@@ -60,7 +69,10 @@ class ChannelKinds:
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
         """Raises `WrongSettings` for what a project can't set, too."""
         kind = self._kind(kind_name)
-        for name in sorted(kind.operator_settings & options.keys()):
+        allowed = self._service.settings.own_channels.kinds
+        if allowed and kind_name not in allowed:
+            raise WrongSettings(f"plugin: must be one of {', '.join(allowed)}")
+        for name in sorted(kind.reserved & options.keys()):
             raise WrongSettings(f"{name}: only the operator of the service can set it")
         _validated(kind, options)
 
@@ -68,7 +80,7 @@ class ChannelKinds:
         """What a project may read of its settings. Raises `WrongSettings`."""
         secrets: list[str] = []
         kind = self._kind(kind_name)
-        values = _validated(kind, options).model_dump(exclude=set(kind.operator_settings))
+        values = _validated(kind, options).model_dump(exclude=set(kind.reserved))
         return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), secrets)
 
     def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -85,6 +97,12 @@ class ChannelKinds:
                 f"plugin: no loaded plugin has a messenger named {name!r} (known: {known})"
             )
         return kind
+
+
+def _is_path(annotation: Any) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, PurePath)
+    return any(_is_path(part) for part in get_args(annotation))
 
 
 def _validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -96,6 +97,7 @@ class FakeSettings(Section):
     receiving: Receiving = "poll"
     base_url: str = "https://fake.example"
     greeting: str | None = None
+    folder: Path | None = None
 
 
 class FakeChannel(Channel):

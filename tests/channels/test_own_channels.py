@@ -77,6 +77,10 @@ async def test_a_token_is_nowhere_in_the_clear(
             {"settings": {"token": TOKEN, "base_url": "http://169.254.169.254"}},
             "settings.base_url: only the operator of the service can set it",
         ),
+        (
+            {"settings": {"token": TOKEN, "folder": "/etc"}},
+            "settings.folder: only the operator of the service can set it",
+        ),
         ({"settings": {"token": "x" * 9000}}, "settings: must be at most 8192 bytes as JSON"),
         ({"name": "Own Bot"}, "name: "),
         ({"name": "../hooks"}, "name: "),
@@ -89,6 +93,25 @@ async def test_what_a_channel_can_not_be_made_of_is_refused_by_name(
 
     assert check_error(answer, 400, "validation_failed")["error"].startswith(text)
     assert (await client.get("/v1/channels")).json()["data"] == []
+
+
+async def test_an_operator_may_name_the_kinds_that_projects_bring(
+    make_service: ServiceFactory,
+    make_tenant: Callable[..., Awaitable[Tenant]],
+    platform: Platform,
+    settings: dict[str, Any],
+    check_error: Any,
+) -> None:
+    settings["own_channels"] = {"kinds": ["fake"]}
+    service = await make_service(extra_plugins=[("fake", platform)], **settings)
+    client = (await make_tenant(service)).client
+
+    refused = await client.post("/v1/channels", json={"name": "own", "plugin": "recording"})
+    taken = await client.post("/v1/channels", json=body())
+
+    error = check_error(refused, 400, "validation_failed")["error"]
+    assert error == "plugin: must be one of fake"
+    assert taken.status_code == 201
 
 
 async def test_an_operator_setting_is_refused_in_a_change_as_well(
