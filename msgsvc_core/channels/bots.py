@@ -1,6 +1,7 @@
 """The SQL of what is known of each bot: its profile, how far its updates are taken, its webhook.
 
-A row belongs to the settings that the channel had; with others it begins anew. `channel` is its key.
+`channel` is a channel's key. A row belongs to the bot that the channel had, which `settings_digest` stands
+for; with another it begins anew.
 """
 
 import json
@@ -52,19 +53,18 @@ async def next_revision(tx: Tx) -> int:
     return found
 
 
-async def changed_after(tx: Tx, revision: int) -> list[Bot]:
-    """Bots whose profile is of a later revision."""
+async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[Bot]:
+    """Bots whose profile is of a later revision, and those of `channels`."""
     rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM core_bots WHERE revision > :revision", {"revision": revision}
+        f"SELECT {_COLUMNS} FROM core_bots WHERE revision > :revision"
+        f" OR {among('channel', 'channels', tx.dialect)}",
+        {"revision": revision, "channels": listed(channels, tx.dialect)},
     )
     return [_bot(row) for row in rows]
 
 
 async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
-    """The bot as it is known; as a new one if its settings were others.
-
-    `digests` are those of the settings under every secret key, the current one first.
-    """
+    """What is known of the bot that `digests` stand for, the current key's first; at first nothing."""
     ours = among("core_bots.settings_digest", "digests", tx.dialect)
     params = {"channel": channel, "digests": listed(digests, tx.dialect)}
     known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
@@ -120,9 +120,10 @@ async def save_cursor(tx: Tx, bot: Bot, cursor: str | None, *, lane: str, owner:
 
 
 async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
-    """Notes which address and secret the platform was told, and when."""
+    """Notes which address and secret the platform was told, and when; no poll goes on from before."""
     await tx.execute(
-        "UPDATE core_bots SET webhook_digest = :webhook_digest, webhook_at_ms = :now_ms"
+        "UPDATE core_bots SET webhook_digest = :webhook_digest, webhook_at_ms = :now_ms,"
+        " cursor = NULL"
         " WHERE channel = :channel AND settings_digest = :digest",
         {
             "webhook_digest": digest,
@@ -130,6 +131,15 @@ async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
             "channel": bot.channel,
             "digest": bot.settings_digest,
         },
+    )
+
+
+async def forget_webhook(tx: Tx, channel: str) -> None:
+    """The platform is about to be polled, which ends its calls."""
+    await tx.execute(
+        "UPDATE core_bots SET webhook_digest = NULL, cursor = NULL"
+        " WHERE channel = :channel AND webhook_digest IS NOT NULL",
+        {"channel": channel},
     )
 
 

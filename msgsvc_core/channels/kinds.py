@@ -78,15 +78,21 @@ class ChannelKinds:
 
     def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
         """What a project may read of its settings. Raises `WrongSettings`."""
-        secrets: list[str] = []
+        secrets: dict[str, str] = {}
         kind = self._kind(kind_name)
         values = _validated(kind, options).model_dump(exclude=set(kind.reserved))
-        return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), secrets)
+        return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), list(secrets))
 
     def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """What stands for settings in the database, under every secret key, the current one first."""
+        """What stands for a bot in the database, under every secret key, the current one first.
+
+        A bot is who its secrets make it; other settings may change, and it is the same. Without
+        secrets it is all of its settings. Raises `WrongSettings`.
+        """
+        secrets: dict[str, str] = {}
+        _visible(_validated(self._kind(kind_name), options).model_dump(), "", secrets)
         # A date in a TOML file is no JSON.
-        text = json.dumps([kind_name, dict(options)], sort_keys=True, default=str)
+        text = json.dumps([kind_name, secrets or dict(options)], sort_keys=True, default=str)
         return tuple(self._service.secrets.keyed_hashes("channel settings", text))
 
     def _kind(self, name: str) -> ChannelKind:
@@ -117,8 +123,8 @@ def _validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
         raise WrongSettings(f"{where}: {problem['msg'].removeprefix('Value error, ')}") from None
 
 
-def _visible(value: Any, path: str, secrets: list[str]) -> Any:
-    """A value without its secrets, whose paths are added to `secrets`."""
+def _visible(value: Any, path: str, secrets: dict[str, str]) -> Any:
+    """A value without its secrets, which are added to `secrets` by their paths."""
     if isinstance(value, Mapping):
         parts = {name: (f"{path}.{name}".lstrip("."), part) for name, part in value.items()}
         return {
@@ -136,8 +142,9 @@ def _visible(value: Any, path: str, secrets: list[str]) -> Any:
     return value
 
 
-def _is_secret(value: Any, path: str, secrets: list[str]) -> bool:
-    if isinstance(value, SecretStr | SecretBytes):
-        secrets.append(path)
-        return True
-    return False
+def _is_secret(value: Any, path: str, secrets: dict[str, str]) -> bool:
+    if not isinstance(value, SecretStr | SecretBytes):
+        return False
+    hidden = value.get_secret_value()
+    secrets[path] = hidden if isinstance(hidden, str) else hidden.hex()
+    return True

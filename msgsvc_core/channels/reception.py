@@ -27,8 +27,12 @@ PROFILE_S = 3600.0
 #: one after the other set it once.
 WEBHOOK_KNOWN_MS = 60_000
 
-#: Seconds until a process looks again that may not act for the bot just now.
+#: Seconds until a process looks again that may not act for the bot just now, or whose platform says at
+#: once that nothing came, though it is to wait for something.
 PAUSE_S = 0.2
+
+#: Seconds that are not "at once".
+WAITED_S = 0.02
 
 #: One step of some work: seconds until the next, or None when nothing more is to be done.
 Step = Callable[[], Awaitable[float | None]]
@@ -115,12 +119,14 @@ class Reception:
         if not self._may_poll():
             return PAUSE_S
         bot = await self._known()
+        asked_at = asyncio.get_running_loop().time()
         polled = await self._channel.poll_updates(self._cursor)
         for update in polled.updates:
             await self._service.inbound.receive(self._channel.key, update)
         if polled.cursor != self._cursor:
             await self._save_cursor(bot, polled.cursor)
-        return 0
+        waited = asyncio.get_running_loop().time() - asked_at >= WAITED_S
+        return 0 if polled.updates or waited else PAUSE_S
 
     async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
         async with self._service.db.transaction() as tx:
@@ -136,6 +142,8 @@ class Reception:
         if self._bot is None:
             digests = self._service.channels.digests(self._channel)
             async with self._service.db.transaction() as tx:
+                if self._channel.receiving == "poll":
+                    await bots.forget_webhook(tx, self._channel.key)
                 bot = await bots.begin(tx, self._channel.key, digests)
             self._bot, self._cursor = bot, bot.cursor
         return self._bot

@@ -185,7 +185,7 @@ class Channels:
         self._tell_watchers()
 
     def learn(self, key: str, settings_digest: str, profile: BotProfile) -> None:
-        """Takes over who a bot is, if that was found out with the settings that it has here."""
+        """Takes over who a bot is, if that was found out of the one that is here."""
         channel = self.get(key)
         if channel is not None and settings_digest in self.digests(channel):
             channel.profile = profile
@@ -201,7 +201,7 @@ class Channels:
                 await bots.save_profile(tx, bot, health.profile)
 
     def digests(self, channel: Channel) -> tuple[str, ...]:
-        """By which settings of today and of another day, or process, are told apart."""
+        """By which a bot of today is known on another day, or in another process."""
         return self._digests.get(channel.key, ())
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -230,8 +230,8 @@ class Channels:
 
     def _create_shared(self, name: str) -> Channel:
         settings = self._service.settings.channels[name]
-        self._digests[name] = self.kinds.digests(settings.plugin, settings.options)
         try:
+            self._digests[name] = self.kinds.digests(settings.plugin, settings.options)
             return self.kinds.create(
                 ChannelIdentity(name, key=name), settings.plugin, settings.options
             )
@@ -242,6 +242,8 @@ class Channels:
     def _place(self, channel: Channel, digests: tuple[str, ...]) -> None:
         assert channel.identity.project_id is not None, "an own channel has its project"
         before = self._own.get(channel.key)
+        if before is not None and set(digests) & set(self.digests(before)):
+            channel.profile = before.profile
         self._own[channel.key] = channel
         self._own_of[channel.identity.project_id][channel.name] = channel
         self._digests[channel.key] = digests

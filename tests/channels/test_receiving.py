@@ -303,3 +303,27 @@ async def test_who_a_bot_is_reaches_the_processes_that_do_not_ask(
     await knows_bot(beside, "messenger_a")
 
     assert platform.bots["shared"].checks == 1
+
+
+async def test_links_go_on_working_when_another_setting_changes(
+    service: Service, beside: Service, platform: Platform, tenant: Any, add_bot: AddBot
+) -> None:
+    made = await add_bot("own_bot")
+    key, bot = made["channel_id"], platform.bots["own"]
+    await knows_bot(beside, key)
+    bot.away = True
+
+    changed = await tenant.client.put("/v1/channels/own_bot", json={"settings": {"greeting": "hi"}})
+    away = {one.channels[key].link("hello") for one in (service, beside)}
+    bot.away = False
+    await tenant.client.put("/v1/channels/own_bot", json={"settings": {"token": "new"}})
+
+    link = "https://fake.example/{}?start=hello"
+    new = link.format(platform.bots["new"].username)
+
+    async def both_lead_to_the_new_bot() -> bool:
+        return {one.channels[key].link("hello") for one in (service, beside)} == {new}
+
+    await until(both_lead_to_the_new_bot)
+    assert changed.json()["settings"]["greeting"] == "hi"
+    assert away == {link.format(bot.username)}

@@ -12,7 +12,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
 from tests.channels.conftest import AddBot
-from tests.channels.messenger import SECRET_HEADER, Bot, Platform
+from tests.channels.messenger import SECRET_HEADER, Bot, Platform, started
 from tests.channels.test_own_bots import link_of, subscribers_of
 
 NEW_KEY = "another-key-for-tests-only-another-key"
@@ -202,17 +202,26 @@ async def test_the_address_of_a_removed_bot_is_gone(
     check_error(await call(tenant.client, platform.bots["own"], ""), 404, "not_found")
 
 
-async def test_a_bot_that_goes_over_to_polling_begins_without_a_cursor(
+async def test_who_goes_over_to_a_webhook_and_back_polls_without_a_cursor(
     tenant: Tenant, platform: Platform, add_bot: AddBot
 ) -> None:
-    await add_bot("own_bot", receiving="webhook")
+    """A poll without one is what ends the platform's calls."""
+    await add_bot("own_bot", receiving="poll")
     bot = platform.bots["own"]
-    await told(bot)
+    bot.bring(started("", update_id="u1"))
 
-    await tenant.client.put("/v1/channels/own_bot", json={"settings": {"receiving": "poll"}})
+    async def change(receiving: str) -> None:
+        await tenant.client.put("/v1/channels/own_bot", json={"settings": {"receiving": receiving}})
 
     async def polled() -> bool:
-        return bool(bot.polls)
+        return bool(bot.polls) and not bot.waiting
 
     await until(polled)
-    assert bot.polls[0] is None
+    for times in (1, 2):
+        await change("webhook")
+        await told(bot, times)
+        bot.polls.clear()
+        await change("poll")
+        await until(polled)
+
+        assert bot.polls[0] is None

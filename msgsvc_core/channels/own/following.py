@@ -56,7 +56,9 @@ class Follower:
                     return
                 changed = await store.changed_after(tx, self._seen)
                 present = await store.ids(tx)
-                known = await bots.changed_after(tx, self._seen)
+                known = await bots.changed_after(
+                    tx, self._seen, [channel.channel_id for channel in changed]
+                )
             for channel in changed:
                 self.put(channel)
             for key in self._revisions.keys() - present:
