@@ -124,7 +124,7 @@ class Receiver:
     async def _own(self, lane: str) -> bool:
         now = asyncio.get_running_loop().time()
         async with self._service.db.transaction() as tx:
-            taken = await lanes.own(
+            owned = await lanes.own(
                 tx,
                 lane,
                 runner_id=self._owner,
@@ -132,6 +132,7 @@ class Receiver:
                 over_ms=self._lease_clock.over_ms(),
                 lease_ms=self._lease_ms,
             )
+        taken = bool(owned)
         if taken and not self._tasks:
             self._renewed_at, self._ours_until = now, now + self._lease_ms / 1000
         return taken
