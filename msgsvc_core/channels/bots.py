@@ -70,6 +70,8 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
     known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
     row = await tx.fetch_one(known, params)
     if row is None:
+        if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
+            await _forget_updates(tx, channel)
         # Unless somebody else just did, and has noted something already.
         await tx.execute(
             "INSERT INTO core_bots (channel, settings_digest, revision)"
@@ -146,6 +148,12 @@ async def forget_webhook(tx: Tx, channel: str) -> None:
 async def forget(tx: Tx, channel: str) -> None:
     """Removes what is known of a bot that is gone."""
     await tx.execute("DELETE FROM core_bots WHERE channel = :channel", {"channel": channel})
+    await _forget_updates(tx, channel)
+
+
+async def _forget_updates(tx: Tx, channel: str) -> None:
+    """Another bot's updates may have the ids of this one's."""
+    await tx.execute("DELETE FROM core_updates WHERE channel = :channel", {"channel": channel})
 
 
 def _bot(row: Row) -> Bot:
