@@ -110,8 +110,8 @@ class InboundRule:
     """Declares who handles which updates (hook `register_inbound`).
 
     `start`: payloads that begin with `prefix`, e.g. `auth_`; whose handler finds a project by one asks
-    `ctx.serves` whether the bot may act for it, and returns False if not. `button`: data that begins with `~` and
-    `prefix`. `text`: any text; lower `priority` first.
+    `ctx.serves` whether the bot may act for it, and returns False if not. `button`: data that begins
+    with `~` and `prefix`. `text`: any text; lower `priority` first.
     """
 
     on: Literal["start", "button", "text"]
