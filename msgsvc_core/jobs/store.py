@@ -145,6 +145,16 @@ async def commit_without_waiting(tx: Tx) -> None:
         await tx.execute("SET LOCAL synchronous_commit = off")
 
 
+async def running(tx: Tx, lane: str, name: str) -> list[Job]:
+    """A lane's jobs of one name that are in a handler now, or were when their runner died."""
+    rows = await tx.fetch_all(
+        f"SELECT {_CLAIMED} FROM core_jobs"
+        " WHERE lane = :lane AND state = 'running' AND name = :name",
+        {"lane": lane, "name": name},
+    )
+    return [_job(row) for row in rows]
+
+
 async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
     """Whether a lane has a due job of `names`, be it one that another runner is just claiming."""
     known, params = any_of("name", "names", names, tx.dialect)

@@ -7,13 +7,12 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
-from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
-from msgsvc_core.messages import store
+from msgsvc_core.messages import clicks, store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
 from msgsvc_core.subscribers.models import Receiver
@@ -108,27 +107,7 @@ class Messages:
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""
-        update = ctx.update
-        assert isinstance(update, ButtonPressed)
-        message = await store.find_by_ref(
-            ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.message_ref
-        )
-        # A messenger's client can send any data, so only what was offered counts.
-        pressed = _button_with(message.content, update.data) if message else None
-        if message is None or pressed is None:
-            await ctx.answer_button(ctx._("This button no longer works."))
-            return
-        await ctx.answer_button()
-        subscriber = await self._service.subscribers.find(
-            ctx.tx, message.project_id, message.subscriber_id
-        )
-        await self._service.events.emit(
-            ctx.tx,
-            message.project_id,
-            "button.clicked",
-            {"message_id": message.message_id, "data": update.data, "text": pressed.text},
-            subscriber=subscriber,
-        )
+        await clicks.button_pressed(self._service, ctx)
 
     async def _bot_of(self, receiver: Receiver) -> Channel:
         """The bot that the receiver started last: no other may write to them."""
@@ -158,8 +137,3 @@ class Messages:
         for number, row in enumerate(content.buttons):
             if not 1 <= len(row) <= limits.buttons_per_row:
                 raise ValidationFailed(f"buttons[{number}]: 1-{limits.buttons_per_row} buttons")
-
-
-def _button_with(content: OutgoingMessage, data: str) -> Button | None:
-    buttons = (button for row in content.buttons for button in row)
-    return next((button for button in buttons if button.data == data), None)

@@ -48,6 +48,8 @@ async def find(tx: Tx, project_id: str, message_id: str) -> Message | None:
 
 async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Message]:
     """Messages by (project_id, message_id), of several projects at once."""
+    if not keys:
+        return []
     rows = await tx.fetch_all(
         f"SELECT {_SELECTED} FROM {key_table(_KEY, tx.dialect)} CROSS JOIN core_messages m"
         " WHERE m.project_id = keys.project AND m.message_id = keys.message",

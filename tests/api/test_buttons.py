@@ -1,10 +1,12 @@
 """A press on a button of a project's message, and what a modified client may try."""
 
+import asyncio
 from typing import Any
 
 import httpx2
+import pytest
 
-from msgsvc_core.channels import ButtonPressed, ChannelUser
+from msgsvc_core.channels import ButtonPressed, ChannelUser, OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -62,6 +64,41 @@ async def test_a_click_on_a_button_of_a_message_is_told(
     assert (data["message_id"], data["subscriber_id"]) == (message_id, ann)
     assert (data["data"], data["text"]) == ("yes", "Yes")
     assert channel.answered == [("press-1", None)]
+
+
+async def test_a_click_that_is_quicker_than_the_messages_outcome_is_told(
+    service: Service,
+    client: httpx2.AsyncClient,
+    send: Send,
+    channel: RecordingChannel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown, may_end = asyncio.Event(), asyncio.Event()
+    shows = channel.send
+
+    async def show_and_wait(chat_id: str, message: OutgoingMessage) -> str:
+        ref = await shows(chat_id, message)
+        shown.set()
+        await may_end.wait()
+        return ref
+
+    monkeypatch.setattr(channel, "send", show_and_wait)
+    message_id = await send(buttons=[[{"text": "Yes", "data": "yes"}]])
+    await shown.wait()
+    bob = ChannelUser("user-Bob", "Bob")
+    await service.inbound.receive("messenger_a", pressed("m1", user=bob, chat_id="chat-Bob"))
+    await service.inbound.receive("messenger_a", pressed("m1", "no"))
+    await service.inbound.receive("messenger_a", pressed("m1"))
+    may_end.set()
+    await settled(service)
+
+    (click,) = await events_named(client, "button.clicked")
+    assert (click["message_id"], click["data"]) == (message_id, "yes")
+    assert sorted(channel.answered, key=str) == [
+        ("press-1", "This button no longer works."),
+        ("press-1", "This button no longer works."),
+        ("press-1", None),
+    ]
 
 
 async def test_a_click_by_somebody_else_is_not_told(

@@ -1,0 +1,78 @@
+"""A press on a button of a project's own message becomes `button.clicked`."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.messages import store
+from msgsvc_core.messages.delivery import JOB
+from msgsvc_core.messages.models import Message
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+async def button_pressed(service: "Service", ctx: InboundContext) -> None:
+    """Tells the project; a button that no message of a project has is answered with a notice."""
+    update = ctx.update
+    assert isinstance(update, ButtonPressed)
+    message = (
+        await _by_ref(ctx, update)
+        or await _under_way(service, ctx, update)
+        # Its outcome may have been written between the two.
+        or await _by_ref(ctx, update)
+    )
+    # A messenger's client can send any data, so only what was offered counts.
+    pressed = _button_with(message.content, update.data) if message else None
+    if message is None or pressed is None:
+        await ctx.answer_button(ctx._("This button no longer works."))
+        return
+    await ctx.answer_button()
+    subscriber = await service.subscribers.find(ctx.tx, message.project_id, message.subscriber_id)
+    await service.events.emit(
+        ctx.tx,
+        message.project_id,
+        "button.clicked",
+        {"message_id": message.message_id, "data": update.data, "text": pressed.text},
+        subscriber=subscriber,
+    )
+
+
+async def _by_ref(ctx: InboundContext, update: ButtonPressed) -> Message | None:
+    return await store.find_by_ref(
+        ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.message_ref
+    )
+
+
+async def _under_way(
+    service: "Service", ctx: InboundContext, update: ButtonPressed
+) -> Message | None:
+    """The newest message to this person with such a button whose outcome is not written yet.
+
+    What the platform calls a message is written for a batch at a time, and a person can be quicker.
+    """
+    jobs = await jobs_store.running(ctx.tx, lane_of(ctx.channel), JOB)
+    keys = [(job.project_id or "", job.payload["message_id"]) for job in jobs]
+    messages = [
+        message
+        for message in await store.find_many(ctx.tx, keys)
+        if message.status == "sending" and _button_with(message.content, update.data)
+    ]
+    people = await service.subscribers.find_many(
+        ctx.tx, [(message.project_id, message.subscriber_id) for message in messages]
+    )
+    theirs = [
+        message
+        for message in messages
+        if (person := people.get((message.project_id, message.subscriber_id)))
+        and (person.chat_id, person.user_id) == (update.chat_id, update.user.user_id)
+    ]
+    return max(theirs, key=lambda message: message.message_id, default=None)
+
+
+def _button_with(content: OutgoingMessage, data: str) -> Button | None:
+    buttons = (button for row in content.buttons for button in row)
+    return next((button for button in buttons if button.data == data), None)
