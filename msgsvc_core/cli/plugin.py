@@ -1,0 +1,73 @@
+"""`msgsvc plugin new`: the beginning of a plugin of one's own."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgsvc_core.cli.scaffold.packages import Kind, NewPlugin, NotWritable, write_package
+from msgsvc_core.cli.tables import show_table
+
+app = typer.Typer(no_args_is_help=True, help="Write plugins.")
+new = typer.Typer(no_args_is_help=True, help="Write the beginning of a plugin, with its tests.")
+app.add_typer(new, name="new")
+
+#: What stands in the files to go on with.
+NEXT_FILES = {
+    "channel": {
+        "channel.py": "what the core calls",
+        "client.py": "the platform's API, and what its errors mean",
+        "updates.py": "what people do",
+    },
+    "area": {
+        "routes.py": "the endpoints",
+        "service.py": "the rules",
+        "store.py": "the SQL, on the tables of migrations/",
+        "inbound.py": "what the bot does when people write",
+    },
+}
+GUIDES = {"channel": "docs/guides/write-a-channel.md", "area": "docs/guides/write-an-area.md"}
+
+Name = Annotated[
+    str, typer.Argument(help="Of the plugin, e.g. matrix; letters, digits, underscores.")
+]
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        "--directory", "-d", help="The folder to write; msgsvc-NAME in this one by default."
+    ),
+]
+Author = Annotated[str, typer.Option("--author", help="Who writes it, for its package.")]
+Description = Annotated[str, typer.Option("--description", help="What it is, in a sentence.")]
+
+
+@new.command("channel")
+def new_channel(
+    name: Name, directory: Directory = None, author: Author = "", description: Description = ""
+) -> None:
+    """Write a channel: a messenger over HTTP, with a fake of it and the conformance kit."""
+    _write("channel", name, directory, author, description)
+
+
+@new.command("area")
+def new_area(
+    name: Name, directory: Directory = None, author: Author = "", description: Description = ""
+) -> None:
+    """Write an area: endpoints, tables, events and texts, with the conformance kit."""
+    _write("area", name, directory, author, description)
+
+
+def _write(kind: Kind, name: str, directory: Path | None, author: str, description: str) -> None:
+    plugin = NewPlugin(kind, name, author, description)
+    folder = directory or Path(plugin.distribution)
+    try:
+        files = write_package(plugin, folder)
+    except NotWritable as problem:
+        typer.echo(f"msgsvc: {problem}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"wrote {folder}, {len(files)} files; go on with")
+    meanings = NEXT_FILES[kind]
+    rows = [[f"{plugin.package}/{file}", meaning] for file, meaning in meanings.items()]
+    show_table(["file", "what is in it"], rows)
+    typer.echo(f"next: cd {folder}; pip install --editable '.[test]'; python -m pytest")
+    typer.echo(f"how: README.md there, and {GUIDES[kind]}")

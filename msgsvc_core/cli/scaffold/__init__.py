@@ -1,0 +1,1 @@
+"""Writes new plugins: packages that install, pass their conformance kit, and show where to go on."""

@@ -1,0 +1,128 @@
+"""Turns the templates in this folder into a plugin's package."""
+
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from msgsvc_core.plugins import available_plugins
+from msgsvc_core.settings import Settings
+
+Kind = Literal["channel", "area"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+#: What ends the name of a template, and is left out of the name of what is written.
+SUFFIX = ".jinja"
+
+#: A folder, or a part of a file's name, that stands for the plugin's own.
+PACKAGE_FOLDER, NAME_IN_PATH = "package", "NAME"
+
+#: Also the name of a Python module, of a section of the settings and the beginning of tables.
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+
+#: Characters of a name: tables with it in front must stay within PostgreSQL's 63.
+MAX_NAME_LENGTH = 24
+
+
+class NotWritable(Exception):
+    """The package can't be written. The text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlugin:
+    """What is to be written. `name` is the entry point's."""
+
+    kind: Kind
+    name: str
+    author: str = ""
+    description: str = ""
+
+    @property
+    def package(self) -> str:
+        """What Python imports."""
+        return f"msgsvc_{self.name}"
+
+    @property
+    def distribution(self) -> str:
+        """What pip installs."""
+        return f"msgsvc-{self.name.replace('_', '-')}"
+
+    @property
+    def title(self) -> str:
+        """How its classes begin."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+def check_name(name: str) -> None:
+    """Raises `NotWritable` for a name that no plugin can have."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+        raise NotWritable(
+            f"{name!r} can't name a plugin: at most {MAX_NAME_LENGTH} of a-z, 0-9 and single"
+            " underscores between them, beginning with a letter"
+        )
+    if keyword.iskeyword(name) or name in {*Settings.model_fields, "core"}:
+        raise NotWritable(f"{name!r} is a word of Python or of msgsvc itself; take another name")
+    if name in available_plugins():
+        raise NotWritable(f"a plugin named {name!r} is installed already; take another name")
+
+
+def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
+    """Writes the package into a new folder; returns its files, relative to that. Raises `NotWritable`."""
+    check_name(plugin.name)
+    for text in (plugin.author, plugin.description):
+        if any(character in text for character in '"\\') or not text.isprintable():
+            raise NotWritable(f"{text!r} can't be quoted: leave out quotes, backslashes, line ends")
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise NotWritable(f"{folder} exists already; name another folder by --directory") from None
+    except OSError as error:
+        raise NotWritable(f"{folder} can't be made: {error.strerror}") from None
+    written = {_target(path, plugin): text for path, text in _rendered(plugin).items()}
+    for path, text in written.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return sorted(written)
+
+
+def _rendered(plugin: NewPlugin) -> dict[Path, str]:
+    root = TEMPLATES / plugin.kind
+    environment = Environment(
+        loader=FileSystemLoader(root),
+        # Braces belong to Python here, and nothing of it is HTML.
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - it writes Python
+    )
+    values = {
+        "name": plugin.name,
+        "package": plugin.package,
+        "distribution": plugin.distribution,
+        "title": plugin.title,
+        "author": plugin.author,
+        "description": plugin.description or _description(plugin),
+    }
+    paths = [path.relative_to(root) for path in sorted(root.rglob(f"*{SUFFIX}"))]
+    return {path: environment.get_template(path.as_posix()).render(values) for path in paths}
+
+
+def _description(plugin: NewPlugin) -> str:
+    if plugin.kind == "channel":
+        return f"The messenger {plugin.title} as a channel of msgsvc."
+    return f"The area {plugin.name} of msgsvc."
+
+
+def _target(path: Path, plugin: NewPlugin) -> Path:
+    parts = [plugin.package if part == PACKAGE_FOLDER else part for part in path.parts]
+    parts[-1] = parts[-1].removesuffix(SUFFIX).replace(NAME_IN_PATH, plugin.name)
+    return Path(*parts)
