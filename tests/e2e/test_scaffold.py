@@ -1,0 +1,126 @@
+"""What `msgsvc plugin new` writes: it installs, passes its own tests, and works in a service."""
+
+import asyncio
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.cli.scaffold.packages import TEMPLATES, NewPlugin, write_package
+from tests.process import Deployment, until
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = (NewPlugin("channel", "dove", author="Ann"), NewPlugin("area", "survey", author="Ann"))
+
+#: Nothing is fetched: the build backend is here, and so is what the plugins depend on.
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+OFFLINE = ["--no-index", "--no-deps", "--no-build-isolation"]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both packages, as they were written."""
+    folder = tmp_path_factory.mktemp("sources")
+    for plugin in PLUGINS:
+        write_package(plugin, folder / plugin.name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pip has put them."""
+    folder = tmp_path_factory.mktemp("installed")
+    paths = [sources / plugin.name for plugin in PLUGINS]
+    subprocess.run([*PIP, "install", *OFFLINE, "--target", folder, *paths], check=True)
+    return folder
+
+
+def run_in(folder: Path, *command: str | Path, packages: Path) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.kind)
+def test_a_new_plugin_passes_its_tests(plugin: NewPlugin, sources: Path, installed: Path) -> None:
+    done = run_in(sources / plugin.name, sys.executable, "-m", "pytest", "-q", packages=installed)
+
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert " passed" in done.stdout
+
+
+def test_new_plugins_are_formatted_and_typed(sources: Path, installed: Path) -> None:
+    tools = Path(sys.executable).parent
+    packages = [f"{plugin.name}/{plugin.package}" for plugin in PLUGINS]
+    checks: list[list[str | Path]] = [
+        [tools / "ruff", "format", "--check", "."],
+        [tools / "ruff", "check", "--select", "E,F,I,B,UP,RUF", "--ignore", "RUF001", "."],
+        [tools / "mypy", "--strict", "--exclude", "migrations", *packages],
+    ]
+    for check in checks:
+        done = run_in(sources, *check, packages=installed)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def test_a_service_works_with_the_new_plugins(
+    sources: Path, installed: Path, tmp_path: Path
+) -> None:
+    fake = _module(sources / "dove" / "tests" / "fake_platform.py")
+    deployment = Deployment(tmp_path, [installed])
+    async with fake.FakePlatform().running() as platform:
+        deployment.configure(
+            'plugins = ["dove", "survey"]\n'
+            "[channels.messenger_a]\n"
+            'plugin = "dove"\n'
+            f'token = "{fake.TOKEN}"\n'
+            f'base_url = "{platform.base_url}"\n'
+        )
+        server = await asyncio.to_thread(deployment.start)
+        try:
+            key = await asyncio.to_thread(deployment.create_key)
+            await asyncio.to_thread(_open_an_entry, server.url, key, platform)
+            await asyncio.to_thread(until, lambda: platform.messages)
+        finally:
+            await asyncio.to_thread(server.end)
+
+    assert [message["text"] for message in platform.messages.values()] == ["First, от Shop"]
+
+
+def _open_an_entry(url: str, key: str, platform: Any) -> None:
+    """Makes an entry over the API, and presses Start behind its link."""
+    with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client:
+        # Until the bot has said its name there are no links.
+        until(lambda: client.post("/v1/survey", json={"title": "First"}).status_code in {201, 409})
+        link = client.get("/v1/survey").json()["data"][0]["links"]["messenger_a"]
+    platform.tell("start", payload=link.partition("?start=")[2])
+
+
+def test_the_templates_are_in_the_wheel(tmp_path: Path) -> None:
+    subprocess.run([*PIP, "wheel", *OFFLINE, "--wheel-dir", tmp_path, ROOT], check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+
+    for template in TEMPLATES.rglob("*.jinja"):
+        assert template.relative_to(ROOT).as_posix() in packed
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
