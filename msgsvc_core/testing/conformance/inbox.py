@@ -43,6 +43,7 @@ class Inbox:
 
     async def expect(self, kind: type[U]) -> U:
         """The next update of that type; others before it are passed over."""
+        __tracebackhide__ = True
         passed: list[Update] = []
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -87,6 +88,7 @@ class Inbox:
 
 async def within(call: Awaitable[T], otherwise: str) -> T:
     """What `call` gives. Fails the check with `otherwise` if that takes longer than any fake needs."""
+    __tracebackhide__ = True
     try:
         return await asyncio.wait_for(call, PATIENCE_S)
     except TimeoutError:

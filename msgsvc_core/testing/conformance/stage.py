@@ -116,11 +116,13 @@ def picture(door: Door, media_type: Any) -> Media:
 
 async def sent(channel: Channel, chat_id: str, message: OutgoingMessage) -> str:
     """The id of a message that the platform takes."""
+    __tracebackhide__ = True
     return await done(channel.send(chat_id, message), "send")
 
 
 async def shown_as(messenger: Messenger, ref: str) -> Shown:
     """The message as the person sees it. Fails the check when they don't."""
+    __tracebackhide__ = True
     found: Sequence[Shown] = await messenger.shown()
     for message in found:
         if message.ref == ref:
