@@ -60,7 +60,7 @@ class StartsWithACommand(PigeonChannel):
         )
 
 
-@breaks("test_an_update_names_the_chat_and_the_person", "test_a_block_and_its_end_are_told")
+@breaks("test_an_update_names_the_chat_and_the_person", "test_a_block_is_told")
 class TakesThePersonForTheChat(PigeonChannel):
     def typed(self, update: Any) -> Update:
         read = super().typed(update)
@@ -91,7 +91,7 @@ class NumbersByPerson(PigeonChannel):
         return replace(read, update_id=read.user.user_id)
 
 
-@breaks("test_a_block_and_its_end_are_told")
+@breaks("test_the_end_of_a_block_is_told")
 class MissesTheEndOfABlock(PigeonChannel):
     def read(self, update: Any) -> Update | None:
         read = super().read(update)

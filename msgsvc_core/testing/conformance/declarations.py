@@ -9,7 +9,7 @@ from string import Formatter
 from typing import Any, ClassVar
 
 import pytest
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
 from msgsvc_core.api.endpoint import Endpoint
@@ -129,13 +129,16 @@ class Declarations:
         return register() if register else ()
 
     def _texts(self) -> set[str]:
-        """What the package's code says to people, by calls of `_`."""
-        file = inspect.getsourcefile(
-            type(self).plugin if inspect.ismodule(type(self).plugin) else type(type(self).plugin)
-        )
-        assert file
-        found = extract_from_dir(Path(file).parent)
-        return {text for _, _, text, _, _ in found if isinstance(text, str)}
+        """What the code says to people, by calls of `_`: the package's, or the object's own file."""
+        plugin = type(self).plugin
+        if inspect.ismodule(plugin):
+            assert plugin.__file__
+            found = [text for _, _, text, _, _ in extract_from_dir(Path(plugin.__file__).parent)]
+        else:
+            file = inspect.getsourcefile(type(plugin))
+            assert file
+            found = [text for _, text, _, _ in extract_from_file("python", file)]
+        return {text for text in found if isinstance(text, str)}
 
 
 def _catalogue(path: Path) -> dict[str, str]:

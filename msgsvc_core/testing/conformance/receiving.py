@@ -134,16 +134,18 @@ class Receiving(Stage):
             f"two starts with one payload have one update_id, {first.update_id!r}"
         )
 
-    async def test_a_block_and_its_end_are_told(self, messenger: Messenger, inbox: Inbox) -> None:
+    async def test_a_block_is_told(self, messenger: Messenger, inbox: Inbox) -> None:
         await messenger.start()
         await messenger.block()
-        blocked = await inbox.expect(Blocked)
-        await messenger.unblock()
-        unblocked = await inbox.expect(Unblocked)
 
-        for update in (blocked, unblocked):
-            assert update.user.user_id == messenger.user.user_id, f"{update} is not of the person"
-            assert update.chat_id == messenger.chat_id, f"{update} is not of the person's chat"
+        _of_the_person(await inbox.expect(Blocked), messenger)
+
+    async def test_the_end_of_a_block_is_told(self, messenger: Messenger, inbox: Inbox) -> None:
+        await messenger.start()
+        await messenger.block()
+        await messenger.unblock()
+
+        _of_the_person(await inbox.expect(Unblocked), messenger)
 
     async def test_what_the_bot_cannot_know_is_logged_and_skipped(
         self, messenger: Messenger, inbox: Inbox
@@ -157,3 +159,8 @@ class Receiving(Stage):
 
         assert received.text == "after it", f"instead of the text after it, {received} came"
         assert logs, "updates that can't be read left no line in the log; structlog's `log.warning`"
+
+
+def _of_the_person(update: Update, messenger: Messenger) -> None:
+    assert update.user.user_id == messenger.user.user_id, f"{update} is not of the person"
+    assert update.chat_id == messenger.chat_id, f"{update} is not of the person's chat"
