@@ -299,6 +299,22 @@ class NoPace(PigeonChannel):
     pace = Pace(per_bot_s=0)
 
 
+@breaks("test_its_settings_say_what_they_mean_and_where_calls_go_is_the_operators")
+class LetsProjectsChooseThePlatform(PigeonChannel):
+    operator_settings = frozenset()
+
+
+class SilentSettings(PigeonSettings):
+    """One setting without a description."""
+
+    colour: str = "grey"
+
+
+@breaks("test_its_settings_say_what_they_mean_and_where_calls_go_is_the_operators")
+class ExplainsNoSettings(PigeonChannel):
+    settings = SilentSettings
+
+
 @breaks("test_a_check_of_a_bot_that_works_says_who_it_is")
 class Nobody(PigeonChannel):
     def deep_link(self, payload: str) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import aiohttp
 import structlog
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from msgsvc_core.channels import (
     Blocked,
@@ -158,12 +158,16 @@ PERSON = {"id": "4711", "name": "Ann", "username": "ann_b", "lang": "ru"}
 class PigeonSettings(Section):
     """One bot."""
 
-    token: SecretStr
-    receiving: Literal["poll", "webhook"] = "poll"
+    token: SecretStr = Field(description="Of the bot.")
+    receiving: Literal["poll", "webhook"] = Field("poll", description="How updates come.")
+    base_url: str = Field("https://pigeon.example", description="Where the platform is.")
 
 
 class PigeonChannel(Channel):
     """Keeps the contract."""
+
+    settings: type[PigeonSettings] = PigeonSettings
+    operator_settings = frozenset({"base_url"})
 
     capabilities = Capabilities(
         max_text_length=MAX_TEXT, max_caption_length=MAX_CAPTION, text_unit="utf16", mini_app=True

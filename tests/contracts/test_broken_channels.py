@@ -14,7 +14,7 @@ from msgsvc_core.testing import ChannelContract
 from msgsvc_core.testing.conformance import inbox as inboxes
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
-from msgsvc_core.testing.conformance.stage import CHANNEL, new_service, secrets_of
+from msgsvc_core.testing.conformance.stage import CHANNEL, kind_of, new_service, secrets_of
 from tests.contracts import broken_receivers  # noqa: F401 - enters its channels
 from tests.contracts.broken_channels import BROKEN, Broken
 from tests.contracts.pigeon import PigeonChannel, PigeonMessenger
@@ -64,6 +64,7 @@ async def _run(broken: Broken, case: dict[str, Any], folder: Path) -> None:
             "service": service,
             "messenger": messenger,
             "secrets": secrets_of(service, "pigeon"),
+            "declared": kind_of(service, "pigeon"),
             **case,
         }
         channel: Channel = service.channels[CHANNEL]

@@ -23,7 +23,8 @@ class PigeonPlugin:
         def create(_service: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
             return self._made(identity, self.pigeons, settings)
 
-        return [ChannelKind("pigeon", PigeonSettings, create)]
+        made = self._made
+        return [ChannelKind("pigeon", made.settings, create, made.operator_settings)]
 
 
 class PigeonContract(ChannelContract):

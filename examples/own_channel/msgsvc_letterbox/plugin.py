@@ -10,4 +10,6 @@ from msgsvc_letterbox.settings import LetterboxSettings
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    return [ChannelKind("letterbox", LetterboxSettings, LetterboxChannel)]
+    # A project that could choose the folder for a bot of its own could write files anywhere.
+    operators = frozenset({"folder"})
+    return [ChannelKind("letterbox", LetterboxSettings, LetterboxChannel, operators)]

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from msgsvc_core.plugins import available_plugins
 from msgsvc_core.settings import Settings
 
@@ -90,6 +88,9 @@ def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
 
 
 def _rendered(plugin: NewPlugin) -> dict[Path, str]:
+    # Every command would load it, and a server hold it in memory.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+
     root = TEMPLATES / plugin.kind
     environment = Environment(
         loader=FileSystemLoader(root),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,22 @@ from typing import get_args
 import pytest
 from structlog.testing import capture_logs
 
-from msgsvc_core.channels import Channel, ChannelHealth, DeliveryError, Reason, Receiving
+from msgsvc_core.channels import (
+    Channel,
+    ChannelHealth,
+    ChannelKind,
+    DeliveryError,
+    Reason,
+    Receiving,
+)
 from msgsvc_core.service import Service
 from msgsvc_core.testing.conformance.failures import QUICK
 from msgsvc_core.testing.conformance.messenger import Fault, Messenger
 from msgsvc_core.testing.conformance.stage import CHANNEL, Stage, plainest, sent
 from msgsvc_core.testing.conformance.verdicts import done, judge, refusal
+
+#: Names of settings that lead to other machines, or into files of this one.
+_PLACES = re.compile(r"(url|proxy|host|port|address|socket|path|file|folder|directory)(_|$)")
 
 
 class Life(Stage):
@@ -38,6 +49,17 @@ class Life(Stage):
             f"{pace}: a pace is more than 0, or None"
         )
         assert not channel.is_group(messenger.chat_id), "a person's own chat is taken for a group"
+
+    def test_its_settings_say_what_they_mean_and_where_calls_go_is_the_operators(
+        self, declared: ChannelKind
+    ) -> None:
+        for name, field in declared.settings.model_fields.items():
+            assert field.description, f"the setting {name} has no description; add one to its Field"
+            if _PLACES.search(name) or "Path" in str(field.annotation):
+                assert name in declared.operator_settings, (
+                    f"the setting {name} says where our calls or files go: a project that can set it"
+                    " for its own bot reaches what it must not. Name it in operator_settings"
+                )
 
     async def test_a_check_of_a_bot_that_works_says_who_it_is(self, channel: Channel) -> None:
         health = await _health(channel)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import SecretStr
 
-from msgsvc_core.channels import Capabilities, Channel, Media, OutgoingMessage
+from msgsvc_core.channels import Capabilities, Channel, ChannelKind, Media, OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
 from msgsvc_core.testing.conformance.door import Door
@@ -71,6 +71,11 @@ class Stage:
         return messenger.chat_id
 
     @pytest.fixture
+    def declared(self, service: Service) -> ChannelKind:
+        """The kind of messenger."""
+        return kind_of(service, self.kind)
+
+    @pytest.fixture
     def secrets(self, service: Service) -> list[str]:
         """The secrets among the channel's settings."""
         return secrets_of(service, self.kind)
@@ -90,11 +95,17 @@ def new_service(plugin: Any, kind: str, settings: Any, folder: Path) -> Service:
 
 def secrets_of(service: Service, kind: str) -> list[str]:
     """What `SecretStr` fields of the channel's settings hold."""
-    kinds = [one for found in service.plugins.hook.register_channel_kinds() for one in found]
-    model = next(one.settings for one in kinds if one.name == kind)
+    model = kind_of(service, kind).settings
     settings = model.model_validate(service.settings.channels[CHANNEL].options)
     values = [getattr(settings, name) for name in model.model_fields]
     return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+
+
+def kind_of(service: Service, name: str) -> ChannelKind:
+    """The kind of messenger as the plugin declares it."""
+    hook = service.plugins.hook
+    kinds: list[ChannelKind] = [one for found in hook.register_channel_kinds() for one in found]
+    return next(one for one in kinds if one.name == name)
 
 
 def needs(capable: bool, what: str) -> None:
