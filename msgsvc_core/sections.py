@@ -1,5 +1,7 @@
 """What every section of the configuration is made of, and those about who may come in and what goes out."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from msgsvc_core.security.guard import OutboundGuard
@@ -120,6 +122,11 @@ class OwnChannelSettings(Section):
     )
     kinds: tuple[str, ...] = Field(
         (), description="Kinds of messenger that projects may bring; every loaded one if empty."
+    )
+    settings: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="What the operator sets for all of them, by kind: a proxy, say, in"
+        " `[own_channels.settings.telegram]`. Projects don't see it.",
     )
     follow_s: float = Field(
         1.0, gt=0, description="Seconds between looks for what other processes changed of them."

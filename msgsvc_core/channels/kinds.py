@@ -64,6 +64,8 @@ class ChannelKinds:
     ) -> Channel:
         """Raises `WrongSettings`."""
         kind = self._kind(kind_name)
+        if identity.project_id is not None:
+            options = self._with_operators(kind, options)
         return kind.create(self._service, identity, _validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
@@ -74,13 +76,15 @@ class ChannelKinds:
             raise WrongSettings(f"plugin: must be one of {', '.join(allowed)}")
         for name in sorted(kind.reserved & options.keys()):
             raise WrongSettings(f"{name}: only the operator of the service can set it")
-        _validated(kind, options)
+        _validated(kind, self._with_operators(kind, options))
 
     def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
         """What a project may read of its settings. Raises `WrongSettings`."""
         secrets: dict[str, str] = {}
         kind = self._kind(kind_name)
-        values = _validated(kind, options).model_dump(exclude=set(kind.reserved))
+        hidden = kind.reserved | self._operators(kind).keys() - options.keys()
+        settings = _validated(kind, self._with_operators(kind, options))
+        values = settings.model_dump(exclude=set(hidden))
         return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), list(secrets))
 
     def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -90,10 +94,20 @@ class ChannelKinds:
         secrets it is all of its settings. Raises `WrongSettings`.
         """
         secrets: dict[str, str] = {}
-        _visible(_validated(self._kind(kind_name), options).model_dump(), "", secrets)
+        kind = self._kind(kind_name)
+        given = set(options) & kind.settings.model_fields.keys()
+        complete = self._with_operators(kind, options)
+        _visible(_validated(kind, complete).model_dump(include=given), "", secrets)
         # A date in a TOML file is no JSON.
         text = json.dumps([kind_name, secrets or dict(options)], sort_keys=True, default=str)
         return tuple(self._service.secrets.keyed_hashes("channel settings", text))
+
+    def _operators(self, kind: ChannelKind) -> Mapping[str, Any]:
+        """What the operator sets for all projects' channels of a kind."""
+        return self._service.settings.own_channels.settings.get(kind.name, {})
+
+    def _with_operators(self, kind: ChannelKind, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self._operators(kind), **options}
 
     def _kind(self, name: str) -> ChannelKind:
         kind = self._kinds.get(name)

@@ -11,7 +11,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot
-from tests.channels.messenger import Platform
+from tests.channels.messenger import FakeChannel, Platform
 
 TOKEN = "7355608:a-token-that-must-not-be-seen"
 
@@ -112,6 +112,28 @@ async def test_an_operator_may_name_the_kinds_that_projects_bring(
     error = check_error(refused, 400, "validation_failed")["error"]
     assert error == "plugin: must be one of fake"
     assert taken.status_code == 201
+
+
+async def test_what_the_operator_sets_for_all_own_channels_is_used_and_not_shown(
+    make_service: ServiceFactory,
+    make_tenant: Callable[..., Awaitable[Tenant]],
+    platform: Platform,
+    settings: dict[str, Any],
+) -> None:
+    operators = {"base_url": "https://proxy.example", "folder": "/srv/bots", "greeting": "hidden"}
+    settings["own_channels"] = {"settings": {"fake": operators}}
+    service = await make_service(extra_plugins=[("fake", platform)], **settings)
+    client = (await make_tenant(service)).client
+
+    made = (await client.post("/v1/channels", json=body())).json()
+
+    [channel] = service.channels.own
+    shared = service.channels["messenger_a"]
+    assert isinstance(channel, FakeChannel)
+    assert isinstance(shared, FakeChannel)
+    assert channel.settings.base_url == "https://proxy.example"
+    assert shared.settings.base_url == "https://fake.example"
+    assert made["settings"] == {"receiving": "poll"}
 
 
 async def test_an_operator_setting_is_refused_in_a_change_as_well(
