@@ -14,6 +14,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from msgsvc_core.api.endpoint import Endpoint
+    from msgsvc_core.channels.contract import Channel
     from msgsvc_core.channels.inbound import InboundRule
     from msgsvc_core.channels.kinds import ChannelKind
     from msgsvc_core.db import MigrationSource, Tx
@@ -104,3 +105,17 @@ class HookSpecs:
         them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise
         none lightly.
         """
+
+    @hookspec
+    async def on_channel_stopped(
+        self, service: "Service", tx: "Tx", channel: "Channel", reason: str, detail: str
+    ) -> None:
+        """A bot was banned or revoked, and makes no more calls. Async; in the transaction that says so.
+
+        `reason` is for programs, e.g. `bot_banned`, `detail` what the platform said. Tell whoever can
+        mend it by a job: for a shared channel that is the operator, and there is no event.
+        """
+
+    @hookspec
+    async def on_channel_recovered(self, service: "Service", tx: "Tx", channel: "Channel") -> None:
+        """A bot that was stopped works again. Async; in the transaction that says so."""

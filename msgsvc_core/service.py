@@ -21,8 +21,10 @@ from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
+from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.own.routes import router as channels_router
 from msgsvc_core.channels.own.service import OwnChannels
+from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.clock import Clock, SystemClock
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -113,6 +115,8 @@ class Service:
         self.messages = Messages(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
+        self.channel_states = ChannelStates(self)
+        self.lines = Lines(self)
         self._registered: dict[type, Any] = {}
         for objects in hook.register_services(service=self):
             self._registered.update(objects)
@@ -181,7 +185,7 @@ class Service:
     @cached_property
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
-        return [CALL_JOB, DELIVER_JOB, PURGE_JOB, *plugins]
+        return [CALL_JOB, DELIVER_JOB, PURGE_JOB, check_job(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:

@@ -95,6 +95,12 @@ class JobSettings(Section):
         1.0, gt=0, description="Seconds between looks for lanes that nobody works on."
     )
     grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
+    stopped_check_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between questions to a platform whether a banned or revoked bot may work"
+        " again.",
+    )
 
     @field_validator("broker_url")
     @classmethod
@@ -118,6 +124,12 @@ class LimitSettings(Section):
     event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(
         8, ge=1, description="Tries of one message before it fails for good."
+    )
+    delivery_hours: int = Field(
+        24,
+        ge=1,
+        description="Hours after which a message fails whose platform still asks to wait; until then"
+        " that takes up none of its tries.",
     )
 
 

@@ -1,6 +1,7 @@
 """What an operator's tools ask: is it alive, can it work."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -9,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.states import ChannelState
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.service import Service
@@ -36,7 +38,7 @@ def operation_routes(service: Service) -> list[BaseRoute]:
     async def readyz(_request: Request) -> Response:
         checks = await readiness.checks()
         failing = {name for name, check in checks.items() if not check["ok"]}
-        ready = failing <= OPTIONAL_CHECKS
+        ready = all(name in OPTIONAL_CHECKS or "stopped" in checks[name] for name in failing)
         status = "ok" if not failing else "degraded" if ready else "failing"
         return JSONResponse(
             {"status": status, "checks": checks},
@@ -58,17 +60,28 @@ class Readiness:
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def checks(self) -> dict[str, dict[str, Any]]:
-        """By name: `ok`, and a `detail` for the operator."""
-        channels = self._service.channels.shared
-        found = await asyncio.gather(
-            self._database_and_queue(),
-            self._redis(),
-            *(self._channel(channel) for channel in channels),
+        """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
+        revoked, which others can't mend by taking over."""
+        asked, redis, stopped = await asyncio.gather(
+            self._database_and_queue(), self._redis(), self._stopped()
         )
-        checks = {**found[0], **found[1]}
-        for channel, health in zip(channels, found[2:], strict=True):
+        checks = {**asked, **redis}
+        channels = self._service.channels.shared
+        found = await asyncio.gather(*(self._channel(one, stopped) for one in channels))
+        for channel, health in zip(channels, found, strict=True):
             checks[f"channel:{channel.name}"] = health
+        own = stopped.keys() - {channel.key for channel in channels}
+        if own:
+            checks["own_channels"] = {"ok": False, "stopped": True, "detail": {"stopped": len(own)}}
         return checks
+
+    async def _stopped(self) -> dict[str, ChannelState]:
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S), self._service.db.read() as tx:
+                troubled = await self._service.channel_states.troubled(tx)
+        except (DatabaseUnavailable, TimeoutError):
+            return {}
+        return {state.channel: state for state in troubled if state.stopped}
 
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
         try:
@@ -90,7 +103,14 @@ class Readiness:
             return {"redis": {"ok": True, "detail": "limits are shared"}}
         return {"redis": {"ok": False, "detail": f"limits are counted per process: {wrong}"}}
 
-    async def _channel(self, channel: Channel) -> dict[str, Any]:
+    async def _channel(
+        self, channel: Channel, stopped: Mapping[str, ChannelState]
+    ) -> dict[str, Any]:
+        state = stopped.get(channel.key)
+        if state is not None:
+            # Not asked here: a job does, and what it finds sets the bot going.
+            detail = f"stopped: {state.reason}: {state.detail}"
+            return {"ok": False, "stopped": True, "detail": detail}
         now = self._service.clock.time()
         checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
         if now - checked_at < CHANNEL_HEALTH_S:
@@ -99,8 +119,13 @@ class Readiness:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 result = await channel.check()
             health = {"ok": result.ok, "detail": result.detail}
+            if result.revoked:
+                await self._service.channel_states.note_health(channel, result)
+                return {"ok": False, "stopped": True, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}
+        except DatabaseUnavailable as error:
+            health = {"ok": False, "detail": str(error)}
         except Exception as error:
             log.exception("channel_broke_contract", channel=channel.name)
             health = {"ok": False, "detail": type(error).__name__}

@@ -8,13 +8,18 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from msgsvc_core.channels.contract import Capabilities, Channel
-from msgsvc_core.channels.failures import DeliveryError
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lines import PATIENCE_S, Held, Line, gate_of
+from msgsvc_core.channels.markup import to_spans
 from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
     URGENT,
@@ -23,6 +28,7 @@ from msgsvc_core.jobs.contract import (
     JobSpec,
     LaneSpec,
     NewJob,
+    PutBack,
     exponential,
 )
 from msgsvc_core.json_text import to_json
@@ -37,7 +43,12 @@ JOB = "channel.call"
 BATCH = 100
 
 #: Two batches are under way at once: while the calls of one are made, the other's are read or written.
-CHANNEL_LANES = LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True)
+#: A bot with a pace has more, of few jobs each: see `lines`.
+CHANNEL_LANES = LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True, gate=gate_of)
+
+#: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the
+#: question of a sign-in is over by then, and platforms drop buttons that wait for an answer sooner.
+MOST_AGE_S = 3600
 
 log = structlog.get_logger(__name__)
 
@@ -92,61 +103,93 @@ async def _enqueue(service: "Service", tx: Tx, channel: str, call: str, **payloa
 async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
     key = channel_of(jobs[0].lane)
-    channels = ctx.service.channels
-    by_chat: dict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        by_chat[job.payload.get("chat_id", job.job_id)].append(job)
+    channels, line = ctx.service.channels, ctx.service.lines[key]
     async with channels.use(key) as channel:
         if channel is None:
             log.warning("channel_gone", channel=key, calls=len(jobs))
             return
-        async with channels.turns.take((key, chat) for chat in by_chat):
-            await _run_chats(ctx, channel, by_chat)
+        async with channels.turns.take(map(receiver_of, jobs)):
+            by_chat: dict[str, list[Job]] = defaultdict(list)
+            for job in await line.in_order(ctx, jobs):
+                by_chat[job.payload.get("chat_id", job.job_id)].append(job)
+            await _run_chats(ctx, line, channel, by_chat)
 
 
-async def _run_chats(ctx: JobContext, channel: Channel, by_chat: Mapping[str, list[Job]]) -> None:
+async def _run_chats(
+    ctx: JobContext, line: Line, channel: Channel, by_chat: Mapping[str, list[Job]]
+) -> None:
     # All chats are awaited even if one fails: a call that went on beside the retry of its own job
     # would be made twice.
     ended = await asyncio.gather(
-        *(_run_in_order(ctx, channel, chat) for chat in by_chat.values()), return_exceptions=True
+        *(_run_in_order(ctx, line, channel, chat) for chat in by_chat.values()),
+        return_exceptions=True,
     )
     for failure in ended:
         if failure is not None:
             raise failure
 
 
-async def _run_in_order(ctx: JobContext, channel: Channel, jobs: Sequence[Job]) -> None:
+async def _run_in_order(ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]) -> None:
     for number, job in enumerate(jobs):
-        try:
-            await _call(ctx.service, channel, job.payload)
-        except DecryptionError:
-            log.error("channel_call_unreadable", channel=channel.key, job_id=job.job_id)
-        except DeliveryError as error:
-            if error.reason.retryable and job.attempts < SPEC.max_attempts:
-                await _retry_later(ctx, jobs[number:], error)
+        back = await _run(ctx, line, channel, jobs[number:])
+        if back:
+            async with ctx.putting_back(back):
                 return
-            log.warning("channel_call_failed", channel=channel.key, reason=str(error.reason))
-        except Exception:
-            log.exception("channel_broke_contract", channel=channel.key)
         async with ctx.completing(job):
             pass
 
 
-async def _retry_later(ctx: JobContext, jobs: Sequence[Job], error: DeliveryError) -> None:
-    """Puts back the call that failed and those of its chat that would have followed it."""
-    after_s = SPEC.backoff(jobs[0].attempts) if error.retry_after_s is None else error.retry_after_s
-    for job in jobs:
-        async with ctx.rescheduling(job, after_s=after_s, counts=job is jobs[0]):
-            pass
+async def _run(ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]) -> list[PutBack]:
+    """Makes the first of a chat's calls; returns what puts it and those after it back, if it must be
+    made later."""
+    job, service = jobs[0], ctx.service
+    now_ms = service.clock.now_ms()
+    chat_id = job.payload.get("chat_id")
+    if now_ms - job.created_at_ms > MOST_AGE_S * 1000:
+        log.warning("channel_call_too_late", channel=channel.key, job_id=job.job_id)
+        return []
+    wait_s = None if chat_id is None else line.too_early_s(chat_id, PATIENCE_S)
+    if wait_s is not None:
+        return line.later(jobs, now_ms + ceil(wait_s * 1000))
+    try:
+        await line.call(job, chat_id, partial(_call, service, channel, job.payload))
+    except Held:
+        return line.again(jobs)
+    except DecryptionError:
+        log.error("channel_call_unreadable", channel=channel.key, job_id=job.job_id)
+    except DeliveryError as error:
+        return _after_failure(line, channel, jobs, error)
+    except Exception:
+        log.exception("channel_broke_contract", channel=channel.key)
+    return []
+
+
+def _after_failure(
+    line: Line, channel: Channel, jobs: Sequence[Job], error: DeliveryError
+) -> list[PutBack]:
+    """A platform that asks to wait takes up no attempt. What is in doubt is made again: see
+    docs/decisions/0007-crash-during-delivery.md."""
+    is_refused = error.reason is Reason.RATE_LIMITED
+    if is_refused and line.closed:
+        return line.again(jobs)
+    if is_refused or (error.reason.retryable and jobs[0].attempts < SPEC.max_attempts):
+        at_ms = line.retry_at_ms(error, SPEC.backoff, jobs[0].attempts)
+        return line.later(jobs, at_ms, counts=not is_refused)
+    log.warning(
+        "channel_call_failed", channel=channel.key, reason=str(error.reason), error=error.text
+    )
+    return []
 
 
 async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> None:
     """One call, adapted to what the platform can: no edit is a new message, and buttons that it
-    can't show are left out."""
+    can't show are left out. What it can't take at all is logged, and not sent."""
     if payload["call"] == "answer_button":
         await channel.answer_button(payload["button_ref"], payload["text"])
         return
     message = _adapted(_unseal(service, payload["sealed"]), channel.capabilities)
+    if problem := channel.problem(message):
+        raise DeliveryError(Reason.INVALID_MESSAGE, problem)
     if payload["call"] == "edit" and channel.capabilities.edit:
         await channel.edit(payload["chat_id"], payload["message_ref"], message)
     else:
@@ -154,6 +197,11 @@ async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -
 
 
 def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
+    if message.format not in takes.formats and "plain" in takes.formats:
+        spans = to_spans(message.text, message.format)
+        message = replace(message, text="".join(span.text for span in spans), format="plain")
+    if message.media and message.media.type not in takes.media_types:
+        message = replace(message, media=None)
     return message if takes.buttons else replace(message, buttons=())
 
 

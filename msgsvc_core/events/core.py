@@ -1,5 +1,6 @@
 """The events that the core itself emits."""
 
+from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.messages.models import ButtonClicked, DeliveryFailed, DeliverySuccess
 from msgsvc_core.subscribers.models import SubscriptionCreated, SubscriptionDeleted
@@ -19,5 +20,17 @@ CORE_EVENTS = (
     EventSpec("delivery.failed", "A message could not be delivered, for good.", DeliveryFailed),
     EventSpec(
         "button.clicked", "Somebody pressed a button of one of your messages.", ButtonClicked
+    ),
+    EventSpec(
+        "channel.stopped",
+        "The messenger banned your own bot, or revoked its token. What is queued waits.",
+        ChannelStopped,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.recovered",
+        "Your own bot works again; what waited is sent.",
+        ChannelRecovered,
+        of_subscriber=False,
     ),
 )

@@ -3,13 +3,22 @@
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import store
-from msgsvc_core.jobs.contract import Job, JobSpec, LeaseLost, NewJob, Retry, Stopping
+from msgsvc_core.jobs.contract import (
+    Job,
+    JobSpec,
+    LeaseLost,
+    NewJob,
+    PutBack,
+    Retry,
+    Stopping,
+)
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -81,21 +90,39 @@ class Batch:
     async def rescheduling(
         self, job: Job, *, after_s: float, counts: bool = True
     ) -> AsyncIterator[Tx]:
-        async with self.service.db.transaction() as tx:
-            if not await self._put_back(tx, job, after_s, error=None, counts=counts):
-                raise LeaseLost
+        async with self.putting_back([PutBack(job, self._in(after_s), counts)]) as tx:
             yield tx
-        self._forget([job])
+
+    @asynccontextmanager
+    async def putting_back(self, back: Sequence[PutBack]) -> AsyncIterator[Tx]:
+        to_old_places = [each.job for each in back if each.at_ms is None]
+        async with self.service.db.transaction() as tx:
+            await self._give_back(tx, to_old_places)
+            for each in back:
+                if each.at_ms is not None and not await self._put_back(
+                    tx, each.job, each.at_ms, error=None, counts=each.counts
+                ):
+                    raise LeaseLost
+            yield tx
+        self._forget([each.job for each in back])
+
+    async def _give_back(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
+        if not await store.give_back(tx, jobs, runner_id=self._runner_id):
+            raise LeaseLost
+        now_ms = self.service.clock.now_ms()
+        for lane in {job.lane for job in jobs}:
+            tx.on_commit(partial(self.service.jobs.wake, lane, now_ms))
 
     def _forget(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._open.pop(job.job_id, None)
 
     async def _put_back(
-        self, tx: Tx, job: Job, after_s: float, *, error: str | None, counts: bool
+        self, tx: Tx, job: Job, run_at_ms: int, *, error: str | None, counts: bool
     ) -> bool:
         """Writes the wait, and has the lane woken when it is over; False if the lease is lost."""
-        run_at_ms = self.service.clock.now_ms() + round(after_s * 1000)
         kept = await store.put_back(
             tx,
             job,
@@ -111,9 +138,10 @@ class Batch:
         return kept
 
     async def _put_back_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
+        at_ms = self._in(after_s)
         async with self.service.db.transaction() as tx:
             for job in self._open.values():
-                await self._put_back(tx, job, after_s, error=error, counts=counts)
+                await self._put_back(tx, job, at_ms, error=error, counts=counts)
 
     async def _fail_all(self, error: str) -> None:
         spec = self._spec
@@ -123,9 +151,12 @@ class Batch:
                     await self._bury(tx, job, error)
                     continue
                 spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
-                await self._put_back(
-                    tx, job, spec.backoff(job.attempts) * spread, error=error, counts=True
-                )
+                at_ms = self._in(spec.backoff(job.attempts) * spread)
+                await self._put_back(tx, job, at_ms, error=error, counts=True)
+
+    def _in(self, after_s: float) -> int:
+        """Unix milliseconds, so many seconds from now."""
+        return self.service.clock.now_ms() + round(after_s * 1000)
 
     async def _bury_poison(self) -> None:
         """Buries jobs that were claimed again and again without any outcome, a crash each time."""

@@ -34,7 +34,10 @@ class NewJob:
 
 @record
 class Job:
-    """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included."""
+    """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included.
+
+    `run_at_ms` is when it was due; later than `created_at_ms` if it was put back, or was for later.
+    """
 
     job_id: str
     name: str
@@ -44,11 +47,23 @@ class Job:
     deliveries: int
     created_at_ms: int
     project_id: str | None
+    priority: int = NORMAL
+    run_at_ms: int = 0
 
     @property
     def is_suspect(self) -> bool:
         """Whether several runners died while they had it."""
         return self.deliveries > self.attempts + 1
+
+
+@record
+class PutBack:
+    """A job that goes back to its lane: until `at_ms` (Unix milliseconds), or with None to its old
+    place, as if it had never been claimed. `counts` is whether this was one of its attempts."""
+
+    job: Job
+    at_ms: int | None
+    counts: bool = False
 
 
 class Retry(Exception):
@@ -99,6 +114,13 @@ class JobContext(Protocol):
         """A transaction that puts `job` back for later along with whatever else is written in it."""
         ...
 
+    def putting_back(self, back: Sequence[PutBack]) -> "AbstractAsyncContextManager[Tx]":
+        """The same for several jobs at once.
+
+        Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        """
+        ...
+
 
 Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
@@ -136,15 +158,58 @@ class JobSpec:
     on_dead: OnDead | None = None
 
 
+@record
+class Room:
+    """How many jobs of a lane may be claimed now, in how many batches at once all in all.
+
+    `look_ms` is when there may be more room, in Unix milliseconds.
+    """
+
+    jobs: int
+    batches: int
+    look_ms: int
+
+
+class Gate(Protocol):
+    """Lets a lane's jobs out no faster than they may be worked on. Of the lane's owner alone."""
+
+    async def taken_over(self, tx: "Tx") -> None:
+        """This runner became the owner of the lane: another may have worked on it until now."""
+        ...
+
+    @property
+    def stale(self) -> bool:
+        """Whether `look` is to be called even though there is no room."""
+        ...
+
+    async def look(self, tx: "Tx") -> None:
+        """Called before each claim, in its transaction."""
+        ...
+
+    def room(self) -> Room | None:
+        """None: as much as the lane's spec says. Asked often, so it answers from memory."""
+        ...
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        """Jobs that were claimed, and go to their handlers now."""
+        ...
+
+    def ended(self, jobs: Sequence[Job]) -> None:
+        """Their handlers have ended, whatever became of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LaneSpec:
     """Declares the lanes whose name is `prefix` or starts with `prefix:` (hook `register_lanes`).
 
     `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
     batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
+    `gate` makes what holds such a lane back, from the service and the lane's name.
     """
 
     prefix: str
     concurrency: int = 1
     batch: int = 1
     exclusive: bool = False
+    gate: "Callable[[Service, str], Gate] | None" = None

@@ -1,6 +1,7 @@
 """One lane on one runner: claims what is due, works on it within the lane's concurrency."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import structlog
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import lanes, store
-from msgsvc_core.jobs.contract import Job, LaneSpec
+from msgsvc_core.jobs.contract import Gate, Job, LaneSpec, Room
 from msgsvc_core.jobs.lease_clock import LeaseClock
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
@@ -41,6 +42,7 @@ class Lane:
         lease: Lease,
         run: Callable[[Sequence[Job]], Awaitable[None]],
         pass_on: Callable[[str], None] | None,
+        gate: Gate | None = None,
     ) -> None:
         self.name = name
         self._spec = spec
@@ -50,6 +52,9 @@ class Lane:
         self._lease = lease
         self._run = run
         self._pass_on = pass_on
+        self._gate = gate
+        #: What the gate said at the last look; None where it did not hold anything back.
+        self._room: Room | None = None
         self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
         #: The one batch with a job that may have killed other runners.
@@ -75,9 +80,9 @@ class Lane:
                 self._woken.clear()
                 looked_at_ms = self._clock.now_ms()
                 claimed = 0 if self._stopping else await self._claim_and_start()
-                full = len(self._running) >= self._spec.concurrency
+                full = len(self._running) >= self._batches
                 if self._running and (full or not claimed):
-                    await self._woken.wait()
+                    await self._until_woken()
                 elif not claimed and not self._woken.is_set():
                     next_look_ms = None if self._stopping else await self._next_look(looked_at_ms)
                     if not self._woken.is_set() or self._stopping:
@@ -85,19 +90,41 @@ class Lane:
         finally:
             await self._end_running()
 
+    @property
+    def _batches(self) -> int:
+        """How many batches may run at once."""
+        return self._spec.concurrency if self._room is None else self._room.batches
+
+    async def _until_woken(self) -> None:
+        """Waits for a wake-up, or until the gate may have room again."""
+        wait_s = None
+        if self._room is not None and self._room.jobs <= 0:
+            wait_s = max(0.0, self._room.look_ms - self._clock.now_ms()) / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+
+    def _limit(self) -> int:
+        """How many jobs may be claimed now."""
+        self._room = self._gate.room() if self._gate else None
+        limit = (self._batches - len(self._running)) * self._spec.batch
+        return limit if self._room is None else min(limit, self._room.jobs)
+
     async def _claim_and_start(self) -> int:
         """Starts batches in the free slots; returns how many jobs were claimed."""
-        free = self._spec.concurrency - len(self._running)
-        if free <= 0:
+        if self._limit() <= 0 and not (self._gate and self._gate.stale):
             return 0
-        limit = free * self._spec.batch
         async with self._db.transaction() as tx:
             await store.commit_without_waiting(tx)
             self._is_owner = await self._own(tx)
-            jobs = await self._claim(tx, limit) if self._is_owner else []
+            # The gate may have learned something as the lane was taken.
+            limit = self._limit() if self._is_owner else 0
+            jobs = await self._claim(tx, limit) if limit > 0 else []
         if len(jobs) == limit and self._pass_on and not self._spec.exclusive:
             # There may be more than this runner can take.
             self._pass_on(self.name)
+        if jobs and self._gate:
+            self._gate.claimed(jobs)
         for start in range(0, len(jobs), self._spec.batch):
             task = asyncio.create_task(self._run_batch(jobs[start : start + self._spec.batch]))
             self._running.add(task)
@@ -107,7 +134,11 @@ class Lane:
         return len(jobs)
 
     async def _run_batch(self, jobs: Sequence[Job]) -> None:
-        await self._run(jobs)
+        try:
+            await self._run(jobs)
+        finally:
+            if self._gate:
+                self._gate.ended(jobs)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -118,7 +149,9 @@ class Lane:
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
     async def _own(self, tx: Tx) -> bool:
-        return not self._spec.exclusive or await lanes.own(
+        if not self._spec.exclusive:
+            return True
+        owned = await lanes.own(
             tx,
             self.name,
             runner_id=self._lease.runner_id,
@@ -126,6 +159,11 @@ class Lane:
             over_ms=self._lease.clock.over_ms(),
             lease_ms=self._lease.duration_ms,
         )
+        if self._gate and owned:
+            if owned == "taken":
+                await self._gate.taken_over(tx)
+            await self._gate.look(tx)
+        return owned is not None
 
     async def _claim(self, tx: Tx, limit: int) -> list[Job]:
         found = await store.look(tx, self.name)
@@ -148,6 +186,8 @@ class Lane:
         if not self._is_owner:
             # What is due is the other runner's, until its lease runs out.
             return self._clock.now_ms() + self._lease.duration_ms // 3
+        if self._room is not None and self._room.jobs <= 0:
+            return self._room.look_ms
         if self._due_ms is None or self._due_ms > looked_at_ms:
             return self._due_ms
         async with self._db.read() as tx:

@@ -1,5 +1,7 @@
 """The SQL of lanes and runners: who owns a lane, which have work, and who is there to do it."""
 
+from typing import Literal
+
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.lease_clock import Held
 
@@ -71,22 +73,31 @@ async def owned_by_others(tx: Tx, *, runner_id: str, over_ms: int) -> set[str]:
 
 async def own(
     tx: Tx, lane: str, *, runner_id: str, now_ms: int, over_ms: int, lease_ms: int
-) -> bool:
-    """Takes or keeps an exclusive lane; False while another runner's lease on it holds."""
-    return bool(
-        await tx.execute(
-            "INSERT INTO core_lanes (lane, owner, leased_until_ms)"
-            " VALUES (:lane, :runner_id, :until_ms)"
-            " ON CONFLICT (lane) DO UPDATE SET owner = :runner_id, leased_until_ms = :until_ms"
-            " WHERE core_lanes.owner = :runner_id OR core_lanes.leased_until_ms <= :over_ms",
-            {
-                "lane": lane,
-                "runner_id": runner_id,
-                "until_ms": now_ms + lease_ms,
-                "over_ms": over_ms,
-            },
-        )
+) -> Literal["kept", "taken"] | None:
+    """Keeps an exclusive lane, or takes it; None while another runner's lease on it holds.
+
+    A lane whose lease of ours was over is taken anew: another may have had it meanwhile.
+    """
+    params = {
+        "lane": lane,
+        "runner_id": runner_id,
+        "until_ms": now_ms + lease_ms,
+        "over_ms": over_ms,
+    }
+    if await tx.execute(
+        "UPDATE core_lanes SET leased_until_ms = :until_ms"
+        " WHERE lane = :lane AND owner = :runner_id AND leased_until_ms > :over_ms",
+        params,
+    ):
+        return "kept"
+    taken = await tx.execute(
+        "INSERT INTO core_lanes (lane, owner, leased_until_ms)"
+        " VALUES (:lane, :runner_id, :until_ms)"
+        " ON CONFLICT (lane) DO UPDATE SET owner = :runner_id, leased_until_ms = :until_ms"
+        " WHERE core_lanes.owner = :runner_id OR core_lanes.leased_until_ms <= :over_ms",
+        params,
     )
+    return "taken" if taken else None
 
 
 async def renew(

@@ -167,15 +167,17 @@ class LaneRunner:
 
     def _new_lane(self, name: str) -> Lane:
         prefix = name.partition(":")[0]
+        spec = self._lane_specs.get(prefix) or LaneSpec(prefix)
         lane = Lane(
             name,
-            self._lane_specs.get(prefix) or LaneSpec(prefix),
+            spec,
             self._names,
             db=self._service.db,
             clock=self._service.clock,
             lease=self._lease,
             run=self._run,
             pass_on=self._pass_on,
+            gate=spec.gate(self._service, name) if spec.gate else None,
         )
         self._lanes[name] = lane
         return lane

@@ -155,6 +155,16 @@ async def running(tx: Tx, lane: str, name: str) -> list[Job]:
     return [_job(row) for row in rows]
 
 
+async def put_off(tx: Tx, lane: str) -> list[Job]:
+    """Jobs of a lane that wait since they were put back, or were for later from the beginning."""
+    rows = await tx.fetch_all(
+        f"SELECT {_CLAIMED} FROM core_jobs"
+        " WHERE lane = :lane AND state = 'ready' AND run_at_ms > created_at_ms",
+        {"lane": lane},
+    )
+    return [_job(row) for row in rows]
+
+
 async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
     """Whether a lane has a due job of `names`, be it one that another runner is just claiming."""
     known, params = any_of("name", "names", names, tx.dialect)
@@ -197,6 +207,18 @@ async def put_back(
         },
     )
     return count == 1
+
+
+async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+    """Makes jobs wait at their old place, as if nobody had claimed them; False if one is lost."""
+    these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
+    count = await tx.execute(
+        "UPDATE core_jobs SET state = 'ready', deliveries = deliveries - 1,"
+        " leased_by = NULL, leased_until_ms = NULL"
+        f" WHERE {these} AND state = 'running' AND leased_by = :runner_id",
+        {**params, "runner_id": runner_id},
+    )
+    return count == len(jobs)
 
 
 async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
@@ -259,4 +281,6 @@ def _job(row: Row) -> Job:
         deliveries=row["deliveries"],
         created_at_ms=row["created_at_ms"],
         project_id=row["project_id"],
+        priority=row["priority"],
+        run_at_ms=row["run_at_ms"],
     )

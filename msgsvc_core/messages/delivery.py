@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,9 +18,11 @@ import structlog
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held, Line
+from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, exponential
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Ending, Message, MessageStatus
 from msgsvc_core.subscribers.models import Subscriber
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
 JOB = "message.deliver"
 
-#: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes.
+#: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes, a little more
+#: or less.
 BACKOFF = exponential(first_s=1, factor=2, most_s=300)
 
 log = structlog.get_logger(__name__)
@@ -37,18 +41,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A message on its way: its job, its receiver, and in the end its outcome.
-
-    `channel` is the bot of the job's lane; None if it is gone.
-    """
+    """A message on its way: its job, its receiver, and in the end its outcome."""
 
     job: Job
-    channel: Channel | None
     message: Message
     subscriber: Subscriber | None
     marked: bool = False
     message_ref: str | None = None
     failure: DeliveryError | None = None
+    #: The bot may make no call now, and made none for this.
+    held: bool = False
 
     @property
     def chat_id(self) -> str:
@@ -56,58 +58,85 @@ class Delivery:
         return self.subscriber.chat_id
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a batch's deliveries need: the channel of its lane, and the line to it."""
+
+    ctx: JobContext
+    channel: Channel | None
+    line: Line
+
+    @property
+    def service(self) -> "Service":
+        return self.ctx.service
+
+
 async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Sends a batch in rounds: chats side by side, one message of each chat at a time.
 
     So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
-    message of a chat in doubt. Batches that are under way at once share no receiver.
+    message of a chat in doubt. Batches that are under way at once share no receiver. What has to wait
+    for its chat goes back to the lane.
     """
-    waiting = list(jobs)
-    channels = ctx.service.channels
-    async with (
-        channels.use(channel_of(jobs[0].lane)) as channel,
-        channels.turns.take(map(_receiver_of, jobs)),
-    ):
+    key = channel_of(jobs[0].lane)
+    channels, line = ctx.service.channels, ctx.service.lines[key]
+    async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
+        this = Round(ctx, channel, line)
+        waiting = await line.in_order(ctx, jobs)
+        patience_s = PATIENCE_S
         while waiting:
-            waiting = await _round(ctx, channel, waiting)
+            waiting = await _round(this, waiting, patience_s)
+            # A chat's next turn is near only where its pace is fast.
+            patience_s = AHEAD_S
 
 
-def _receiver_of(job: Job) -> tuple[str | None, str]:
-    # A job that an earlier release wrote names no receiver, and goes in the order of its claim.
-    return job.project_id, job.payload.get("subscriber_id", job.payload["message_id"])
-
-
-async def _round(ctx: JobContext, channel: Channel | None, jobs: Sequence[Job]) -> list[Job]:
+async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Job]:
     """Sends the first message of each chat; returns the jobs that are still to be done."""
-    service = ctx.service
-    chats = await _begin(ctx, await _load(service, channel, jobs))
-    await asyncio.gather(*(_send(first) for first, *_ in chats if first.marked))
-    final = [first for first, *_ in chats if first.marked and not _may_retry(service, first)]
+    service, ctx = this.service, this.ctx
+    if this.line.closed:
+        async with ctx.putting_back(this.line.again(jobs)):
+            return []
+    chats = await _begin(this, await _load(service, jobs), patience_s)
+    firsts = [first for first, *_ in chats if first.marked]
+    await asyncio.gather(*(_send(this, first) for first in firsts))
+    final = [first for first in firsts if _is_final(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
             await _settle(service, tx, final)
-    left: list[Job] = []
-    for first, *rest in chats:
-        if _may_retry(service, first):
-            await _put_back(ctx, first, rest)
-        else:
-            left += [delivery.job for delivery in rest]
-    return left
+    unsent = [chat for chat in chats if chat[0].marked and not _is_final(service, chat[0])]
+    if unsent:
+        await _put_back(this, unsent)
+    is_unsent = {id(chat) for chat in unsent}
+    return [delivery.job for chat in chats if id(chat) not in is_unsent for delivery in chat[1:]]
 
 
-async def _begin(ctx: JobContext, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
-    """Settles what is not to be sent; returns the others by chat, the first of each marked."""
-    service = ctx.service
+async def _begin(
+    this: Round, deliveries: Sequence[Delivery], patience_s: float
+) -> list[list[Delivery]]:
+    """Settles what is not to be sent, and puts back whose chat's turn is far off; returns the others
+    by chat, the first of each marked."""
+    service = this.service
     chats: dict[str, list[Delivery]] = defaultdict(list)
     not_due: list[Delivery] = []
+    refused: list[Delivery] = []
     for delivery in deliveries:
-        if _is_due(service, delivery):
-            chats[delivery.chat_id].append(delivery)
-        else:
+        if not _is_due(this, delivery):
             not_due.append(delivery)
+        elif problem := _problem(this, delivery):
+            delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+            refused.append(delivery)
+        else:
+            chats[delivery.chat_id].append(delivery)
+    early = _take_early(this, chats, patience_s)
+    if early:
+        # Before others are marked: what fails here leaves none of them in doubt.
+        async with this.ctx.putting_back(early):
+            pass
     firsts = [chat[0] for chat in chats.values()]
-    async with ctx.completing(*(delivery.job for delivery in not_due)) as tx:
-        await _settle_unsent(service, tx, not_due)
+    async with this.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
+        await _settle_unsent(this, tx, not_due)
+        if refused:
+            await _settle(service, tx, refused)
         marked = await store.mark_sending(tx, [first.message for first in firsts])
     for first in firsts:
         # One that could not be marked is not ours any more: another runner has it.
@@ -115,7 +144,21 @@ async def _begin(ctx: JobContext, deliveries: Sequence[Delivery]) -> list[list[D
     return list(chats.values())
 
 
-async def _load(service: "Service", channel: Channel | None, jobs: Sequence[Job]) -> list[Delivery]:
+def _take_early(this: Round, chats: dict[str, list[Delivery]], patience_s: float) -> list[PutBack]:
+    """Takes the chats out of `chats` whose turn is further off than `patience_s`."""
+    back: list[PutBack] = []
+    if not this.line.waits_for_chats:
+        return back
+    now_ms = this.service.clock.now_ms()
+    for chat_id in list(chats):
+        wait_s = this.line.too_early_s(chat_id, patience_s)
+        if wait_s is not None:
+            jobs = [delivery.job for delivery in chats.pop(chat_id)]
+            back += this.line.later(jobs, now_ms + ceil(wait_s * 1000))
+    return back
+
+
+async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
     keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
     async with service.db.read() as tx:
         messages = await store.find_many(tx, list(keys))
@@ -125,7 +168,6 @@ async def _load(service: "Service", channel: Channel | None, jobs: Sequence[Job]
     return [
         Delivery(
             job,
-            channel,
             loaded[key],
             subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
         )
@@ -134,27 +176,35 @@ async def _load(service: "Service", channel: Channel | None, jobs: Sequence[Job]
     ]
 
 
-def _is_due(service: "Service", delivery: Delivery) -> bool:
+def _is_due(this: Round, delivery: Delivery) -> bool:
     """Whether the message is still to be sent; `_settle_unsent` says what happens otherwise."""
-    return delivery.message.status == "queued" and _obstacle(service, delivery) is None
+    return delivery.message.status == "queued" and _obstacle(this, delivery) is None
 
 
-def _obstacle(service: "Service", delivery: Delivery) -> str | None:
+def _obstacle(this: Round, delivery: Delivery) -> str | None:
     """Why a queued message is skipped; None if it is not."""
     message, subscriber = delivery.message, delivery.subscriber
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
-    if message.expires_at_ms is not None and message.expires_at_ms <= service.clock.now_ms():
+    now_ms = this.service.clock.now_ms()
+    if message.expires_at_ms is not None and message.expires_at_ms <= now_ms:
         return "expired"
-    if delivery.channel is None:
+    if this.channel is None:
         return "its channel is gone"
-    if subscriber.bot != delivery.channel.key:
+    if subscriber.bot != this.channel.key:
         return "the person has gone over to another bot"
     return None
 
 
-async def _settle_unsent(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
+def _problem(this: Round, delivery: Delivery) -> str | None:
+    """Why the platform can't take the message: what it takes may have changed since it was queued."""
+    assert this.channel is not None, "what is due has a channel"
+    return this.channel.problem(delivery.message.content)
+
+
+async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) -> None:
     """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
+    service = this.service
     error = "the service stopped while the platform was being called"
     endings: list[Ending] = []
     in_doubt: list[Delivery] = []
@@ -164,7 +214,7 @@ async def _settle_unsent(service: "Service", tx: Tx, deliveries: Sequence[Delive
             endings.append(Ending(message, "unknown", reason="unknown", error=error))
             in_doubt.append(delivery)
         elif message.status == "queued":
-            endings.append(Ending(message, "skipped", error=_obstacle(service, delivery)))
+            endings.append(Ending(message, "skipped", error=_obstacle(this, delivery)))
     ended = await store.finish(tx, endings, service.clock.now_ms())
     tx.on_commit(partial(_count, service, endings))
     failure = DeliveryError(Reason.UNKNOWN, error)
@@ -174,11 +224,15 @@ async def _settle_unsent(service: "Service", tx: Tx, deliveries: Sequence[Delive
     )
 
 
-async def _send(delivery: Delivery) -> None:
-    channel = delivery.channel
+async def _send(this: Round, delivery: Delivery) -> None:
+    channel, chat_id = this.channel, delivery.chat_id
     assert channel is not None, "what is due has a channel"
     try:
-        delivery.message_ref = await channel.send(delivery.chat_id, delivery.message.content)
+        delivery.message_ref = await this.line.call(
+            delivery.job, chat_id, partial(channel.send, chat_id, delivery.message.content)
+        )
+    except Held:
+        delivery.held = True
     except DeliveryError as error:
         delivery.failure = error
     except Exception as error:
@@ -186,26 +240,44 @@ async def _send(delivery: Delivery) -> None:
         delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
 
 
-def _may_retry(service: "Service", delivery: Delivery) -> bool:
-    return (
-        delivery.failure is not None
-        and delivery.failure.reason.retryable
-        and delivery.job.attempts < service.settings.limits.delivery_attempts
-    )
+def _is_final(service: "Service", delivery: Delivery) -> bool:
+    """Whether the message was sent, or has failed for good.
+
+    A platform that asks to wait takes up none of the attempts, only time. What is in doubt is not
+    tried again (docs/decisions/0007-crash-during-delivery.md).
+    """
+    failure, limits = delivery.failure, service.settings.limits
+    if failure is None:
+        return not delivery.held
+    if failure.in_doubt or not failure.reason.retryable:
+        return True
+    if failure.reason is Reason.RATE_LIMITED:
+        age_ms = service.clock.now_ms() - delivery.job.created_at_ms
+        return age_ms >= limits.delivery_hours * 3600 * 1000
+    return delivery.job.attempts >= limits.delivery_attempts
 
 
-async def _put_back(ctx: JobContext, delivery: Delivery, rest: Sequence[Delivery]) -> None:
-    """Has a message tried again later, and the `rest` of its chat after it, in their order."""
-    failure = delivery.failure
-    assert failure is not None
-    after_s = failure.retry_after_s
-    if after_s is None:
-        after_s = BACKOFF(delivery.job.attempts)
-    async with ctx.rescheduling(delivery.job, after_s=after_s) as tx:
-        await store.mark_queued(tx, delivery.message, failure.text)
-    for follower in rest:
-        async with ctx.rescheduling(follower.job, after_s=after_s, counts=False):
-            pass
+async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
+    """Has the first message of each chat tried again, and the others of the chat after it."""
+    line = this.line
+    back: list[PutBack] = []
+    for first, *rest in chats:
+        failure, jobs = first.failure, [first.job, *(delivery.job for delivery in rest)]
+        is_refused = failure is not None and failure.reason is Reason.RATE_LIMITED
+        if failure is None or (is_refused and line.closed):
+            # All of the lane waits, so they need not wait for themselves.
+            back += line.again(jobs)
+        else:
+            # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
+            tries = first.message.attempts + 1 if is_refused else first.job.attempts
+            at_ms = line.retry_at_ms(failure, BACKOFF, tries)
+            back += line.later(jobs, at_ms, counts=not is_refused)
+    firsts = [first for first, *_ in chats]
+    async with this.ctx.putting_back(back) as tx:
+        await store.unmark_sending(tx, [first.message for first in firsts if first.held])
+        await store.mark_queued(
+            tx, [(first.message, first.failure.text) for first in firsts if first.failure]
+        )
 
 
 async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
@@ -234,6 +306,8 @@ def _ending(delivery: Delivery) -> Ending:
     failure = delivery.failure
     if failure is None:
         return Ending(delivery.message, "sent", ref=delivery.message_ref)
+    if failure.in_doubt:
+        return Ending(delivery.message, "unknown", reason="unknown", error=failure.text)
     return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
 
 
@@ -254,7 +328,7 @@ def _succeeded(delivery: Delivery) -> NewEvent:
 
 
 def _failed(delivery: Delivery, failure: DeliveryError) -> NewEvent:
-    reason = failure.reason
+    reason = Reason.UNKNOWN if failure.in_doubt else failure.reason
     # The spec gives `unknown` no flag: it needs a person's look.
     flags = (
         {"retryable": None, "should_unsubscribe": None}
@@ -289,7 +363,7 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
     if await store.finish(tx, endings, service.clock.now_ms()):
         receiver = (message.project_id, message.subscriber_id)
         found = await service.subscribers.find_many(tx, [receiver])
-        delivery = Delivery(job, None, message, found.get(receiver))
+        delivery = Delivery(job, message, found.get(receiver))
         await service.events.emit_many(tx, [_failed(delivery, DeliveryError(Reason.UNKNOWN, text))])
         tx.on_commit(partial(_count, service, endings))
 

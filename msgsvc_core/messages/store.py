@@ -119,13 +119,28 @@ async def mark_sending(tx: Tx, messages: Sequence[Message]) -> set[str]:
     return {row["message_id"] for row in rows}
 
 
-async def mark_queued(tx: Tx, message: Message, error: str) -> None:
-    """Puts a message back that the platform refused for now."""
-    await tx.execute(
-        "UPDATE core_messages SET status = 'queued', error = :error"
-        " WHERE project_id = :project_id AND message_id = :message_id AND status = 'sending'",
-        {"project_id": message.project_id, "message_id": message.message_id, "error": error},
-    )
+async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str]]) -> None:
+    """Puts messages back that the platform refused for now, each with what it said."""
+    if refused:
+        await tx.execute(
+            "UPDATE core_messages AS m SET status = 'queued', error = keys.error"
+            f" FROM {key_table((*_KEY, 'error'), tx.dialect)}"
+            " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+            " AND m.status = 'sending'",
+            key_params([(*message.key, error) for message, error in refused], tx.dialect),
+        )
+
+
+async def unmark_sending(tx: Tx, messages: Sequence[Message]) -> None:
+    """Takes `mark_sending` back: the platform was not called."""
+    if messages:
+        await tx.execute(
+            "UPDATE core_messages AS m SET status = 'queued', attempts = attempts - 1"
+            f" FROM {key_table(_KEY, tx.dialect)}"
+            " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+            " AND m.status = 'sending'",
+            key_params([message.key for message in messages], tx.dialect),
+        )
 
 
 async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,6 +14,7 @@ from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.metrics import store
 
 if TYPE_CHECKING:
+    from msgsvc_core.channels.states import ChannelState
     from msgsvc_core.service import Service
 
 #: Seconds for which an answer is used again: counting many jobs takes a while, and
@@ -47,6 +48,9 @@ class DatabaseMetrics(Collector):
         self._jobs: dict[tuple[str, str], int] = {}
         #: Seconds since the oldest due job was to run, by lane prefix.
         self._oldest_s: dict[str, float] = {}
+        #: Bots that are stopped, and when the last pause ends, by channel label.
+        self._stopped: dict[str, int] = {}
+        self._paused_until_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
         """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
@@ -68,6 +72,8 @@ class DatabaseMetrics(Collector):
         now_ms = self._service.clock.now_ms()
         async with self._service.db.read() as tx:
             rows = await store.jobs_by_lane(tx, now_ms)
+            troubled = await self._service.channel_states.troubled(tx)
+        self._note_channels(troubled)
         # Lanes without jobs are shown too: an alert on what is absent never fires.
         prefixes = [spec.prefix for spec in self._service.lane_specs]
         jobs = defaultdict(int, {(prefix, state): 0 for prefix in prefixes for state in STATES})
@@ -79,6 +85,15 @@ class DatabaseMetrics(Collector):
             if row["state"] == "ready":
                 oldest_s[prefix] = max(oldest_s[prefix], (now_ms - row["oldest_ms"]) / 1000)
         self._jobs, self._oldest_s = dict(jobs), dict(oldest_s)
+
+    def _note_channels(self, troubled: Iterable["ChannelState"]) -> None:
+        configured = self._service.settings.channels
+        stopped, paused = dict.fromkeys(configured, 0), dict.fromkeys(configured, 0.0)
+        for state in troubled:
+            label = self._service.metrics.channels.label(state.channel)
+            stopped[label] = stopped.get(label, 0) + state.stopped
+            paused[label] = max(paused.get(label, 0.0), state.paused_until_ms / 1000)
+        self._stopped, self._paused_until_s = stopped, paused
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         return self.collect()
@@ -104,6 +119,7 @@ class DatabaseMetrics(Collector):
                 oldest.add_metric((lane,), age_s)
         yield jobs
         yield oldest
+        yield from self._of_channels()
         use = self._service.db.use
         yield GaugeMetricFamily(
             "msgsvc_database_connections_in_use", "Connections at work.", use.in_use
@@ -114,3 +130,20 @@ class DatabaseMetrics(Collector):
         yield GaugeMetricFamily(
             "msgsvc_database_connections_waiting", "Who waits for a connection.", use.waiting
         )
+
+    def _of_channels(self) -> Iterator[GaugeMetricFamily]:
+        stopped = GaugeMetricFamily(
+            "msgsvc_channels_stopped", "Bots that are banned or revoked.", labels=("channel",)
+        )
+        paused = GaugeMetricFamily(
+            "msgsvc_channel_paused_until_timestamp_seconds",
+            "Until when a platform told a bot to wait; 0 without a wait.",
+            labels=("channel",),
+        )
+        if self._up:
+            for label, count in self._stopped.items():
+                stopped.add_metric((label,), count)
+            for label, until_s in self._paused_until_s.items():
+                paused.add_metric((label,), until_s)
+        yield stopped
+        yield paused

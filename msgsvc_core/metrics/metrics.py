@@ -13,14 +13,12 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from msgsvc_core.metrics.channels import ChannelMetrics
 from msgsvc_core.metrics.database import DatabaseMetrics
 from msgsvc_core.metrics.requests import RequestMetrics
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
-
-#: The channel label of messengers that projects brought themselves: their names are the projects'.
-OWN_CHANNEL = "own"
 
 
 class Metrics:
@@ -36,8 +34,8 @@ class Metrics:
     def __init__(self, service: "Service") -> None:
         self.registry = CollectorRegistry()
         self.requests = RequestMetrics()
+        self.channels = ChannelMetrics(service.settings.channels, self.registry)
         self.database = DatabaseMetrics(service)
-        self._configured = frozenset(service.settings.channels)
         self._deliveries = Counter(
             "msgsvc_deliveries",
             "Messages with a final outcome; reason is why one failed.",
@@ -54,8 +52,7 @@ class Metrics:
 
     def count_deliveries(self, count: int, channel: str, outcome: str, reason: str = "") -> None:
         """Counts messages that got their final `outcome`: a `MessageStatus`; `reason` if they failed."""
-        known = channel if channel in self._configured else OWN_CHANNEL
-        self._deliveries.labels(known, outcome, reason).inc(count)
+        self._deliveries.labels(self.channels.label(channel), outcome, reason).inc(count)
 
     async def scrape(self, accept: str = "") -> tuple[bytes, str]:
         """Everything, in the format that the header `Accept` asks for; and its content type."""

@@ -12,13 +12,15 @@ T = TypeVar("T")
 
 async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
     """Returns when no job is due or running, and no handler here does what comes after its commit.
-    Raises `TimeoutError`."""
+    What waits for a bot that is stopped or told to wait is not due. Raises `TimeoutError`."""
 
     async def idle() -> bool:
         async with service.db.read() as tx:
             count = await tx.fetch_val(
                 "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
-                " OR (state = 'ready' AND run_at_ms <= :now_ms)",
+                " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
+                " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
+                " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms)))",
                 {"now_ms": service.clock.now_ms()},
             )
         return not count and not in_hand(service)

@@ -115,6 +115,11 @@ class Messenger:
         """Makes a channel fail or be slow; a default `Fault` heals it."""
         self._check_bot(channel)
         await self._faults.set(channel, fault)
+        bot = self._service.channels[channel]
+        health = await bot.check()
+        if health.ok:
+            # Whoever heals a banned bot here need not wait until it is asked for the next time.
+            await self._service.channel_states.note_health(bot, health)
         return await self._faults.of(channel)
 
     # ---- what a person sees

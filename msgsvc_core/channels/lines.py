@@ -1,0 +1,374 @@
+"""A channel's way out, in the process that owns its lane: paced, paused, stopped."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+
+from msgsvc_core.channels.contract import Pace
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.pacing import Entry, Pacer, Window
+from msgsvc_core.channels.turns import Order
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.jobs import store
+from msgsvc_core.jobs.contract import Backoff, Job, JobContext, PutBack, Room, exponential
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+T = TypeVar("T")
+
+#: Seconds for which jobs of a paced bot are claimed ahead of their calls. What is urgent waits for no
+#: more; and reading and writing the batches is hidden behind it.
+AHEAD_S = 0.4
+
+#: Batches of a paced bot at once: their calls are few, and slow calls must not use them all up.
+PACED_BATCHES = 32
+
+#: Seconds that a job may wait for its chat's turn with a batch; for longer it goes back.
+PATIENCE_S = 1.1
+
+#: Seconds between an owner's looks whether somebody stopped or resumed the channel.
+LOOK_S = 1.0
+
+#: Seconds to wait after the n-th 429 in a row that does not say for how long.
+REFUSED_BACKOFF = exponential(first_s=1, factor=2, most_s=60)
+
+#: By how much a wait that we choose may be longer or shorter, so that not all come back at once.
+SPREAD = 0.2
+
+UNPACED = Pace()
+
+log = structlog.get_logger(__name__)
+
+
+class Held(Exception):
+    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
+    was not made, or refused for that reason."""
+
+
+class Line:
+    """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
+
+    def __init__(self, service: "Service", key: str) -> None:
+        self.key = key
+        self.order = Order()
+        self._service = service
+        self._pacer: Pacer | None = None
+        self._pace = UNPACED
+        self._bot_turn = asyncio.Lock()
+        #: Jobs that were claimed and whose calls have not begun.
+        self._ahead: set[str] = set()
+        self._stopped = False
+        #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
+        #: what the database knows of it.
+        self._pause_ends_ms = 0
+        self._until_ms = self._noted_ms = 0
+        self._noting = False
+        self._refusals = 0
+        #: The same for single chats.
+        self._chat_pauses: dict[str, int] = {}
+        self._looked_at_s = -math.inf
+        #: Changes by us that are being written: what the database says is older than what we know.
+        self._writing = 0
+
+    # ---- for handlers ---------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether no call may be made now."""
+        # Asked for every call, and hardly ever so.
+        return self._stopped or (
+            self._pause_ends_ms > 0 and self._pause_ends_ms > self._monotonic_ms()
+        )
+
+    @property
+    def waits_for_chats(self) -> bool:
+        """Whether a chat may have to wait for its turn."""
+        return self._paced() is not None or bool(self._chat_pauses)
+
+    def too_early_s(self, chat_id: str, patience_s: float) -> float | None:
+        """Seconds after which a call in the chat is to be tried again; None if it may wait here.
+
+        For the chat's turn it may for `patience_s`; what the platform asked for is always too long.
+        """
+        pacer = self._paced()
+        wait_s = 0.0 if pacer is None else pacer.chat_wait_s(chat_id)
+        pause_s = self._chat_pause_s(chat_id)
+        return max(wait_s, pause_s) if pause_s > 0 or wait_s > patience_s else None
+
+    async def call(self, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]) -> T:
+        """Makes one call when the bot's and the chat's turn has come.
+
+        `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
+        `Held` when the bot may make none; what the platform says of the bot is kept to from then on.
+        """
+        pacer = self._paced()
+        if pacer is None:
+            self._check_open(chat_id)
+            entry = None
+        else:
+            entry = await self._enter(pacer, job, chat_id)
+            self._ahead.discard(job.job_id)
+        try:
+            try:
+                made = await make()
+            finally:
+                if entry is not None:
+                    entry.end(time.monotonic())
+        except DeliveryError as error:
+            await self._learn(chat_id, error)
+            raise
+        self._refusals = 0
+        return made
+
+    async def in_order(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+        """Puts back those of a batch's jobs that would overtake others; returns the rest."""
+        if not self.order:
+            return list(jobs)
+        left: list[Job] = []
+        back: list[PutBack] = []
+        for job in sorted(jobs, key=lambda job: (job.priority, job.job_id)):
+            until_ms = self.order.behind(job)
+            if until_ms is None:
+                left.append(job)
+            else:
+                back += self.later([job], until_ms + self._chat_step_ms())
+        if back:
+            async with ctx.putting_back(back):
+                pass
+        return left
+
+    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[PutBack]:
+        """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
+
+        `counts` is whether the first was tried. Later ones of the receiver wait for them.
+        """
+        step_ms = self._chat_step_ms()
+        back: list[PutBack] = []
+        for number, job in enumerate(jobs):
+            until_ms = at_ms + number * step_ms
+            self.order.note(job, until_ms)
+            back.append(PutBack(job, until_ms, counts and number == 0))
+        return back
+
+    def again(self, jobs: Sequence[Job]) -> list[PutBack]:
+        """What puts jobs back to their old places, to be claimed when the bot may work again."""
+        for job in jobs:
+            if job.run_at_ms > job.created_at_ms:
+                self.order.note(job, job.run_at_ms)
+        return [PutBack(job, None) for job in jobs]
+
+    def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
+        """When to try again what failed: no earlier than the platform said, or by `backoff`."""
+        if error.retry_after_s is None:
+            wait_s = backoff(attempts) * random.uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - no secret
+        else:
+            wait_s = error.retry_after_s
+        return self._service.clock.now_ms() + math.ceil(wait_s * 1000)
+
+    # ---- the lane's gate ------------------------------------------------------------------------
+
+    async def taken_over(self, tx: Tx) -> None:
+        """Begins with empty buckets, the pause that was told to the owner before, and its order."""
+        self._pacer, self._pace = None, UNPACED
+        state = await self._service.channel_states.find(tx, self.key)
+        now_ms = self._service.clock.now_ms()
+        if state is not None and state.paused_until_ms > now_ms:
+            self._pause_for(state.paused_until_ms - now_ms)
+        self.order.forget()
+        for job in await store.put_off(tx, f"channel:{self.key}"):
+            self.order.note(job, job.run_at_ms)
+        self._looked_at_s = -math.inf
+
+    @property
+    def stale(self) -> bool:
+        return time.monotonic() - self._looked_at_s >= LOOK_S
+
+    async def look(self, tx: Tx) -> None:
+        if self.stale and not self._writing:
+            state = await self._service.channel_states.find(tx, self.key)
+            if not self._writing:
+                self._stopped = state is not None and state.stopped
+            self._looked_at_s = time.monotonic()
+
+    def room(self) -> Room | None:
+        now_ms = self._service.clock.now_ms()
+        if self.closed:
+            left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
+            most_ms = round(LOOK_S * 1000)
+            wait_ms = most_ms if self._stopped else min(left_ms, most_ms)
+            return Room(0, PACED_BATCHES, now_ms + max(1, wait_ms))
+        pacer = self._paced()
+        if pacer is None or pacer.bot is None:
+            return None
+        step_s = pacer.bot.step_s
+        room = pacer.bot.room(time.monotonic(), AHEAD_S) - len(self._ahead)
+        # By one at a time, each would cost transactions of its own.
+        least = max(1, int(AHEAD_S / step_s / 2))
+        if room >= least:
+            return Room(room, PACED_BATCHES, now_ms)
+        return Room(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        if self._pacer is not None:
+            self._ahead.update(job.job_id for job in jobs)
+
+    def ended(self, jobs: Sequence[Job]) -> None:
+        if self._ahead:
+            self._ahead.difference_update(job.job_id for job in jobs)
+
+    # ---- what the platform says -----------------------------------------------------------------
+
+    def changed(self, *, stopped: bool) -> None:
+        """Somebody here stopped or resumed the channel."""
+        self._stopped = stopped
+
+    async def _learn(self, chat_id: str | None, error: DeliveryError) -> None:
+        """Keeps to what a refusal says of the bot, or the chat."""
+        if error.reason is Reason.RATE_LIMITED:
+            self._service.metrics.channels.refused(self.key, error.scope)
+            if error.scope == "chat" and chat_id is not None:
+                wait_ms = self.retry_at_ms(error, REFUSED_BACKOFF, 1) - self._service.clock.now_ms()
+                self._chat_pauses[chat_id] = max(
+                    self._chat_pauses.get(chat_id, 0), self._monotonic_ms() + wait_ms
+                )
+            else:
+                await self._pause(error)
+        elif error.reason is Reason.BOT_BANNED:
+            if self._stopped:
+                # One message told it; this one waits, like all the others.
+                raise Held from error
+            await self._stop(error)
+
+    async def _pause(self, error: DeliveryError) -> None:
+        if error.retry_after_s is None and not self.closed:
+            self._refusals += 1
+        until_ms = self.retry_at_ms(error, REFUSED_BACKOFF, max(1, self._refusals))
+        self._pause_for(until_ms - self._service.clock.now_ms())
+        self._until_ms = max(self._until_ms, until_ms)
+        if self._noting:
+            return
+        self._noting = True
+        try:
+            # Of a hundred calls that are refused at once, the first writes for all.
+            while self._noted_ms < self._until_ms:
+                noted_ms = self._until_ms
+                async with self._service.db.transaction() as tx:
+                    await self._service.channel_states.pause(tx, self.key, noted_ms)
+                self._noted_ms = noted_ms
+        except DatabaseUnavailable as failure:
+            log.warning("pause_not_written", channel=self.key, error=str(failure))
+        finally:
+            self._noting = False
+
+    def _pause_for(self, wait_ms: int) -> None:
+        self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
+
+    async def _stop(self, error: DeliveryError) -> None:
+        channel = self._service.channels.get(self.key)
+        if channel is None:
+            return
+        self._stopped = True
+        self._writing += 1
+        try:
+            async with self._service.db.transaction() as tx:
+                await self._service.channel_states.stop(tx, channel, str(error.reason), error.text)
+        except Exception:
+            # The edge: be it the database or a plugin's hook, the message has its reason all the same.
+            # The next look will find the bot working, and the next call be refused again.
+            log.exception("stop_not_written", channel=self.key)
+        finally:
+            self._writing -= 1
+
+    # ---- pace -----------------------------------------------------------------------------------
+
+    async def _enter(self, pacer: Pacer, job: Job, chat_id: str | None) -> Entry:
+        began_s = time.monotonic()
+        while chat_id is not None and (wait_s := pacer.chat_wait_s(chat_id)) > 0:
+            # The bot's turns are for others meanwhile.
+            self._ahead.discard(job.job_id)
+            await asyncio.sleep(wait_s)
+            self._check_open(chat_id)
+        entry = pacer.enter(chat_id)
+        try:
+            if pacer.bot is None:
+                self._check_open(chat_id)
+            else:
+                await self._enter_bot(pacer.bot, entry, chat_id)
+        except BaseException:
+            entry.cancel()
+            raise
+        self._service.metrics.channels.waited(self.key, time.monotonic() - began_s)
+        return entry
+
+    async def _enter_bot(self, bot: Window, entry: Entry, chat_id: str | None) -> None:
+        async with self._bot_turn:
+            self._check_open(chat_id)
+            while (wait_s := bot.wait_s(time.monotonic())) > 0:
+                await asyncio.sleep(wait_s)
+                self._check_open(chat_id)
+            entry.join(bot, time.monotonic())
+
+    def _check_open(self, chat_id: str | None) -> None:
+        """Raises `Held`. What it allows is called with nothing awaited in between."""
+        if self.closed or (chat_id is not None and self._chat_pause_s(chat_id) > 0):
+            raise Held
+
+    def _chat_pause_s(self, chat_id: str) -> float:
+        """Seconds that are left of what the platform asked for in this chat."""
+        if not self._chat_pauses:
+            return 0.0
+        left_ms = self._chat_pauses.get(chat_id, 0) - self._monotonic_ms()
+        if left_ms <= 0:
+            self._chat_pauses.pop(chat_id, None)
+        return max(0, left_ms) / 1000
+
+    def _paced(self) -> Pacer | None:
+        """The pacer for what the channel's pace is now; None if it has none."""
+        channel = self._service.channels.get(self.key)
+        pace = UNPACED if channel is None else channel.pace
+        if self._pace is not pace:
+            if channel is None or pace == UNPACED:
+                self._pacer = None
+            elif self._pacer is None or self._pace != pace:
+                self._pacer = Pacer(pace, channel.is_group, time.monotonic)
+            self._pace = pace
+        return self._pacer
+
+    def _chat_step_ms(self) -> int:
+        pacer = self._paced()
+        if pacer is None or not pacer.pace.per_chat_s:
+            return 0
+        return math.ceil(1000 / pacer.pace.per_chat_s)
+
+    def _monotonic_ms(self) -> int:
+        return self._service.clock.monotonic_ms()
+
+
+class Lines:
+    """`service.lines`, by channel key."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._lines: dict[str, Line] = {}
+
+    def __getitem__(self, key: str) -> Line:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line(self._service, key)
+        return line
+
+    def changed(self, key: str, *, stopped: bool) -> None:
+        """Tells the line, and the runner, of a change that was committed here."""
+        self[key].changed(stopped=stopped)
+        self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
+
+
+def gate_of(service: "Service", lane: str) -> Line:
+    """The gate of a lane `channel:<key>`."""
+    return service.lines[lane.partition(":")[2]]

@@ -1,0 +1,213 @@
+"""What a bot's platform has told us to keep to: wait until a moment, or make no call at all.
+
+Kept in the database, for whoever owns the channel's lane next, and for those who ask how it is.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.channels.contract import Channel, ChannelHealth
+from msgsvc_core.channels.failures import Reason
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.plugins import in_turn
+from msgsvc_core.record import record
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Seconds that a platform gets to say whether a stopped bot may work again.
+CHECK_TIMEOUT_S = 10.0
+
+_COLUMNS = "channel, status, reason, detail, paused_until_ms, changed_at_ms"
+
+log = structlog.get_logger(__name__)
+
+
+@record
+class ChannelState:
+    """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped."""
+
+    channel: str
+    status: str
+    reason: str | None
+    detail: str | None
+    paused_until_ms: int
+    changed_at_ms: int
+
+    @property
+    def stopped(self) -> bool:
+        return self.status == "stopped"
+
+
+class ChannelRecovered(Answer):
+    """Fields of `channel.recovered`; `channel` is the name."""
+
+    channel: str
+
+
+class ChannelStopped(ChannelRecovered):
+    """Fields of `channel.stopped`: `reason` for programs, `detail` in the messenger's words."""
+
+    reason: str
+    detail: str
+
+
+class ChannelStates:
+    """`service.channel_states`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def stop(self, tx: Tx, channel: Channel, reason: str, detail: str) -> bool:
+        """Has no more calls made but `check`, until that succeeds; False if it is so already.
+
+        What is queued waits. `reason` is for programs, e.g. `bot_banned`, `detail` for an operator.
+        """
+        if not await self._change(tx, channel.key, "stopped", reason, detail):
+            return False
+        if channel.identity.project_id is not None:
+            fields = {"channel": channel.name, "reason": reason, "detail": detail}
+            await self._emit(tx, channel.identity.project_id, "channel.stopped", fields)
+        hook = self._service.plugins.hook
+        await in_turn(
+            hook.on_channel_stopped(
+                service=self._service, tx=tx, channel=channel, reason=reason, detail=detail
+            )
+        )
+        tx.on_commit(
+            lambda: log.error("channel_stopped", channel=channel.key, reason=reason, detail=detail)
+        )
+        tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=True))
+        return True
+
+    async def resume(self, tx: Tx, channel: Channel) -> bool:
+        """Has what is queued sent again; False if the channel was not stopped."""
+        if not await self._change(tx, channel.key, "working", None, None):
+            return False
+        if channel.identity.project_id is not None:
+            fields = {"channel": channel.name}
+            await self._emit(tx, channel.identity.project_id, "channel.recovered", fields)
+        hook = self._service.plugins.hook
+        await in_turn(hook.on_channel_recovered(service=self._service, tx=tx, channel=channel))
+        tx.on_commit(lambda: log.warning("channel_recovered", channel=channel.key))
+        tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=False))
+        return True
+
+    async def note_health(self, channel: Channel, health: ChannelHealth) -> bool:
+        """Stops or resumes the channel by what its `check` found; True if that changed anything."""
+        async with self._service.db.transaction() as tx:
+            if health.revoked:
+                return await self.stop(tx, channel, Reason.BOT_BANNED, health.detail)
+            return health.ok and await self.resume(tx, channel)
+
+    async def pause(self, tx: Tx, channel_key: str, until_ms: int) -> None:
+        """Remembers, for the next owner of the lane, that no call may be made before."""
+        await tx.execute(
+            "INSERT INTO core_channel_states (channel, paused_until_ms, changed_at_ms)"
+            " VALUES (:channel, :until_ms, :now_ms) ON CONFLICT (channel)"
+            " DO UPDATE SET paused_until_ms = :until_ms"
+            " WHERE core_channel_states.paused_until_ms < :until_ms",
+            {
+                "channel": channel_key,
+                "until_ms": until_ms,
+                "now_ms": self._service.clock.now_ms(),
+            },
+        )
+
+    async def forget(self, tx: Tx, channel_key: str) -> None:
+        """The channel is gone, or another bot now."""
+        await tx.execute(
+            "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_key}
+        )
+        tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
+
+    async def find(self, tx: Tx, channel_key: str) -> ChannelState | None:
+        """None where there was never anything to say."""
+        row = await tx.fetch_one(
+            f"SELECT {_COLUMNS} FROM core_channel_states WHERE channel = :channel",
+            {"channel": channel_key},
+        )
+        return None if row is None else _state(row)
+
+    async def troubled(self, tx: Tx) -> list[ChannelState]:
+        """Those that are stopped, or told to wait."""
+        rows = await tx.fetch_all(
+            f"SELECT {_COLUMNS} FROM core_channel_states"
+            " WHERE status = 'stopped' OR paused_until_ms > :now_ms ORDER BY channel",
+            {"now_ms": self._service.clock.now_ms()},
+        )
+        return [_state(row) for row in rows]
+
+    async def check_stopped(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """The job that asks the platforms of stopped bots whether they may work again."""
+        async with self._service.db.read() as tx:
+            found = await self.troubled(tx)
+        channels = self._service.channels
+        await asyncio.gather(
+            *(
+                self._check(channels[state.channel])
+                for state in found
+                if state.stopped and state.channel in channels
+            )
+        )
+
+    async def _check(self, channel: Channel) -> None:
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                health = await channel.check()
+        except TimeoutError:
+            return
+        except Exception:
+            log.exception("channel_broke_contract", channel=channel.key)
+            return
+        if health.ok and not health.revoked:
+            await self.note_health(channel, health)
+
+    async def _change(
+        self, tx: Tx, channel_key: str, status: str, reason: str | None, detail: str | None
+    ) -> bool:
+        params = {
+            "channel": channel_key,
+            "status": status,
+            "reason": reason,
+            "detail": detail,
+            "now_ms": self._service.clock.now_ms(),
+        }
+        changed = (
+            "UPDATE core_channel_states SET status = :status, reason = :reason,"
+            " detail = :detail, changed_at_ms = :now_ms"
+            " WHERE channel = :channel AND status <> :status"
+        )
+        if status == "working":
+            return bool(await tx.execute(changed, params))
+        return bool(
+            await tx.execute(
+                "INSERT INTO core_channel_states (channel, status, reason, detail, changed_at_ms)"
+                " VALUES (:channel, :status, :reason, :detail, :now_ms) ON CONFLICT (channel)"
+                " DO UPDATE SET status = :status, reason = :reason, detail = :detail,"
+                " changed_at_ms = :now_ms WHERE core_channel_states.status <> :status",
+                params,
+            )
+        )
+
+    async def _emit(self, tx: Tx, project_id: str, name: str, fields: dict[str, str]) -> None:
+        await self._service.events.emit(tx, project_id, name, fields)
+
+
+def check_job(service: "Service") -> JobSpec:
+    """Recurs as often as `jobs.stopped_check_s` says."""
+    return JobSpec(
+        "channel.check",
+        service.channel_states.check_stopped,
+        every_s=service.settings.jobs.stopped_check_s,
+    )
+
+
+def _state(row: Row) -> ChannelState:
+    return ChannelState(**{name: row[name] for name in _COLUMNS.split(", ")})

@@ -1,0 +1,41 @@
+"""What bots wait for, and how often their platforms refuse them."""
+
+from collections.abc import Collection
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+#: The channel label of messengers that projects brought themselves: their names are the projects'.
+OWN_CHANNEL = "own"
+
+#: Seconds; a second is what a chat has to wait at most before its message goes back to the queue.
+WAITS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class ChannelMetrics:
+    """`service.metrics.channels`."""
+
+    def __init__(self, configured: Collection[str], registry: CollectorRegistry) -> None:
+        self._configured = frozenset(configured)
+        self._waits = Histogram(
+            "msgsvc_channel_pace_wait_seconds",
+            "How long calls to a platform waited for their turn in its pace.",
+            ("channel",),
+            buckets=WAITS_S,
+            registry=registry,
+        )
+        self._refused = Counter(
+            "msgsvc_channel_rate_limited",
+            "Calls that a platform refused with 429, for the bot or for a chat alone.",
+            ("channel", "scope"),
+            registry=registry,
+        )
+
+    def label(self, channel: str) -> str:
+        """How a channel is shown: by its name in the configuration, or as a project's own."""
+        return channel if channel in self._configured else OWN_CHANNEL
+
+    def waited(self, channel_key: str, seconds: float) -> None:
+        self._waits.labels(self.label(channel_key)).observe(seconds)
+
+    def refused(self, channel_key: str, scope: str) -> None:
+        self._refused.labels(self.label(channel_key), scope).inc()
