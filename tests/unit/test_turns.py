@@ -2,7 +2,8 @@
 
 import asyncio
 
-from msgsvc_core.channels.turns import Turns
+from msgsvc_core.channels.turns import Order, Turns
+from msgsvc_core.jobs import Job
 
 
 class Walkers:
@@ -81,3 +82,49 @@ async def test_who_fails_makes_room() -> None:
 
     async with asyncio.timeout(5), turns.take("a"):
         assert turns._under_way
+
+
+# ---- jobs that went back ------------------------------------------------------------------------
+
+
+def job(number: int, *, due_ms: int = 0, to: str = "ann", priority: int = 50) -> Job:
+    payload = {"message_id": f"m{number}", "subscriber_id": to}
+    return Job(
+        f"job_{number:03}", "deliver", "channel:a", payload, 1, 1, 0, "prj", priority, due_ms
+    )
+
+
+def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
+    order = Order()
+    order.note(job(1), 5000)
+
+    assert order.behind(job(2)) == 5000
+    assert order.behind(job(2, to="ben")) is None
+    assert order.behind(job(2, priority=0)) is None
+
+
+def test_an_earlier_job_does_not_wait_for_a_later_one() -> None:
+    order = Order()
+    order.note(job(2), 5000)
+
+    assert order.behind(job(1)) is None
+
+
+def test_who_came_back_holds_nobody_up() -> None:
+    order = Order()
+    order.note(job(1), 5000)
+
+    assert order.behind(job(1, due_ms=5000)) is None
+    assert order.behind(job(2)) is None
+    assert not order
+
+
+def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
+    order = Order()
+    order.note(job(1), 5000)
+    until_ms = order.behind(job(2))
+    assert until_ms is not None
+    order.note(job(2), until_ms)
+
+    assert order.behind(job(2, due_ms=until_ms)) is None
+    assert not order
