@@ -70,7 +70,7 @@ async def test_the_calls_of_a_chat_keep_their_order_over_a_pause(
     assert channel.texts == ["one", "two", "three"]
 
 
-@pytest.mark.parametrize("reason", [Reason.CHAT_NOT_FOUND, Reason.BOT_BANNED])
+@pytest.mark.parametrize("reason", [Reason.CHAT_NOT_FOUND, Reason.INVALID_MESSAGE])
 async def test_a_call_that_can_not_succeed_is_given_up(
     service: Service, channel: RecordingChannel, reason: Reason
 ) -> None:

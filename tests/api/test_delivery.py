@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
+from msgsvc_core.channels import Capabilities, ChannelUser, DeliveryError, Reason
 from msgsvc_core.channels.calls import BATCH
 from msgsvc_core.db import Unit
 from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.messages import store
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import Subscribe
 
@@ -111,3 +111,158 @@ async def test_a_message_whose_job_is_dead_has_failed(
         events = await tx.fetch_all("SELECT data FROM core_events WHERE name = 'delivery.failed'")
     assert (found.status, found.reason) == (ended, "unknown")
     assert [json.loads(event["data"])["reason"] for event in events] == ["unknown"]
+
+
+async def queued(service: Service, tenant: Tenant, subscriber_id: str, *texts: str) -> list[str]:
+    """The ids of messages that were queued together."""
+    async with service.db.transaction() as tx:
+        return [
+            (
+                await service.messages.queue(
+                    tx, tenant.project.project_id, SendBody(subscriber_id=subscriber_id, text=text)
+                )
+            ).message_id
+            for text in texts
+        ]
+
+
+async def found(service: Service, tenant: Tenant, message_ids: list[str]) -> list[Message]:
+    async with service.db.read() as tx:
+        return [
+            await service.messages.find(tx, tenant.project.project_id, message_id)
+            for message_id in message_ids
+        ]
+
+
+async def test_what_is_in_doubt_ends_as_unknown_and_is_not_sent_again(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+) -> None:
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    channel.failures = [DeliveryError(Reason.PLATFORM_UNAVAILABLE, "cut off", in_doubt=True)]
+    ids = await queued(service, tenant, ann, "one")
+    await settled(service)
+    clock.advance(3600)
+    await settled(service)
+
+    [message] = await found(service, tenant, ids)
+    async with service.db.read() as tx:
+        [event] = await tx.fetch_all("SELECT data FROM core_events WHERE name = 'delivery.failed'")
+    data = json.loads(event["data"])
+    assert (message.status, message.reason, channel.texts) == ("unknown", "unknown", [])
+    assert (data["reason"], data["retryable"], data["should_unsubscribe"]) == (
+        "unknown",
+        None,
+        None,
+    )
+    assert data["error"] == "cut off"
+
+
+async def test_what_the_platform_can_not_take_fails_without_a_call(
+    service: Service, tenant: Tenant, channel: RecordingChannel, subscribe: Subscribe
+) -> None:
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    async with service.db.transaction() as tx:
+        body = SendBody(subscriber_id=ann, text="x" * 50)
+        message = await service.messages.queue(tx, tenant.project.project_id, body)
+        # As if the bot had moved to a platform that takes less.
+        channel.capabilities = Capabilities(max_text_length=10)
+    ids = [message.message_id, *await queued(service, tenant, ann, "short")]
+    await settled(service)
+
+    messages = await found(service, tenant, ids)
+    assert [(m.status, m.reason) for m in messages] == [
+        ("failed", "invalid_message"),
+        ("sent", None),
+    ]
+    assert messages[0].error == "text: must be at most 10 characters on this channel"
+    assert channel.texts == ["short"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        DeliveryError(Reason.PLATFORM_UNAVAILABLE, "502"),
+        DeliveryError(Reason.RATE_LIMITED, "slow down", 5, scope="chat"),
+        DeliveryError(Reason.RATE_LIMITED, "slow down", 5),
+    ],
+    ids=["5xx", "429 of the chat", "429 of the bot"],
+)
+async def test_a_message_that_is_tried_again_is_not_overtaken_in_its_chat(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+    failure: DeliveryError,
+) -> None:
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    channel.failures = [failure]
+    await queued(service, tenant, ann, "one", "two")
+    await settled(service)
+    await queued(service, tenant, ann, "three")
+    await settled(service)
+    before = list(channel.texts)
+    for _ in range(4):
+        clock.advance(6)
+        await settled(service)
+
+    assert before == []
+    assert channel.texts == ["one", "two", "three"]
+
+
+async def test_the_next_owner_of_a_lane_keeps_to_the_order_too(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service()
+    project = await service.projects.create("Shop")
+    async with service.db.transaction() as tx:
+        ann = await service.subscribers.ensure(
+            tx, project.project_id, "messenger_a", ANN, "chat-ann", source="api"
+        )
+
+    async def send(text: str) -> None:
+        await service.messages.send(project.project_id, subscriber_id=ann.subscriber_id, text=text)
+
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    channel.failures = [DeliveryError(Reason.PLATFORM_UNAVAILABLE, "502")]
+    await send("one")
+    await settled(service)
+    await service.stop()
+    service = await make_service(database_url=service.settings.database_url)
+    await send("two")
+    await settled(service)
+    clock.advance(2)
+    await settled(service)
+
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    assert channel.texts == ["one", "two"]
+
+
+async def test_a_platform_that_asks_to_wait_takes_up_no_attempt(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+) -> None:
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    refusals = 2 * service.settings.limits.delivery_attempts
+    channel.failures = [DeliveryError(Reason.RATE_LIMITED, "wait", 1) for _ in range(refusals)]
+    ids = await queued(service, tenant, ann, "one")
+    for _ in range(refusals):
+        await settled(service)
+        clock.advance(1.1)
+    await settled(service)
+
+    [message] = await found(service, tenant, ids)
+    assert (message.status, channel.texts) == ("sent", ["one"])

@@ -145,7 +145,11 @@ async def test_a_failure_is_told_with_its_reason_and_flags(
     clock: FakeClock,
     reason: Reason,
 ) -> None:
-    attempts = service.settings.limits.delivery_attempts if reason.retryable else 1
+    limits = service.settings.limits
+    attempts = limits.delivery_attempts if reason.retryable else 1
+    if reason is Reason.RATE_LIMITED:
+        # Told to wait, it is tried until it is too old: once an hour here, and at the beginning.
+        attempts = limits.delivery_hours + 1
     channel.failures = [DeliveryError(reason, "so it is") for _ in range(attempts)]
     message_id = await send(metadata={"order": 7})
     for _ in range(attempts):

@@ -31,6 +31,8 @@ def figures() -> dict[str, set[str]]:
     Guard(service.settings.server, "", service.metrics)
     service.metrics.requests.observe("GET", "/v1/project", 200, 0.1)
     service.metrics.count_deliveries(1, "messenger_a", "sent")
+    service.metrics.channels.waited("messenger_a", 0.1)
+    service.metrics.channels.refused("messenger_a", "bot")
     found: dict[str, set[str]] = {}
     for family in service.metrics.registry.collect():
         for sample in family.samples:
@@ -38,6 +40,8 @@ def figures() -> dict[str, set[str]]:
     # Known once the database was asked, which this service has not.
     found["msgsvc_jobs"] = {"lane", "state"}
     found["msgsvc_jobs_oldest_due_age_seconds"] = {"lane"}
+    found["msgsvc_channels_stopped"] = {"channel"}
+    found["msgsvc_channel_paused_until_timestamp_seconds"] = {"channel"}
     return found
 
 
