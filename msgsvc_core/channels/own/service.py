@@ -110,7 +110,7 @@ class OwnChannels:
             updated_at_ms=self._service.clock.now_ms(),
         )
         await store.update(tx, changed)
-        await store.forget_state(tx, channel.channel_id)
+        await self._service.channel_states.forget(tx, channel.channel_id)
         tx.on_commit(partial(self._service.channels.follower.put, changed))
         return changed
 
@@ -122,7 +122,7 @@ class OwnChannels:
         await tx.lock(f"channels of {project_id}")
         channel = await self.find(tx, project_id, name)
         await store.remove(tx, channel, self._service.clock.now_ms())
-        await store.forget_state(tx, channel.channel_id)
+        await self._service.channel_states.forget(tx, channel.channel_id)
         await bots.forget(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
         tx.on_commit(partial(self._service.channels.follower.drop, channel.channel_id, revision))
@@ -139,6 +139,7 @@ class OwnChannels:
                 raise NotFound(f"there is no channel {name!r} of your own")
             health = await check_channel(channel)
             await self._service.channels.remember(channel, health)
+            await self._service.channel_states.note_health(channel, health)
         return health
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:

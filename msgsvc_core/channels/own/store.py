@@ -139,13 +139,6 @@ async def reseal(tx: Tx, channel: OwnChannel, sealed: str) -> None:
     )
 
 
-async def forget_state(tx: Tx, channel_id: str) -> None:
-    """Nothing that the platform said to a bot holds for another."""
-    await tx.execute(
-        "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_id}
-    )
-
-
 def _values(channel: OwnChannel) -> Mapping[str, Any]:
     return {
         "project_id": channel.project_id,
