@@ -67,13 +67,19 @@ class Recorder:
 
     def most_in(self, window_s: float, chat_id: str | None = None) -> int:
         """The most calls that came within any time of that length."""
-        times = sorted(
-            call.came_s for call in self.calls if chat_id is None or call.chat_id == chat_id
+        return most_in(
+            [call.came_s for call in self.calls if chat_id is None or call.chat_id == chat_id],
+            window_s,
         )
-        return max(
-            (bisect_left(times, came_s + window_s) - number for number, came_s in enumerate(times)),
-            default=0,
-        )
+
+
+def most_in(times_s: Sequence[float], window_s: float) -> int:
+    """The most of `times_s` that lie within any time of that length."""
+    ordered = sorted(times_s)
+    return max(
+        (bisect_left(ordered, time_s + window_s) - number for number, time_s in enumerate(ordered)),
+        default=0,
+    )
 
 
 class RecordedChannel(SendOnlyChannel):

@@ -123,8 +123,11 @@ async def ends(service: Service) -> dict[tuple[str, str | None] | None, int]:
     return found
 
 
-def early_calls(calls: list[Call]) -> int:
-    """Calls that came before the platform, or the backoff, allowed it."""
+def early_calls(calls: list[Call], on_their_way_s: float = 0.0) -> int:
+    """Calls that came before the platform, or the backoff, allowed it.
+
+    Not those that were on their way when the refusal was: they came within `on_their_way_s` of it.
+    """
     early = 0
     for refused in calls:
         if refused.refusal is None:
@@ -133,7 +136,7 @@ def early_calls(calls: list[Call]) -> int:
         if refused.refusal.reason is Reason.RATE_LIMITED:
             of_bot, wait_s = refused.refusal.scope == "bot", RETRY_AFTER_S
         early += sum(
-            refused.answered_s < call.came_s < refused.answered_s + wait_s
+            refused.answered_s + on_their_way_s < call.came_s < refused.answered_s + wait_s
             for call in calls
             if of_bot or call.chat_id == refused.chat_id
         )
