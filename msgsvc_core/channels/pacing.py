@@ -177,10 +177,6 @@ class Pacer:
         now_s = self._now_s()
         return max((window.wait_s(now_s) for window in self._chat(chat_id)), default=0.0)
 
-    def chat_step_s(self, chat_id: str) -> float:
-        """Seconds between two messages of the chat that are evenly spread."""
-        return max((window.step_s for window in self._chat(chat_id)), default=0.0)
-
     def enter(self, chat_id: str | None) -> Entry:
         """Takes the chat's turn, which has come; None for a call that shows nothing in a chat."""
         self._prune()
