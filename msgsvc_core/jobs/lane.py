@@ -112,8 +112,14 @@ class Lane:
 
     async def _claim_and_start(self) -> int:
         """Starts batches in the free slots; returns how many jobs were claimed."""
-        if self._limit() <= 0 and not (self._gate and self._gate.stale):
-            return 0
+        if self._limit() <= 0:
+            if not (self._gate and self._gate.stale):
+                return 0
+            # A lane may be held back for days: to see whether it still is, nothing is written.
+            async with self._db.read() as tx:
+                await self._gate.look(tx)
+            if self._limit() <= 0:
+                return 0
         async with self._db.transaction() as tx:
             await store.commit_without_waiting(tx)
             self._is_owner = await self._own(tx)
