@@ -70,7 +70,7 @@ class Readiness:
         found = await asyncio.gather(*(self._channel(one, stopped) for one in channels))
         for channel, health in zip(channels, found, strict=True):
             checks[f"channel:{channel.name}"] = health
-        own = stopped.keys() - {channel.key for channel in channels}
+        own = stopped.keys() & {channel.key for channel in self._service.channels.own}
         if own:
             checks["own_channels"] = {"ok": False, "stopped": True, "detail": {"stopped": len(own)}}
         return checks

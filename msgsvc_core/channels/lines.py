@@ -180,6 +180,8 @@ class Line:
         now_ms = self._service.clock.now_ms()
         if state is not None and state.paused_until_ms > now_ms:
             self._pause_for(state.paused_until_ms - now_ms)
+            self._until_ms = max(self._until_ms, state.paused_until_ms)
+            self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
         for job in await store.put_off(tx, f"channel:{self.key}"):
             self.order.note(job, job.run_at_ms)
@@ -191,10 +193,15 @@ class Line:
 
     async def look(self, tx: Tx) -> None:
         if self.stale and not self._writing:
+            self._looked_at_s = time.monotonic()
+            noted_ms = self._noted_ms
             state = await self._service.channel_states.find(tx, self.key)
             if not self._writing:
-                self._stopped = state is not None and state.stopped
-            self._looked_at_s = time.monotonic()
+                # Of a channel that is gone nobody would ever say that it works again.
+                is_here = self._service.channels.get(self.key) is not None
+                self._stopped = is_here and state is not None and state.stopped
+            if not self._noting and noted_ms == self._noted_ms:
+                self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
     def room(self) -> Room | None:
         now_ms = self._service.clock.now_ms()
@@ -225,8 +232,9 @@ class Line:
     # ---- what the platform says -----------------------------------------------------------------
 
     def changed(self, *, stopped: bool) -> None:
-        """Somebody here stopped or resumed the channel."""
+        """Somebody here stopped or resumed the channel, or made it another bot's."""
         self._stopped = stopped
+        self._looked_at_s = -math.inf
 
     async def _learn(self, chat_id: str | None, error: DeliveryError) -> None:
         """Keeps to what a refusal says of the bot, or the chat."""
@@ -265,6 +273,13 @@ class Line:
             log.warning("pause_not_written", channel=self.key, error=str(failure))
         finally:
             self._noting = False
+
+    def _forget_pause_beyond(self, noted_ms: int) -> None:
+        """The database knows less than we noted there: that was said to another bot than this."""
+        if noted_ms < self._noted_ms:
+            self._until_ms = self._noted_ms = noted_ms
+            self._pause_ends_ms = 0
+            self._pause_for(noted_ms - self._service.clock.now_ms())
 
     def _pause_for(self, wait_ms: int) -> None:
         self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)

@@ -191,7 +191,12 @@ class Channels:
             channel.profile = profile
 
     async def remember(self, channel: Channel, health: ChannelHealth) -> None:
-        """Takes over who the bot is, if it was just found out, and tells the other processes."""
+        """Takes over who the bot is, if it was just found out, and tells the other processes.
+
+        Nothing if the channel was changed while its platform was asked: that was another bot.
+        """
+        if self.get(channel.key) is not channel:
+            return
         if health.profile is None or health.profile == channel.profile:
             return
         channel.profile = health.profile

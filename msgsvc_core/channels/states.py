@@ -100,7 +100,12 @@ class ChannelStates:
         return True
 
     async def note_health(self, channel: Channel, health: ChannelHealth) -> bool:
-        """Stops or resumes the channel by what its `check` found; True if that changed anything."""
+        """Stops or resumes the channel by what its `check` found; True if that changed anything.
+
+        It does not if the channel was changed while its platform was asked: that was another bot.
+        """
+        if self._service.channels.get(channel.key) is not channel:
+            return False
         async with self._service.db.transaction() as tx:
             if health.revoked:
                 return await self.stop(tx, channel, Reason.BOT_BANNED, health.detail)
@@ -119,6 +124,11 @@ class ChannelStates:
                 "now_ms": self._service.clock.now_ms(),
             },
         )
+
+    async def forget_stop(self, tx: Tx, channel_key: str) -> None:
+        """The channel's settings have changed, and the bot may well work now; a pause still holds."""
+        if await self._change(tx, channel_key, "working", None, None):
+            tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
 
     async def forget(self, tx: Tx, channel_key: str) -> None:
         """The channel is gone, or another bot now."""

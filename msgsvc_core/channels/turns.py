@@ -80,7 +80,10 @@ class Order:
 
 
 def receiver_of(job: Job) -> Hashable:
-    """Jobs of a lane with the same receiver are done in the order in which they were enqueued."""
+    """Jobs of a lane with the same receiver are done in the order in which they were enqueued.
+
+    Two bots may know a person by the same chat, and must not wait for each other.
+    """
     payload = job.payload
     # A job that an earlier release wrote may name no receiver; a button's answer has none.
     receiver = (
@@ -89,4 +92,4 @@ def receiver_of(job: Job) -> Hashable:
         or payload.get("message_id")
         or job.job_id
     )
-    return job.name, job.project_id, receiver
+    return job.lane, job.name, job.project_id, receiver

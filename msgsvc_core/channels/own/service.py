@@ -92,15 +92,16 @@ class OwnChannels:
     ) -> OwnChannel:
         """The channel after the change. Raises `NotFound` and `ValidationFailed`.
 
-        What the platform said to the bot before holds no more: it may be another bot.
+        That its platform refused the bot holds no more, nor what it told another bot than this.
         """
         await tx.lock(f"channels of {project_id}")
         channel = await self.find(tx, project_id, name)
         try:
-            merged = {**self._options(channel), **body.settings}
+            before = self._options(channel)
         except DecryptionError:
             # Then they must all be given anew.
-            merged = body.settings
+            before = {}
+        merged = {**before, **body.settings}
         options = {key: value for key, value in merged.items() if value is not None}
         self._check(channel.plugin, options)
         changed = replace(
@@ -110,7 +111,10 @@ class OwnChannels:
             updated_at_ms=self._service.clock.now_ms(),
         )
         await store.update(tx, changed)
-        await self._service.channel_states.forget(tx, channel.channel_id)
+        if self._is_same_bot(channel.plugin, before, options):
+            await self._service.channel_states.forget_stop(tx, channel.channel_id)
+        else:
+            await self._service.channel_states.forget(tx, channel.channel_id)
         tx.on_commit(partial(self._service.channels.follower.put, changed))
         return changed
 
@@ -197,6 +201,14 @@ class OwnChannels:
             return here
         identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
         return channels.kinds.create(identity, row.plugin, options)
+
+    def _is_same_bot(self, plugin: str, before: dict[str, Any], options: dict[str, Any]) -> bool:
+        kinds = self._service.channels.kinds
+        try:
+            known = kinds.digests(plugin, before)
+        except WrongSettings:
+            return False
+        return kinds.digests(plugin, options)[0] in known
 
     def _options(self, row: OwnChannel) -> dict[str, Any]:
         """The settings as they were given. Raises `DecryptionError`."""
