@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.db import Row, Tx
@@ -20,9 +21,6 @@ from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
-
-#: Seconds that a platform gets to say whether a stopped bot may work again.
-CHECK_TIMEOUT_S = 10.0
 
 _COLUMNS = "channel, status, reason, detail, paused_until_ms, changed_at_ms"
 
@@ -168,14 +166,8 @@ class ChannelStates:
         )
 
     async def _check(self, channel: Channel) -> None:
-        try:
-            async with asyncio.timeout(CHECK_TIMEOUT_S):
-                health = await channel.check()
-        except TimeoutError:
-            return
-        except Exception:
-            log.exception("channel_broke_contract", channel=channel.key)
-            return
+        async with self._service.channels.hold(channel):
+            health = await check_channel(channel)
         if health.ok and not health.revoked:
             await self.note_health(channel, health)
 
