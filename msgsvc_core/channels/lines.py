@@ -247,11 +247,9 @@ class Line:
                 )
             else:
                 await self._pause(error)
-        elif error.reason is Reason.BOT_BANNED:
-            if self._stopped:
-                # One message told it; this one waits, like all the others.
-                raise Held from error
-            await self._stop(error)
+        elif error.reason is Reason.BOT_BANNED and (self._stopped or not await self._stop(error)):
+            # One message tells it; the others wait.
+            raise Held from error
 
     async def _pause(self, error: DeliveryError) -> None:
         if error.retry_after_s is None and not self.closed:
@@ -284,19 +282,23 @@ class Line:
     def _pause_for(self, wait_ms: int) -> None:
         self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
 
-    async def _stop(self, error: DeliveryError) -> None:
+    async def _stop(self, error: DeliveryError) -> bool:
+        """False if it was stopped already, or could not be."""
         channel = self._service.channels.get(self.key)
         if channel is None:
-            return
+            return True
         self._stopped = True
         self._writing += 1
         try:
             async with self._service.db.transaction() as tx:
-                await self._service.channel_states.stop(tx, channel, str(error.reason), error.text)
+                return await self._service.channel_states.stop(
+                    tx, channel, str(error.reason), error.text
+                )
         except Exception:
-            # The edge: be it the database or a plugin's hook, the message has its reason all the same.
-            # The next look will find the bot working, and the next call be refused again.
+            # The edge, be it the database or a plugin's hook. The next look will find the bot working,
+            # and one call be refused again: if each cost a message, none would be left.
             log.exception("stop_not_written", channel=self.key)
+            return False
         finally:
             self._writing -= 1
 

@@ -133,6 +133,27 @@ async def test_of_many_calls_that_meet_the_ban_at_once_one_message_fails(
     ]
 
 
+async def test_while_its_stop_can_not_be_written_no_message_is_lost(
+    service: Service,
+    tenant: Tenant,
+    subscribe: Subscribe,
+    sender: RecordingChannel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a plugin's bug")
+
+    owner = getattr(service, "worker", service)
+    ann = await subscribe("Ann")
+    sender.sent.clear()
+    sender.failures = [BANNED]
+    monkeypatch.setattr(owner.channel_states, "stop", broken)
+    await send(service, tenant, ann, "one")
+    await until(lambda: _all_sent(service, 1))
+
+    assert sender.texts == ["one"]
+
+
 async def test_it_harms_no_other_bot(
     service: Service, tenant: Tenant, subscribe: Subscribe, sender: RecordingChannel
 ) -> None:
