@@ -91,11 +91,17 @@ class Reception:
             await asyncio.sleep(wait_s)
 
     async def _learn_profile(self) -> float:
-        """Asks who the bot is, for links to it; every process gets to know it."""
+        """Asks who the bot is, for links to it; every process gets to know it.
+
+        A token that is refused stops the bot before anything is sent, and one that was mended in the
+        configuration sets it going at the start.
+        """
         health = await check_channel(self._channel)
         await self._service.channels.remember(self._channel, health)
+        await self._service.channel_states.note_health(self._channel, health)
         if not health.ok:
-            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, health.detail)
+            reason = Reason.BOT_BANNED if health.revoked else Reason.PLATFORM_UNAVAILABLE
+            raise DeliveryError(reason, health.detail)
         return PROFILE_S
 
     async def _set_webhook(self) -> None:

@@ -58,6 +58,8 @@ class Bot:
     closed: int = 0
     #: Makes every call fail.
     away: bool = False
+    #: Makes every check say that the token is refused.
+    revoked: bool = False
     #: Raised by the next sends, one each.
     failures: list[DeliveryError] = field(default_factory=list)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
@@ -132,6 +134,8 @@ class FakeChannel(Channel):
         await self.bot.may_be_checked.wait()
         if self.bot.away:
             return ChannelHealth(ok=False, detail="the platform is away")
+        if self.bot.revoked:
+            return ChannelHealth(ok=False, detail="the token is refused", revoked=True)
         return ChannelHealth(ok=True, profile=BotProfile("Bot", self.bot.username))
 
     async def set_webhook(self, url: str, secret: str) -> None:

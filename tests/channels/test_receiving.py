@@ -11,7 +11,7 @@ from msgsvc_core.channels import InboundContext, InboundRule
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_core.testing.runners import TestRunner
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, Platform, started
@@ -327,3 +327,41 @@ async def test_links_go_on_working_when_another_setting_changes(
     await until(both_lead_to_the_new_bot)
     assert changed.json()["settings"]["greeting"] == "hi"
     assert away == {link.format(bot.username)}
+
+
+async def test_a_refused_token_stops_the_bot_before_anything_is_sent(
+    service: Service, tenant: Tenant, platform: Platform, add_bot: AddBot
+) -> None:
+    platform.bots["wrong"].revoked = True
+    await tenant.client.post(
+        "/v1/channels",
+        json={"name": "shop", "plugin": "fake", "settings": {"token": "wrong"}},
+    )
+
+    async def stopped() -> bool:
+        shown = (await tenant.client.get("/v1/channels/shop")).json()
+        return bool(shown["status"] == "stopped" and shown["detail"] == "the token is refused")
+
+    await until(stopped)
+
+
+async def test_a_token_that_was_mended_in_the_configuration_sets_the_bot_going_at_the_start(
+    make_service: ServiceFactory, platform: Platform, settings: dict[str, Any]
+) -> None:
+    platform.bots["wrong"].revoked = True
+    wrong = {**settings, "channels": {"messenger_a": {"plugin": "fake", "token": "wrong"}}}
+    before = await make_service(extra_plugins=[("fake", platform)], **wrong)
+
+    async def stopped(service: Service) -> bool:
+        async with service.db.read() as tx:
+            return bool(await service.channel_states.troubled(tx))
+
+    await until(lambda: stopped(before))
+    await before.channels.stop_receiving()
+    url = before.settings.database_url
+    after = await make_service(extra_plugins=[("fake", platform)], database_url=url, **settings)
+
+    async def works() -> bool:
+        return not await stopped(after)
+
+    await until(works)
