@@ -122,7 +122,8 @@ class TelegramChannel(Channel):
             trouble = await self._webhook_trouble()
         except DeliveryError as error:
             revoked = error.reason is Reason.BOT_BANNED
-            return ChannelHealth(ok=False, detail=error.text, revoked=revoked)
+            detail = f"Telegram refuses the bot's token: {error.text}" if revoked else error.text
+            return ChannelHealth(ok=False, detail=detail, revoked=revoked)
         name = bot.get("first_name") if isinstance(bot, dict) else None
         username = bot.get("username") if isinstance(bot, dict) else None
         if not isinstance(name, str) or not isinstance(username, str):

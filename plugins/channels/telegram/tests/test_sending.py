@@ -308,7 +308,7 @@ async def test_check_tells_a_revoked_token_from_a_platform_that_is_away(channel,
 
     assert [health.ok for health in (away, odd, revoked)] == [False] * 3
     assert [health.revoked for health in (away, odd, revoked)] == [False, False, True]
-    assert revoked.detail == "Unauthorized"
+    assert revoked.detail == "Telegram refuses the bot's token: Unauthorized"
 
 
 async def test_a_name_from_the_settings_needs_no_profile(make_channel):
