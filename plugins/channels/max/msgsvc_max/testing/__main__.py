@@ -2,9 +2,11 @@
 
 import argparse
 import asyncio
+import errno
 import sys
 from collections.abc import Awaitable, Callable
 
+from msgsvc_core.testing.keyboard import typed_lines
 from msgsvc_max.testing.people import Person
 from msgsvc_max.testing.platform import FakeMax
 
@@ -16,12 +18,23 @@ You are Ann, who has not started the bot. What you can do, and what the bot says
 """
 
 
-async def main() -> None:
-    """Serves the fake until `quit` or the end of the input."""
+def main() -> None:
+    """Serves the fake until `quit`, the end of the input, or Ctrl-C."""
     parser = argparse.ArgumentParser(description="A fake of the MAX platform, on this machine.")
     parser.add_argument("--port", type=int, default=8090)
     parser.add_argument("--token", default="fake-token")
     options = parser.parse_args()
+    try:
+        asyncio.run(_serve(options))
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        parser.exit(1, f"port {options.port} is in use; name another: --port\n")
+
+
+async def _serve(options: argparse.Namespace) -> None:
     platform = FakeMax(options.token)
     await platform.start(options.port)
     ann = platform.person("Ann", username="ann")
@@ -31,8 +44,8 @@ async def main() -> None:
     )
     watching = asyncio.create_task(_watch(platform, ann))
     try:
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            command, _, rest = line.strip().partition(" ")
+        async for line in typed_lines():
+            command, _, rest = line.partition(" ")
             if command == "quit":
                 break
             await _do(ann, command, rest)
@@ -77,4 +90,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -2,9 +2,10 @@
 
 import argparse
 import asyncio
-import contextlib
+import errno
 import sys
 
+from msgsvc_core.testing.keyboard import typed_lines
 from msgsvc_telegram.testing.chats import ShownMessage
 from msgsvc_telegram.testing.limits import Limits
 from msgsvc_telegram.testing.people import Person
@@ -28,8 +29,15 @@ def main() -> None:
     parser.add_argument("--token", default=DEFAULT_TOKEN)
     parser.add_argument("--limits", action="store_true", help="keep Telegram's limits: 429 beyond")
     parser.add_argument("--name", default="Anna", help="who you are")
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(parser.parse_args()))
+    options = parser.parse_args()
+    try:
+        asyncio.run(_serve(options))
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        parser.exit(1, f"port {options.port} is in use; name another: --port\n")
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -41,8 +49,8 @@ async def _serve(options: argparse.Namespace) -> None:
         _say(f'base_url = "{telegram.url}"\n\n{HELP}')
         watching = asyncio.create_task(_show(person))
         try:
-            while line := await asyncio.to_thread(sys.stdin.readline):
-                await _do(person, line.strip())
+            async for line in typed_lines():
+                await _do(person, line)
         finally:
             watching.cancel()
 
