@@ -81,9 +81,12 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         yield problem("plugins", f"they don't go together: {error}", "take one out of `plugins`")
         return
     try:
-        for finding in live_checks.check_lanes(service):
-            yield finding
-        for finding in live_checks.check_database_file(service):
+        at_rest = [
+            *live_checks.check_lanes(service),
+            *live_checks.check_webhooks(service),
+            *live_checks.check_database_file(service),
+        ]
+        for finding in at_rest:
             yield finding
         usable = True
         async for finding in live_checks.check_database(service):

@@ -61,7 +61,8 @@ def _check_absent_file(path: Path) -> Finding:
     if not path.parent.is_dir():
         text = f"there is no folder {path.parent.absolute()} for {path.name}"
         return problem("database", text, "make the folder, or correct database_url")
-    return ok("database", f"{path} will be made at the first start; then more can be checked")
+    text = f"{path} will be made at the first start, or by `msgsvc migrate`; the messengers are asked then"
+    return ok("database", text)
 
 
 def check_lanes(service: Service) -> Iterator[Finding]:
@@ -103,6 +104,18 @@ async def check_broker(service: Service) -> AsyncIterator[Finding]:
     else:
         mend = "start it, or correct jobs.broker_url (redis_url, if that is not set)"
         yield problem("broker", wrong, mend)
+
+
+def check_webhooks(service: Service) -> Iterator[Finding]:
+    """Whether platforms can call us: to a bot that waits for calls nothing comes otherwise."""
+    called = [each.name for each in service.channels.shared if each.receiving == "webhook"]
+    if called and not service.settings.base_url.startswith("https:"):
+        yield warning(
+            "webhooks of messengers",
+            f"{', '.join(called)}: platforms call over HTTPS alone, and base_url is"
+            f" {service.settings.base_url}",
+            'set base_url to the public https address, or receiving = "poll"',
+        )
 
 
 async def check_channels(service: Service) -> AsyncIterator[Finding]:

@@ -178,3 +178,26 @@ def test_a_broker_that_can_not_be_reached_is_a_problem(
     assert result.exit_code == 1
     assert "problem  broker:" in result.stdout
     assert words in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("receiving", "base_url", "told"),
+    [
+        ("webhook", "http://127.0.0.1:8000", True),
+        ("poll", "http://127.0.0.1:8000", False),
+        ("webhook", "https://bots.example.com", False),
+    ],
+)
+def test_a_bot_that_its_platform_can_not_call_is_told(
+    run: Any, config: Path, receiving: str, base_url: str, told: bool
+) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    _set(config, f'base_url = "{base_url}"')
+    _set(config, 'plugins = ["telegram"]')
+    bot = f'plugin = "telegram", token = "123456:{"A" * 35}", receiving = "{receiving}"'
+    _set(config, f"channels = {{ messenger_a = {{ {bot} }} }}")
+
+    result = run("doctor")
+
+    assert result.exit_code == 0, result.stdout
+    assert ("messenger_a: platforms call over HTTPS alone" in result.stdout) is told
