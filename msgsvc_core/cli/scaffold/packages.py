@@ -89,7 +89,7 @@ def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
 
 def _rendered(plugin: NewPlugin) -> dict[Path, str]:
     # Every command would load it, and a server hold it in memory.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only to write a plugin
 
     root = TEMPLATES / plugin.kind
     environment = Environment(
