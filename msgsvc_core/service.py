@@ -243,7 +243,7 @@ class Service:
         if url is None:
             return MemoryLimiter(self.clock)
         # Megabytes of memory that a process without Redis does not need.
-        from msgsvc_core.limits.redis import RedisLimiter, redis_client  # noqa: PLC0415
+        from msgsvc_core.limits.redis import RedisLimiter, redis_client  # noqa: PLC0415 - see above
 
         client = redis_client(url.get_secret_value())
         return RedisLimiter(client, self.clock, server_time=server_time)

@@ -213,10 +213,10 @@ async def test_a_lane_that_another_runner_owns_is_not_asked_for_without_pause(
     asked = 0
     own_lane = lanes.own
 
-    async def count(*arguments: object, **options: object) -> bool:
+    async def count(*arguments: Any, **options: Any) -> Any:
         nonlocal asked
         asked += 1
-        return await own_lane(*arguments, **options)  # type: ignore[arg-type]
+        return await own_lane(*arguments, **options)
 
     monkeypatch.setattr(lanes, "own", count)
     await start(make_service, work, owner, jobs={"sweep_s": 10})

@@ -14,7 +14,7 @@ async def answer_dns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`answer_dns("8.8.8.8", …)` makes the loop resolve every name to these, or raise."""
     answers: list[Answer] = []
 
-    async def getaddrinfo(host, port, *, family=0, type=0, proto=0, flags=0):  # noqa: A002
+    async def getaddrinfo(host, port, *, family=0, type=0, proto=0, flags=0):  # noqa: A002 - the loop calls it so
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer

@@ -179,7 +179,7 @@ class Webhooks:
 
     def _new_sender(self) -> "Sender":
         # aiohttp, which is 7 MiB: many services never call a webhook.
-        from msgsvc_webhooks.sender import Sender  # noqa: PLC0415
+        from msgsvc_webhooks.sender import Sender  # noqa: PLC0415 - see above
 
         prefix = self._service.settings.header_prefix
         return Sender(self.settings, self._guard, self._service.clock, prefix)

@@ -57,7 +57,7 @@ class SandboxPages:
     @cached_property
     def _templates(self) -> "Environment":
         # Jinja is 2 MiB that a process may do without which nobody asks for pages.
-        from jinja2 import Environment, PackageLoader  # noqa: PLC0415
+        from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - see above
 
         templates = Environment(
             loader=PackageLoader("msgsvc_sandbox"),

@@ -105,7 +105,7 @@ async def test_nothing_that_a_bot_sends_can_run(
     await settled(service)
     link = "[x](javascript:document.title='hacked')<a href=\"javascript:document.title='hacked'\">y"
     buttons = ((Button(EVIL[:64], data="x"),),)
-    message = OutgoingMessage(f"{EVIL} {link} shown", format=text_format, buttons=buttons)  # type: ignore[arg-type]
+    message = OutgoingMessage(f"{EVIL} {link} shown", format=text_format, buttons=buttons)
     await service.channels["messenger_a"].send(person.person_id, message)
 
     await page.goto(f"/sandbox/p/{person.person_id}#messenger_a")
