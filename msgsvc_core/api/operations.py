@@ -120,7 +120,9 @@ class Readiness:
                 result = await channel.check()
             health = {"ok": result.ok, "detail": result.detail}
             if result.revoked:
-                await self._service.channel_states.note_health(channel, result)
+                await self._service.channel_states.note_health(
+                    channel, result, asked_at_ms=self._service.clock.now_ms()
+                )
                 return {"ok": False, "stopped": True, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}

@@ -96,9 +96,12 @@ class Reception:
         A token that is refused stops the bot before anything is sent, and one that was mended in the
         configuration sets it going at the start.
         """
+        asked_at_ms = self._service.clock.now_ms()
         health = await check_channel(self._channel)
         await self._service.channels.remember(self._channel, health)
-        await self._service.channel_states.note_health(self._channel, health)
+        await self._service.channel_states.note_health(
+            self._channel, health, asked_at_ms=asked_at_ms
+        )
         if not health.ok:
             reason = Reason.BOT_BANNED if health.revoked else Reason.PLATFORM_UNAVAILABLE
             raise DeliveryError(reason, health.detail)

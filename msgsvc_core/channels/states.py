@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = "channel, status, reason, detail, paused_until_ms, changed_at_ms"
 
+#: Later than any moment, in Unix milliseconds.
+EVER_MS = 2**53
+
 log = structlog.get_logger(__name__)
 
 
@@ -67,7 +70,7 @@ class ChannelStates:
 
         What is queued waits. `reason` is for programs, e.g. `bot_banned`, `detail` for an operator.
         """
-        if not await self._change(tx, channel.key, "stopped", reason, detail):
+        if not await self._stop(tx, channel.key, reason, detail):
             return False
         if channel.identity.project_id is not None:
             fields = {"channel": channel.name, "reason": reason, "detail": detail}
@@ -84,9 +87,12 @@ class ChannelStates:
         tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=True))
         return True
 
-    async def resume(self, tx: Tx, channel: Channel) -> bool:
-        """Has what is queued sent again; False if the channel was not stopped."""
-        if not await self._change(tx, channel.key, "working", None, None):
+    async def resume(
+        self, tx: Tx, channel: Channel, *, stopped_until_ms: int | None = None
+    ) -> bool:
+        """Has what is queued sent again; False if the channel was not stopped, or was after
+        `stopped_until_ms`."""
+        if not await self._work(tx, channel.key, stopped_until_ms):
             return False
         if channel.identity.project_id is not None:
             fields = {"channel": channel.name}
@@ -97,17 +103,20 @@ class ChannelStates:
         tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=False))
         return True
 
-    async def note_health(self, channel: Channel, health: ChannelHealth) -> bool:
+    async def note_health(
+        self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
+    ) -> bool:
         """Stops or resumes the channel by what its `check` found; True if that changed anything.
 
-        It does not if the channel was changed while its platform was asked: that was another bot.
+        It does not if the channel was changed while its platform was asked: that was another bot. And
+        a bot that was banned since it was asked stays stopped.
         """
         if self._service.channels.get(channel.key) is not channel:
             return False
         async with self._service.db.transaction() as tx:
             if health.revoked:
                 return await self.stop(tx, channel, Reason.BOT_BANNED, health.detail)
-            return health.ok and await self.resume(tx, channel)
+            return health.ok and await self.resume(tx, channel, stopped_until_ms=asked_at_ms)
 
     async def pause(self, tx: Tx, channel_key: str, until_ms: int) -> None:
         """Remembers, for the next owner of the lane, that no call may be made before."""
@@ -125,7 +134,7 @@ class ChannelStates:
 
     async def forget_stop(self, tx: Tx, channel_key: str) -> None:
         """The channel's settings have changed, and the bot may well work now; a pause still holds."""
-        if await self._change(tx, channel_key, "working", None, None):
+        if await self._work(tx, channel_key):
             tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
 
     async def forget(self, tx: Tx, channel_key: str) -> None:
@@ -166,35 +175,42 @@ class ChannelStates:
         )
 
     async def _check(self, channel: Channel) -> None:
+        asked_at_ms = self._service.clock.now_ms()
         async with self._service.channels.hold(channel):
             health = await check_channel(channel)
         if health.ok and not health.revoked:
-            await self.note_health(channel, health)
+            await self.note_health(channel, health, asked_at_ms=asked_at_ms)
 
-    async def _change(
-        self, tx: Tx, channel_key: str, status: str, reason: str | None, detail: str | None
-    ) -> bool:
-        params = {
-            "channel": channel_key,
-            "status": status,
-            "reason": reason,
-            "detail": detail,
-            "now_ms": self._service.clock.now_ms(),
-        }
-        changed = (
-            "UPDATE core_channel_states SET status = :status, reason = :reason,"
-            " detail = :detail, changed_at_ms = :now_ms"
-            " WHERE channel = :channel AND status <> :status"
+    async def _work(self, tx: Tx, channel_key: str, stopped_until_ms: int | None = None) -> bool:
+        """Whether the channel was stopped, until that moment if there is one; it no longer is."""
+        return bool(
+            await tx.execute(
+                "UPDATE core_channel_states SET status = 'working', reason = NULL, detail = NULL,"
+                " changed_at_ms = :now_ms WHERE channel = :channel AND status = 'stopped'"
+                " AND changed_at_ms <= :until_ms",
+                {
+                    "channel": channel_key,
+                    "now_ms": self._service.clock.now_ms(),
+                    # Of another process's clock, which may be ahead of ours.
+                    "until_ms": EVER_MS if stopped_until_ms is None else stopped_until_ms,
+                },
+            )
         )
-        if status == "working":
-            return bool(await tx.execute(changed, params))
+
+    async def _stop(self, tx: Tx, channel_key: str, reason: str, detail: str) -> bool:
+        """Whether the channel was working; it no longer is."""
         return bool(
             await tx.execute(
                 "INSERT INTO core_channel_states (channel, status, reason, detail, changed_at_ms)"
-                " VALUES (:channel, :status, :reason, :detail, :now_ms) ON CONFLICT (channel)"
-                " DO UPDATE SET status = :status, reason = :reason, detail = :detail,"
-                " changed_at_ms = :now_ms WHERE core_channel_states.status <> :status",
-                params,
+                " VALUES (:channel, 'stopped', :reason, :detail, :now_ms) ON CONFLICT (channel)"
+                " DO UPDATE SET status = 'stopped', reason = :reason, detail = :detail,"
+                " changed_at_ms = :now_ms WHERE core_channel_states.status <> 'stopped'",
+                {
+                    "channel": channel_key,
+                    "reason": reason,
+                    "detail": detail,
+                    "now_ms": self._service.clock.now_ms(),
+                },
             )
         )
 

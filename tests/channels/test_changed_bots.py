@@ -7,7 +7,7 @@ import httpx2
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason, calls
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
+from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, Platform
@@ -115,6 +115,7 @@ async def test_what_waits_for_a_stopped_bot_ends_when_it_is_configured_no_more(
     platform: Platform,
     make_service: ServiceFactory,
     settings: dict[str, Any],
+    clock: FakeClock,
 ) -> None:
     url = service.settings.database_url
     channels = {**settings["channels"], "messenger_c": {"plugin": "fake", "token": "c"}}
@@ -125,6 +126,9 @@ async def test_what_waits_for_a_stopped_bot_ends_when_it_is_configured_no_more(
         **{**settings, "channels": channels},
     )
     await knows_bot(before, "messenger_c")
+    platform.bots["c"].revoked = True
+    # So that the answer of a check that is still under way is known to be older.
+    clock.advance(1)
     async with before.db.transaction() as tx:
         banned = before.channels["messenger_c"]
         await before.channel_states.stop(tx, banned, "bot_banned", "the token was revoked")

@@ -141,9 +141,10 @@ class OwnChannels:
         async with self._service.channels.use(row.channel_id) as channel:
             if channel is None:
                 raise NotFound(f"there is no channel {name!r} of your own")
+            asked_at_ms = self._service.clock.now_ms()
             health = await check_channel(channel)
             await self._service.channels.remember(channel, health)
-            await self._service.channel_states.note_health(channel, health)
+            await self._service.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
         return health
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:

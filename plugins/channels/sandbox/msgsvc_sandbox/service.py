@@ -119,7 +119,9 @@ class Messenger:
         health = await bot.check()
         if health.ok:
             # Whoever heals a banned bot here need not wait until it is asked for the next time.
-            await self._service.channel_states.note_health(bot, health)
+            await self._service.channel_states.note_health(
+                bot, health, asked_at_ms=self._service.clock.now_ms()
+            )
         return await self._faults.of(channel)
 
     # ---- what a person sees
