@@ -181,6 +181,7 @@ class Channel(ABC):
 
         Called at every start where `receiving` is `webhook`, and again when `secret` changes.
         """
+        # Not abstract: a channel needs this, or `poll_updates`, or neither.
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
@@ -198,6 +199,7 @@ class Channel(ABC):
         before returned, from before a restart too: by it, what was returned then is acknowledged to
         the platform. None asks for whatever the platform has kept, and ends its calls by webhook.
         """
+        # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:

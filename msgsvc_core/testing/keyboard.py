@@ -1,10 +1,27 @@
-"""What a person types at a fake platform that is run by hand."""
+"""A fake platform that is run by hand: until Ctrl-C, and by what a person types."""
 
+import argparse
 import asyncio
+import errno
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
+from typing import Any
+
+
+def run_by_hand(
+    serving: Coroutine[Any, Any, None], parser: argparse.ArgumentParser, port: int
+) -> None:
+    """Serves until Ctrl-C; that the port is in use is told in one line."""
+    try:
+        asyncio.run(serving)
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        parser.exit(1, f"port {port} is in use; name another: --port\n")
 
 
 async def typed_lines() -> AsyncIterator[str]:

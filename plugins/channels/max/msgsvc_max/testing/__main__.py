@@ -2,11 +2,10 @@
 
 import argparse
 import asyncio
-import errno
 import sys
 from collections.abc import Awaitable, Callable
 
-from msgsvc_core.testing.keyboard import typed_lines
+from msgsvc_core.testing.keyboard import run_by_hand, typed_lines
 from msgsvc_max.testing.people import Person
 from msgsvc_max.testing.platform import FakeMax
 
@@ -24,14 +23,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8090)
     parser.add_argument("--token", default="fake-token")
     options = parser.parse_args()
-    try:
-        asyncio.run(_serve(options))
-    except KeyboardInterrupt:
-        pass
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        parser.exit(1, f"port {options.port} is in use; name another: --port\n")
+    run_by_hand(_serve(options), parser, options.port)
 
 
 async def _serve(options: argparse.Namespace) -> None:

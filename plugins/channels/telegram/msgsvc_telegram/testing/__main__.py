@@ -2,10 +2,9 @@
 
 import argparse
 import asyncio
-import errno
 import sys
 
-from msgsvc_core.testing.keyboard import typed_lines
+from msgsvc_core.testing.keyboard import run_by_hand, typed_lines
 from msgsvc_telegram.testing.chats import ShownMessage
 from msgsvc_telegram.testing.limits import Limits
 from msgsvc_telegram.testing.people import Person
@@ -30,14 +29,7 @@ def main() -> None:
     parser.add_argument("--limits", action="store_true", help="keep Telegram's limits: 429 beyond")
     parser.add_argument("--name", default="Anna", help="who you are")
     options = parser.parse_args()
-    try:
-        asyncio.run(_serve(options))
-    except KeyboardInterrupt:
-        pass
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        parser.exit(1, f"port {options.port} is in use; name another: --port\n")
+    run_by_hand(_serve(options), parser, options.port)
 
 
 async def _serve(options: argparse.Namespace) -> None:
