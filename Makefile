@@ -26,8 +26,14 @@ install: .venv/installed-dev ## Builds .venv with the core, the plugins and the 
 demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEMO_ARGS=--tour-only)
 	$(BIN)/msgsvc demo $(DEMO_ARGS)
 
+# Fault tests measure times, so they come alone, when the other cores are free again.
 test: .venv/installed-dev ## Runs all tests and says which databases they ran on (TEST_ARGS="-k name")
+ifeq ($(strip $(TEST_ARGS)),)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not faults"
+	$(BIN)/python -m pytest -m faults
+else
 	$(BIN)/python -m pytest $(TEST_ARGS)
+endif
 
 faults: .venv/installed-dev ## Runs the fault tests as often as promised, into build/faults.json (FAULTS_ARGS="-k kill")
 	$(BIN)/python -m pytest tests/faults --long --figures build/faults.json $(FAULTS_ARGS)

@@ -19,6 +19,9 @@ class ApiError(Exception):
 
     code: ClassVar[str]
     status: ClassVar[int]
+    #: Whether what the handler wrote before it raised this is committed all the same: an attempt that
+    #: was counted must stay counted.
+    keeps_writes: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None, *, retry_after_s: int | None = None) -> None:
         self.message = message or (type(self).__doc__ or self.code).splitlines()[0]
@@ -115,6 +118,18 @@ class Conflict(ApiError):
     code, status = "conflict", 409
 
 
+class AlreadySubscribed(ApiError):
+    """The person is subscribed already."""
+
+    code, status = "already_subscribed", 409
+
+
+class PermissionHasSubscribers(ApiError):
+    """Active subscribers have granted the permission; only the dashboard may delete it."""
+
+    code, status = "permission_has_subscribers", 409
+
+
 class IdempotencyConflict(ApiError):
     """The idempotency key was used before with another method, path or body."""
 
@@ -172,6 +187,8 @@ CORE_ERRORS: tuple[type[ApiError], ...] = (
     SubscriberNotFound,
     MethodNotAllowed,
     Conflict,
+    AlreadySubscribed,
+    PermissionHasSubscribers,
     IdempotencyConflict,
     PayloadTooLarge,
     TooEarly,

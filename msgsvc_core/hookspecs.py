@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from msgsvc_core.channels.contract import Channel
     from msgsvc_core.channels.inbound import InboundRule
     from msgsvc_core.channels.kinds import ChannelKind
+    from msgsvc_core.charging import Charge
     from msgsvc_core.db import MigrationSource, Tx
     from msgsvc_core.errors import ApiError
     from msgsvc_core.events.contract import Event, EventSpec
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
+    from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.service import Service
     from msgsvc_core.settings import SettingsSection
 
@@ -85,7 +87,7 @@ class HookSpecs:
 
     @hookspec
     def register_inbound(self, service: "Service") -> "Sequence[InboundRule]":  # type: ignore[empty-body]
-        """What the plugin does with updates from messengers: start payloads, buttons, texts. Plain."""
+        """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
 
     # ---- what a plugin observes -----------------------------------------------------------------
 
@@ -104,6 +106,46 @@ class HookSpecs:
         A batch of deliveries brings hundreds at once, of several projects: ask and write for all of
         them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise
         none lightly.
+        """
+
+    @hookspec
+    async def on_mailing_ended(self, service: "Service", tx: "Tx", mailing: "Mailing") -> None:
+        """A mailing was completed or cancelled, in the transaction that says so, once. Async.
+
+        `mailing.source` says whose it is; its counts are final.
+        """
+
+    @hookspec
+    async def on_tags_given(
+        self,
+        service: "Service",
+        tx: "Tx",
+        project_id: str,
+        subscriber_id: str,
+        tags: Sequence[str],
+    ) -> None:
+        """A subscriber got tags that they did not carry, in the transaction of that. Async.
+
+        By the API, or by a link that they opened; a tag that is renamed is no new one. It is no event:
+        what a project does itself is not told back to it.
+        """
+
+    @hookspec
+    async def charge(self, service: "Service", tx: "Tx", charge: "Charge") -> None:
+        """A paid operation takes place, in the transaction of what it is. Async.
+
+        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
+        to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+        """
+
+    @hookspec
+    async def erase_subscriber(
+        self, service: "Service", project_id: str, subscriber_id: str
+    ) -> None:
+        """Remove for good what you keep of a person, their answers and copies of events included. Async.
+
+        Called by a job, outside a transaction, after the person is gone from the core's tables; called
+        again if any plugin fails, so find nothing to do the second time.
         """
 
     @hookspec

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from msgsvc_core import key_canary
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 
 #: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
@@ -20,6 +21,7 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
     kept_ms = service.settings.limits.idempotency_hours * HOUR_MS
     async with ctx.completing(*jobs) as tx:
         await service.own_channels.reseal(tx)
+        await key_canary.reseal(tx, service.secrets)
         await tx.execute(
             "DELETE FROM core_updates WHERE received_at_ms < :limit_ms",
             {"limit_ms": now_ms - UPDATE_HOURS * HOUR_MS},

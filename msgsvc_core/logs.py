@@ -21,7 +21,12 @@ _SECRET_NAMES = re.compile(
 )
 
 #: What our secrets look like, wherever they stand, e.g. in the text of an exception.
-_SECRET_TEXT = re.compile(r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)")
+_SECRET_TEXT = re.compile(
+    r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+"
+    r"|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)"
+    # A callback with the code of a sign-in, also where HTML or JSON holds it.
+    r"|(?<=[?&;]code=)[^&#\s\"'<>\\]+"
+)
 
 HIDDEN = "[hidden]"
 
@@ -180,6 +185,6 @@ def _cleaned(value: Any) -> Any:
 
 def _without_secrets(text: str) -> str:
     # What most values don't hold is looked for first: it costs a tenth of the expression.
-    if "msk_" in text or "whsec_" in text or "://" in text:
+    if "msk_" in text or "whsec_" in text or "://" in text or "code=" in text:
         return _SECRET_TEXT.sub(HIDDEN, text)
     return text

@@ -97,8 +97,25 @@ class MetricsSettings(Section):
 
 
 class MediaSettings(Section):
-    """Files of messages, where a channel fetches them to hand them to its platform."""
+    """Files of messages: what is sent, and what a channel fetches to hand it to its platform."""
 
+    check: bool = Field(
+        True,
+        description="Whether a file's host is asked for its type and size before a message is sent"
+        " with it.",
+    )
+    check_wait_s: float = Field(
+        0.5,
+        ge=0,
+        description="Seconds for which messages that are about to be sent wait for such an answer;"
+        " then those without that file go ahead.",
+    )
+    check_timeout_s: float = Field(
+        20.0,
+        gt=0,
+        description="Seconds for the answer; then its host counts as away, and the message is tried"
+        " again later.",
+    )
     max_image_bytes: int = Field(10_000_000, ge=1, description="Bytes of an image.")
     max_video_bytes: int = Field(50_000_000, ge=1, description="Bytes of a video.")
     max_document_bytes: int = Field(20_000_000, ge=1, description="Bytes of a document.")

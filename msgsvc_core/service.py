@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 from starlette.types import ASGIApp
 
+from msgsvc_core import key_canary
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
@@ -25,11 +26,13 @@ from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.own.routes import router as channels_router
 from msgsvc_core.channels.own.service import OwnChannels
 from msgsvc_core.channels.states import ChannelStates, check_job
+from msgsvc_core.charging import Charge
 from msgsvc_core.clock import Clock, SystemClock
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
     MigrationSource,
+    Tx,
     migrate,
     pending_revisions,
 )
@@ -41,9 +44,18 @@ from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.limits import Limiter, MemoryLimiter
+from msgsvc_core.mailings import Mailings
+from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
+from msgsvc_core.mailings.sending import SPEC as MAILING_JOB
 from msgsvc_core.messages import Messages
+from msgsvc_core.messages.batches import Batches
+from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
+from msgsvc_core.messages.batches.routes import router as batches_router
+from msgsvc_core.messages.changing import SPEC as CHANGE_JOB
 from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
 from msgsvc_core.messages.routes import router as messages_router
+from msgsvc_core.messages.templates import Templates
+from msgsvc_core.messages.templates.routes import router as templates_router
 from msgsvc_core.metrics import Metrics
 from msgsvc_core.plugins import answers, in_turn, load_plugins
 from msgsvc_core.projects import Projects
@@ -51,8 +63,17 @@ from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.settings import Section, Settings, read_sections
 from msgsvc_core.subscribers import Subscribers
+from msgsvc_core.subscribers.conversation import Conversation
+from msgsvc_core.subscribers.erasing import SPEC as ERASE_JOB
+from msgsvc_core.subscribers.export_routes import router as export_router
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.leaving_routes import router as leaving_router
 from msgsvc_core.subscribers.links import SubscriptionLinks
+from msgsvc_core.subscribers.permissions import Permissions
+from msgsvc_core.subscribers.permissions.routes import router as permissions_router
 from msgsvc_core.subscribers.routes import router as subscribers_router
+from msgsvc_core.subscribers.tags import Tags
+from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.texts import Texts
 
 if TYPE_CHECKING:
@@ -69,7 +90,13 @@ CORE_ROUTERS = (
     projects_router,
     channels_router,
     subscribers_router,
+    tags_router,
+    permissions_router,
+    leaving_router,
+    export_router,
     messages_router,
+    batches_router,
+    templates_router,
     events_router,
 )
 
@@ -111,8 +138,15 @@ class Service:
         self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
         self.projects = Projects(self.db, self.clock)
         self.subscribers = Subscribers(self)
+        self.tags = Tags(self)
+        self.permissions = Permissions(self)
         self.links = SubscriptionLinks(self)
+        self.greetings = Greetings(self)
+        self.conversation = Conversation(self)
         self.messages = Messages(self)
+        self.templates = Templates(self)
+        self.batches = Batches(self)
+        self.mailings = Mailings(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
         self.channel_states = ChannelStates(self)
@@ -121,7 +155,12 @@ class Service:
         for objects in hook.register_services(service=self):
             self._registered.update(objects)
         self.inbound = Inbound(
-            self, [*self.links.rules(), *answers(hook.register_inbound(service=self))]
+            self,
+            [
+                *self.conversation.rules(),
+                *self.links.rules(),
+                *answers(hook.register_inbound(service=self)),
+            ],
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
@@ -164,6 +203,10 @@ class Service:
             raise LookupError(f"no loaded plugin provides {kind.__qualname__}") from None
         return found
 
+    async def charge(self, tx: Tx, charge: Charge) -> None:
+        """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
+        await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
+
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
         """Decorates a coroutine function that is called with every `Event` of that name.
 
@@ -185,7 +228,9 @@ class Service:
     @cached_property
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
-        return [CALL_JOB, DELIVER_JOB, PURGE_JOB, check_job(self), *plugins]
+        own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
+        mailing = [EXPAND_JOB, MAILING_JOB]
+        return [*own, *mailing, check_job(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
@@ -217,6 +262,7 @@ class Service:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
+            await self._look_for_lost_keys()
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
             undo.push_async_callback(self._close_media)
@@ -228,9 +274,21 @@ class Service:
             await in_turn(self.plugins.hook.on_start(service=self))
             await start_jobs(self, undo, role)
             if role == "serve":
+                undo.push_async_callback(self.projects.key_uses.stop)
+                await self.projects.key_uses.start()
                 await self.channels.start()
                 undo.push_async_callback(self.channels.stop_receiving)
             self._started = undo.pop_all()
+
+    async def _look_for_lost_keys(self) -> None:
+        async with self.db.read() as tx:
+            readable = await key_canary.is_readable(tx, self.secrets)
+        if readable is None:
+            async with self.db.transaction() as tx:
+                await key_canary.plant(tx, self.secrets)
+        elif not readable:
+            # Most goes on without the old keys; `msgsvc doctor` says what to do.
+            log.error("secret_keys_lost")
 
     async def stop(self) -> None:
         """Ends the work in the order in which nothing is lost, and closes everything."""

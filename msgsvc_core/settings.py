@@ -118,9 +118,21 @@ class LimitSettings(Section):
     button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")
     buttons_per_row: int = Field(3, ge=1, description="Buttons in a row.")
     tags: int = Field(20, ge=1, description="Tags per project.")
-    idempotency_hours: int = Field(
-        24, ge=1, description="Hours for which idempotency keys are kept."
+    permissions: int = Field(20, ge=1, description="Permissions per project.")
+    templates: int = Field(100, ge=1, description="Templates per project.")
+    attributes_bytes: int = Field(
+        8192, ge=2, description="Bytes of a subscriber's attributes as JSON."
     )
+    mini_app_hours: int = Field(
+        24, ge=1, description="Hours for which what a mini app was given tells who opened it."
+    )
+    event_properties_bytes: int = Field(
+        8192, ge=2, description="Bytes of the properties of `POST /v1/events` as JSON."
+    )
+    batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
+    broadcast_recipients: int = Field(100_000, ge=1, description="Subscribers of one mass send.")
+    broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
+    idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(
         8, ge=1, description="Tries of one message before it fails for good."
@@ -184,7 +196,7 @@ class Settings(BaseModel):
         description="Keys that protect stored secrets; the first is used, the others are still understood."
     )
     plugins: tuple[str, ...] = Field(
-        ("sandbox", "auth", "webhooks"), description="Plugins to load, by entry point."
+        ("sandbox", "auth", "otp", "webhooks"), description="Plugins to load, by entry point."
     )
     channels: dict[str, ChannelSettings] = Field(
         default_factory=lambda: {

@@ -20,6 +20,10 @@ class Translate(Protocol):
 
     def __call__(self, text: str, /, **values: object) -> str: ...
 
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        """`_.ngettext("{count} day", "{count} days", 3)`: the form that the language has for 3."""
+        ...
+
 
 class Texts:
     """The texts of one service, from the core's and every plugin's `locale` folder."""
@@ -39,14 +43,8 @@ class Texts:
         return short if short in LANGUAGES else self._default_lang
 
     def into(self, lang: str) -> Translate:
-        """The function that translates to `lang`."""
-        catalogue = self._catalogues[self.choose(lang)]
-
-        def translate(text: str, /, **values: object) -> str:
-            found = catalogue.gettext(text)
-            return found.format(**values) if values else found
-
-        return translate
+        """What translates to `lang`."""
+        return _Translation(self._catalogues[self.choose(lang)])
 
     def _add(self, lang: str, path: Path) -> None:
         if not path.exists():
@@ -57,3 +55,19 @@ class Texts:
         write_mo(compiled, catalogue)
         compiled.seek(0)
         self._catalogues[lang].add_fallback(gettext.GNUTranslations(compiled))
+
+
+class _Translation:
+    """See `Translate`."""
+
+    __slots__ = ("_catalogue",)
+
+    def __init__(self, catalogue: gettext.NullTranslations) -> None:
+        self._catalogue = catalogue
+
+    def __call__(self, text: str, /, **values: object) -> str:
+        found = self._catalogue.gettext(text)
+        return found.format(**values) if values else found
+
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        return self._catalogue.ngettext(one, many, count).format(count=count)

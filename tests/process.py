@@ -17,6 +17,9 @@ T = TypeVar("T")
 #: Seconds that a server gets to end: more than the grace of its jobs.
 STOP_S = 45.0
 
+#: Seconds that anything else gets to happen on a busy machine.
+PATIENCE_S = 60.0
+
 #: The `msgsvc` script that stands beside the interpreter of the tests.
 MSGSVC = Path(sys.executable).with_name("msgsvc")
 
@@ -157,7 +160,7 @@ def start_server(
     raise AssertionError(log.read_text())
 
 
-def until(found: Callable[[], T], *, timeout_s: float = 20.0) -> T:
+def until(found: Callable[[], T], *, timeout_s: float = PATIENCE_S) -> T:
     """What `found` answers once that is true."""
     deadline = time.monotonic() + timeout_s
     while not (answer := found()):

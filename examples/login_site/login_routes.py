@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import cast, get_args
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,6 +15,17 @@ from msgsvc_client import ServiceError
 from pages import texts_for
 from sessions import LoginKind, Notice, PendingLogin
 from sign_in import StateMismatchError
+
+
+async def hosted_login(request: Request) -> Response:
+    """Sends the browser to the service's own sign-in page, with a state that is this browser's."""
+    site = site_of(request)
+    browser = browser_of(request) or site.sessions.create()
+    state = site.sign_in.begin_hosted(browser)
+    query = urlencode({"state": state, "lang": texts_for(request).lang})
+    response = RedirectResponse(f"{site.settings.hosted_page}?{query}", status_code=303)
+    keep_cookie(site, response, browser)
+    return response
 
 
 async def begin_login(request: Request) -> Response:
@@ -123,6 +135,7 @@ async def logout(request: Request) -> Response:
 
 
 ROUTES = [
+    Route("/login", hosted_login),
     Route("/login/session", begin_login, methods=["POST"]),
     Route("/login/session/{session_id}/status", login_status),
     Route("/callback", callback),

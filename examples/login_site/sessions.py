@@ -65,6 +65,8 @@ class BrowserSession:
     expires_at: float
     person: Person | None = None
     pending: dict[LoginKind, PendingLogin] = field(default_factory=dict)
+    #: Of a sign-in on the service's own page, which this browser was sent to.
+    hosted_state: str | None = None
     notice: Notice | None = None
 
     def take_notice(self) -> Notice | None:

@@ -22,6 +22,8 @@ class SiteSettings:
     name: str
     #: Address of the msgsvc API, without a trailing slash.
     service_url: str
+    #: The same as browsers reach it, for the service's own sign-in page.
+    service_public_url: str
     #: Stays on the server: whoever holds it can write to every subscriber of the project.
     api_key: str
     webhook_secret: str
@@ -33,6 +35,11 @@ class SiteSettings:
         """Where the messenger's button leads; must be registered with the service, exactly so."""
         return f"{self.url}/callback"
 
+    @property
+    def hosted_page(self) -> str:
+        """The service's own sign-in page, to which a `state` is added."""
+        return f"{self.service_public_url}/login/{self.link_slug}"
+
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> SiteSettings:
         """Read the `LOGIN_SITE_*` variables; raises SettingsError that names every missing one."""
@@ -42,12 +49,14 @@ class SiteSettings:
             raise SettingsError(f"please set {', '.join(missing)} (see README.md)")
         host = env.get("LOGIN_SITE_HOST", "127.0.0.1")
         port = _port(env.get("LOGIN_SITE_PORT", "8090"))
+        service_url = env["LOGIN_SITE_SERVICE_URL"].rstrip("/")
         return cls(
             host=host,
             port=port,
             url=env.get("LOGIN_SITE_URL", f"http://{host}:{port}").rstrip("/"),
             name=env.get("LOGIN_SITE_NAME", "Pinewood Library"),
-            service_url=env["LOGIN_SITE_SERVICE_URL"].rstrip("/"),
+            service_url=service_url,
+            service_public_url=env.get("LOGIN_SITE_SERVICE_PUBLIC_URL", service_url).rstrip("/"),
             api_key=env["LOGIN_SITE_API_KEY"],
             webhook_secret=env["LOGIN_SITE_WEBHOOK_SECRET"],
             link_slug=env.get("LOGIN_SITE_LINK_SLUG", "demo"),

@@ -1,7 +1,8 @@
 """The rules of signing in: what is begun, what is checked, and when somebody is let in.
 
-Three variants meet here. A static link knows nothing of the browser that opened it. A session
-with `state` comes back through the callback. A QR session is polled and never comes back.
+Four variants meet here. The service's own page and a session with `state` come back through the
+callback. A static link does so too, and knows nothing of the browser that opened it. A QR session is
+polled and never comes back.
 """
 
 from __future__ import annotations
@@ -59,6 +60,15 @@ class SignIn:
             self._links_until = self._now() + LINKS_TTL_S
         return self._links
 
+    def begin_hosted(self, browser: BrowserSession) -> str:
+        """The simplest variant: the state with which the service's own page is opened.
+
+        Pressing again goes on with the same one, and so with the sign-in that waits there.
+        """
+        if browser.hosted_state is None:
+            browser.hosted_state = secrets.token_urlsafe(32)
+        return browser.hosted_state
+
     async def begin(self, browser: BrowserSession, kind: LoginKind, *, lang: str) -> PendingLogin:
         """Variants 2 and 3: open a session at the service, or go on with the one still open.
 
@@ -105,7 +115,7 @@ class SignIn:
         return Progress("signed_in", _person(verified))
 
     async def finish(self, browser: BrowserSession | None, code: str, state: str | None) -> Person:
-        """The callback of variants 1 and 2: check `state`, exchange the code, say who it is.
+        """The callback: check `state`, exchange the code, say who it is.
 
         With a state, the answer must belong to a sign-in begun in this very browser. A static
         link has none, so anybody can confirm a static link as themselves and hand the resulting
@@ -115,13 +125,20 @@ class SignIn:
         """
         expected: str | None = None
         if state:
-            pending = browser.pending.get("link") if browser else None
-            if browser is None or pending is None or not _same(state, pending.state):
+            own = _states(browser) if browser else []
+            expected = next((each for each in own if _same(state, each)), None)
+            if expected is None:
                 raise StateMismatchError
-            expected = pending.state
-        verified = await self._client.verify(code)
+        try:
+            verified = await self._client.verify(code)
+        except ServiceError as error:
+            if browser is not None and not error.retryable:
+                # Or the next press would go on with a sign-in that is over.
+                browser.hosted_state = None
+            raise
         if expected is not None and browser is not None:
             browser.pending.pop("link", None)
+            browser.hosted_state = None
         # The service says which sign-in the code was made for. Without this, somebody could strip
         # the state from a callback address, or swap in a code of their own beside our state.
         if not _same(verified.state or "", expected or ""):
@@ -138,6 +155,13 @@ class SignIn:
             expires_at=self._now() + opened.expires_in,
             interval=opened.interval,
         )
+
+
+def _states(browser: BrowserSession) -> list[str]:
+    """The states of the sign-ins that this browser began and that come back through the callback."""
+    pending = browser.pending.get("link")
+    hosted = [browser.hosted_state] if browser.hosted_state else []
+    return hosted + ([pending.state] if pending else [])
 
 
 def _same(left: str, right: str) -> bool:

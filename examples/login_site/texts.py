@@ -22,6 +22,8 @@ class Texts:
     # Signed out.
     welcome: str
     welcome_lead: str
+    hosted_start: str
+    hosted_note: str
     one_click_title: str
     one_click_lead: str
     session_title: str
@@ -93,6 +95,9 @@ EN = Texts(
     example_note="An example site that signs people in through a messenger, without passwords.",
     welcome="Welcome to {site}",
     welcome_lead="Sign in with the messenger you already use. Nothing to remember.",
+    hosted_start="Sign in through a messenger",
+    hosted_note="The simplest way: the service's own page does the rest. "
+    "Below are three ways for a site that wants pages of its own.",
     one_click_title="One click",
     one_click_lead="Open the bot, press Yes, and its button brings you back here.",
     session_title="From this browser",
@@ -165,6 +170,9 @@ RU = Texts(
     example_note="Пример сайта, на который входят через мессенджер, без паролей.",
     welcome="Добро пожаловать в {site}",
     welcome_lead="Войдите через привычный мессенджер. Запоминать ничего не нужно.",
+    hosted_start="Войти через мессенджер",
+    hosted_note="Самый простой способ: остальное делает страница сервиса. "
+    "Ниже три способа для сайта, которому нужны свои страницы.",
     one_click_title="В один клик",
     one_click_lead="Откройте бота, нажмите «Да», и его кнопка вернёт вас сюда.",
     session_title="Из этого браузера",
@@ -173,7 +181,7 @@ RU = Texts(
     session_opened="Подтвердите вход в мессенджере, кнопка бота вернёт вас сюда.",
     recommended="Рекомендуем",
     qr_title="С телефона",
-    qr_lead="Отсканируйте код и нажмите «Да» на телефоне. Страница продолжит сама.",
+    qr_lead="Отсканируйте код и нажмите «Да» на телефоне. Дальше страница всё сделает сама.",
     qr_start="Показать QR-код",
     qr_scan="Наведите на код камеру телефона.",
     qr_alt="QR-код, который открывает вопрос о входе в {messenger}",
@@ -191,7 +199,7 @@ RU = Texts(
     trouble="Сейчас нет связи. Пробуем ещё раз…",
     try_again="Попробовать снова",
     new_code="Получить новый код",
-    needs_script="Страница продолжает сама только при включённом JavaScript.",
+    needs_script="Без JavaScript страница сама не узнает о вашем ответе.",
     hello="Здравствуйте, {name}!",
     hello_lead="Вы вошли через {messenger}.",
     your_account="Что сайт знает о вас",

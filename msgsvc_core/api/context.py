@@ -21,7 +21,8 @@ class Context:
     `client_ip` is who connected, or who a proxy of `server.trusted_proxies` says did; empty when the
     server doesn't say. `headers` can be asked for in any case.
     An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one;
-    a `grouped` one has a `unit` instead, and only adds to it.
+    a `grouped` one has a `unit` instead, and only adds to it. One that `shares_transaction` asks for
+    `own_tx`.
     """
 
     service: "Service"
@@ -38,6 +39,14 @@ class Context:
         assert self._tx is not None, (
             "the endpoint is declared with holds_connection=False or grouped"
         )
+        return self._tx
+
+    @property
+    def own_tx(self) -> Tx | None:
+        """The request's own transaction, in which the answer to an Idempotency-Key is kept as well.
+
+        None without such a key: the change may then be made together with those of other requests.
+        """
         return self._tx
 
     @property

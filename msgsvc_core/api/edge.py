@@ -19,7 +19,7 @@ from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Endpoint
 from msgsvc_core.api.envelope import api_error, envelope
-from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprint_of
+from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
 from msgsvc_core.api.json_input import is_storable, parse_json
 from msgsvc_core.api.validation import validate
 from msgsvc_core.db import Tx, Unit
@@ -112,12 +112,19 @@ class Edge:
             result = await endpoint.handler(ctx, **arguments)
             await self._service.db.write(ctx._unit)
             return _respond(endpoint, result)
-        if not endpoint.holds_connection:
+        if not endpoint.holds_connection or endpoint.shares_transaction:
             return _respond(endpoint, await endpoint.handler(ctx, **arguments))
         db = self._service.db
         async with db.transaction() if endpoint.writes else db.read() as tx:
             ctx._tx = tx
-            result = await endpoint.handler(ctx, **arguments)
+            try:
+                result = await endpoint.handler(ctx, **arguments)
+            except ApiError as error:
+                if not error.keeps_writes:
+                    raise
+                result = error
+        if isinstance(result, ApiError):
+            raise result
         return _respond(endpoint, result)
 
     async def _run_once(
@@ -148,7 +155,7 @@ class Edge:
         answer = await run(
             ctx.project_id,
             key,
-            fingerprint_of(endpoint.method, request.scope["path"], raw),
+            fingerprints_of(self._service.secrets, endpoint.method, request.scope["path"], raw),
             work,
             render,
         )

@@ -9,7 +9,8 @@
 A handler's `body` and `query` are pydantic models; its other arguments are the path's parameters, as
 text. The return type is a model, or `Response` for an answer that is no JSON. GET handlers read;
 others write, in one transaction that commits if the handler returns. A handler that only adds rows is
-declared `grouped`: it fills `ctx.unit`, which is committed together with those of other requests.
+declared `grouped`: it fills `ctx.unit`, which is committed together with those of other requests. One
+whose change is a single statement is declared `shares_transaction`, and hands it to a `Together`.
 """
 
 import inspect
@@ -50,8 +51,14 @@ class Answer(BaseModel):
     leave_out_none: ClassVar[frozenset[str]] = frozenset()
 
     def to_json(self) -> bytes:
-        absent = {name for name in self.leave_out_none if getattr(self, name) is None}
-        return self.model_dump_json(exclude=absent or None).encode()
+        return self.model_dump_json(exclude=self._absent()).encode()
+
+    def to_data(self) -> dict[str, Any]:
+        """The same as values of JSON."""
+        return self.model_dump(mode="json", exclude=self._absent())
+
+    def _absent(self) -> set[str] | None:
+        return {name for name in self.leave_out_none if getattr(self, name) is None} or None
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,11 @@ class Endpoint:
     public: bool = False
     holds_connection: bool = True
     grouped: bool = False
+    shares_transaction: bool = False
     #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
     shows_secrets: bool = True
+    #: Of an answer that is no JSON, for the documentation; None for one without a body.
+    media_type: str | None = None
 
     @property
     def writes(self) -> bool:
@@ -124,12 +134,14 @@ class Router:
         return declare
 
     def get(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: `errors`, `public` (no API key), `holds_connection`."""
+        """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of an answer that
+        is no JSON)."""
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`), and
-        `shows_secrets` (True; False spares the encryption of answers kept for idempotency keys)."""
+        """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`),
+        `shares_transaction` (it may have no transaction, see `ctx.own_tx`), and `shows_secrets` (True;
+        False spares the encryption of answers kept for idempotency keys)."""
         return self.add("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Callable[[F], F]:

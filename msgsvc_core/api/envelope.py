@@ -24,9 +24,8 @@ log = structlog.get_logger(__name__)
 
 def envelope(error: ApiError, errors_url: str) -> Response:
     """The answer that an error becomes."""
-    message = error.message
     body = {
-        "error": message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
+        "error": shown_message(error),
         "code": error.code,
         "retryable": error.retryable,
         "docs_url": f"{errors_url}#{error.code}",
@@ -42,6 +41,12 @@ def envelope(error: ApiError, errors_url: str) -> Response:
         headers=headers,
         media_type="application/json",
     )
+
+
+def shown_message(error: ApiError) -> str:
+    """The message as far as it is told."""
+    message = error.message
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
 
 def api_error(error: Exception) -> ApiError:

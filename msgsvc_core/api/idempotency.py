@@ -3,15 +3,24 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from msgsvc_core.api.envelope import envelope
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, LockTimeout, Taken, Tx, Unit
-from msgsvc_core.errors import ApiError, IdempotencyConflict, TooEarly, ValidationFailed
+from msgsvc_core.db.sql import among, listed
+from msgsvc_core.errors import (
+    ApiError,
+    IdempotencyConflict,
+    SubscriberNotFound,
+    TooEarly,
+    ValidationFailed,
+)
+from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.record import record
-from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 #: Characters of a key (interface spec, section 4).
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
@@ -21,6 +30,12 @@ WAIT_S = 5.0
 
 #: Seconds between two tries to claim a key that another process is just writing.
 RETRY_S = 0.25
+
+#: Stored answers that are looked through at a time: reading an encrypted one takes some 50 µs.
+FORGET_AT_ONCE = 200
+
+#: What the keyed hashes of requests are for.
+PURPOSE = "idempotency"
 
 #: How a body begins that is stored as it is.
 _READABLE = "{"
@@ -69,24 +84,25 @@ class Idempotency:
         self,
         project_id: str,
         key: str,
-        fingerprint: str,
+        fingerprints: Sequence[str],
         work: Work[Tx],
         to_answer: ToAnswer,
     ) -> StoredAnswer:
         """The answer of `work`, or the stored one if the key was used for the same request.
 
-        `to_answer` renders an error of `work` that is stored like a success; its effects are undone.
+        `to_answer` renders an error of `work` that is stored like a success; its effects are undone,
+        unless the error keeps its writes.
         Raises `IdempotencyConflict` for another request, `TooEarly` while the first one runs.
         """
         async with self._alone(project_id, key):
             try:
                 async with self._db.transaction() as tx:
                     await tx.wait_for_locks(WAIT_S)
-                    if await self._reserve(tx, project_id, key, fingerprint):
+                    if await self._reserve(tx, project_id, key, fingerprints):
                         answer = await self._work(tx, work, to_answer)
                         await self._store(tx, project_id, key, answer)
                         return answer
-                    return await self._replay(tx, project_id, key, fingerprint)
+                    return await self._replay(tx, project_id, key, fingerprints)
             except LockTimeout as error:
                 raise _still_running() from error
 
@@ -94,7 +110,7 @@ class Idempotency:
         self,
         project_id: str,
         key: str,
-        fingerprint: str,
+        fingerprints: Sequence[str],
         work: Work[Unit],
         to_answer: ToAnswer,
     ) -> StoredAnswer:
@@ -112,7 +128,7 @@ class Idempotency:
                     {
                         "project_id": project_id,
                         "key": key,
-                        "fingerprint": fingerprint,
+                        "fingerprint": fingerprints[0],
                         "created_at_ms": self._clock.now_ms(),
                         "status": answer.status,
                         "body": self._sealed(answer),
@@ -124,7 +140,7 @@ class Idempotency:
                 except Taken:
                     async with self._db.transaction() as tx:
                         if not await self._forget_if_old(tx, project_id, key):
-                            return await self._replay(tx, project_id, key, fingerprint)
+                            return await self._replay(tx, project_id, key, fingerprints)
                 except LockTimeout:
                     # Another process is just writing the same key.
                     if asyncio.get_running_loop().time() > waited_until:
@@ -165,7 +181,9 @@ class Idempotency:
             if not gate.users:
                 del self._running[project_id, key]
 
-    async def _reserve(self, tx: Tx, project_id: str, key: str, fingerprint: str) -> bool:
+    async def _reserve(
+        self, tx: Tx, project_id: str, key: str, fingerprints: Sequence[str]
+    ) -> bool:
         await self._forget_if_old(tx, project_id, key)
         return bool(
             await tx.execute(
@@ -174,7 +192,7 @@ class Idempotency:
                 {
                     "project_id": project_id,
                     "key": key,
-                    "fingerprint": fingerprint,
+                    "fingerprint": fingerprints[0],
                     "now_ms": self._clock.now_ms(),
                 },
             )
@@ -201,7 +219,7 @@ class Idempotency:
     ) -> StoredAnswer:
         try:
             async with tx.savepoint():
-                return await work(tx)
+                return await _kept(tx, work, to_answer)
         except ApiError as error:
             return to_answer(_storable(error))
 
@@ -223,10 +241,9 @@ class Idempotency:
             return answer.body
         return self._secrets.encrypt(answer.body)
 
-    def _unsealed(self, stored: str) -> str:
-        return stored if stored.startswith(_READABLE) else self._secrets.decrypt(stored)
-
-    async def _replay(self, tx: Tx, project_id: str, key: str, fingerprint: str) -> StoredAnswer:
+    async def _replay(
+        self, tx: Tx, project_id: str, key: str, fingerprints: Sequence[str]
+    ) -> StoredAnswer:
         row = await tx.fetch_one(
             "SELECT fingerprint, status, body FROM core_idempotency"
             " WHERE project_id = :project_id AND key = :key",
@@ -234,11 +251,58 @@ class Idempotency:
         )
         if row is None:
             raise _still_running()
-        if row["fingerprint"] != fingerprint:
+        if row["fingerprint"] not in fingerprints:
             raise IdempotencyConflict(
                 "Idempotency-Key: used before with another method, path or body"
             )
-        return StoredAnswer(row["status"], self._unsealed(row["body"]), replayed=True)
+        return StoredAnswer(row["status"], _unsealed(self._secrets, row["body"]), replayed=True)
+
+
+async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+    """Replaces stored answers about a person who was erased: whoever asks again is told that there is
+    no such subscriber. Raises `Stopping` when it should."""
+    service, after = ctx.service, ""
+    gone = SubscriberNotFound("the subscriber of this answer was erased")
+    body = bytes(envelope(gone, service.settings.errors_url).body).decode()
+    while True:
+        if ctx.stopping:
+            raise Stopping
+        async with service.db.read() as tx:
+            rows = await tx.fetch_all(
+                "SELECT key, body FROM core_idempotency WHERE project_id = :project_id"
+                " AND key > :after AND body IS NOT NULL ORDER BY key LIMIT :most",
+                {"project_id": project_id, "after": after, "most": FORGET_AT_ONCE},
+            )
+        if not rows:
+            return
+        keys = [
+            row["key"] for row in rows if _mentions(service.secrets, row["body"], subscriber_id)
+        ]
+        if keys:
+            async with service.db.transaction() as tx:
+                await tx.execute(
+                    "UPDATE core_idempotency SET status = :status, body = :body"
+                    f" WHERE project_id = :project_id AND {among('key', 'keys', tx.dialect)}",
+                    {
+                        "status": gone.status,
+                        "body": body,
+                        "project_id": project_id,
+                        "keys": listed(keys, tx.dialect),
+                    },
+                )
+        after = rows[-1]["key"]
+
+
+def _mentions(secrets: SecretBox, stored: str, text: str) -> bool:
+    try:
+        return text in _unsealed(secrets, stored)
+    except DecryptionError:
+        # Nobody can read it, and so it is no trace of anybody.
+        return False
+
+
+def _unsealed(secrets: SecretBox, stored: str) -> str:
+    return stored if stored.startswith(_READABLE) else secrets.decrypt(stored)
 
 
 def check_key(key: str) -> str:
@@ -248,10 +312,23 @@ def check_key(key: str) -> str:
     return key
 
 
-def fingerprint_of(method: str, path: str, body: bytes) -> str:
-    """What must be equal for a request to be the same one."""
+def fingerprints_of(secrets: SecretBox, method: str, path: str, body: bytes) -> list[str]:
+    """What must be equal for a request to be the same one, under each secret key, the current first.
+
+    Keyed, for a body may hold what is short enough to be guessed, such as a one-time code.
+    """
     digest = hashlib.sha256(body).hexdigest()
-    return f"{method} {path} {digest}"
+    return [f"{method} {path} {hashed}" for hashed in secrets.keyed_hashes(PURPOSE, digest)]
+
+
+async def _kept(tx: Tx, work: Work[Tx], to_answer: ToAnswer) -> StoredAnswer:
+    """The answer of `work`; an error that keeps its writes is one too."""
+    try:
+        return await work(tx)
+    except ApiError as error:
+        if not error.keeps_writes:
+            raise
+        return to_answer(_storable(error))
 
 
 def _storable(error: ApiError) -> ApiError:

@@ -21,6 +21,8 @@ def parse_json(raw: bytes) -> Any:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValidationFailed(f"body: invalid UTF-8 at byte {error.start}") from None
+    if not text.strip():
+        raise ValidationFailed("body: is empty; send a JSON object, `{}` at the least")
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:

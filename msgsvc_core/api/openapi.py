@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.errors import (
     ApiError,
+    BadRequest,
     Forbidden,
     IdempotencyConflict,
     InternalError,
@@ -72,10 +73,12 @@ def openapi(endpoints: Sequence[Endpoint], base_url: str) -> dict[str, Any]:
 def errors_of(endpoint: Endpoint) -> list[type[ApiError]]:
     """Every error code that the endpoint can answer with."""
     errors = [*endpoint.errors]
-    if endpoint.body or endpoint.query:
+    if endpoint.writes:
+        # Those without a body refuse one, and POST refuses a malformed Idempotency-Key;
+        # another Content-Type and a broken-off body are a bad request.
+        errors += [BadRequest, ValidationFailed, PayloadTooLarge]
+    elif endpoint.query:
         errors.append(ValidationFailed)
-    if endpoint.body:
-        errors.append(PayloadTooLarge)
     if endpoint.method == "POST" and not endpoint.public:
         errors += [IdempotencyConflict, TooEarly]
     errors += [InternalError, Unavailable] if endpoint.public else EVERYWHERE
@@ -161,6 +164,11 @@ def _responses(
         responses[str(endpoint.status)] = {
             "description": (endpoint.answer.__doc__ or "").strip(),
             "content": {"application/json": {"schema": schemas[endpoint.answer]}},
+        }
+    elif endpoint.media_type:
+        responses[str(endpoint.status)] = {
+            "description": endpoint.summary,
+            "content": {endpoint.media_type: {"schema": {"type": "string"}}},
         }
     else:
         responses["204"] = {"description": "Done; there is no body."}

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -11,6 +12,8 @@ from msgsvc_core.api.endpoint import Query
 from msgsvc_core.errors import BadRequest
 
 T = TypeVar("T")
+
+_POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
 
 
 class PageQuery(Query):
@@ -51,3 +54,21 @@ def after_cursor(cursor: str | None) -> str | None:
     if not text.replace("_", "").isalnum():
         raise BadRequest("cursor: not one that this service gave")
     return text
+
+
+def position_of(created_at_ms: int, name: str) -> str:
+    """What stands for an id in the cursor where entries have only a name, and go by time and name."""
+    return f"{created_at_ms}_{name.encode().hex()}"
+
+
+def read_position(after: str | None) -> tuple[int, str] | None:
+    """Time and name of what `position_of` made. Raises `BadRequest` for anything else."""
+    if after is None:
+        return None
+    match = _POSITION.fullmatch(after)
+    try:
+        if match is not None and "\0" not in (name := bytes.fromhex(match[2]).decode()):
+            return int(match[1]), name
+    except UnicodeDecodeError:
+        pass
+    raise BadRequest("cursor: not one that this service gave")

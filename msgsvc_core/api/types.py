@@ -1,15 +1,18 @@
 """Types that bodies share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from msgsvc_core.clock import from_rfc3339
 
 #: Characters of a URL; longer ones are refused by common servers and browsers.
 MAX_URL_LENGTH = 2048
 
 
-def _check_http_url(url: str) -> str:
+def check_http_url(url: str) -> str:
+    """The same. Raises ValueError for what is no absolute http or https URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -24,4 +27,25 @@ def _check_http_url(url: str) -> str:
 
 
 #: An absolute http or https URL, as text.
-HttpUrl = Annotated[str, Field(max_length=MAX_URL_LENGTH), AfterValidator(_check_http_url)]
+HttpUrl = Annotated[str, Field(max_length=MAX_URL_LENGTH), AfterValidator(check_http_url)]
+
+
+def _unix_ms(text: Any) -> int:
+    if not isinstance(text, str):
+        raise ValueError("must be a time as text, as 2026-11-21T09:30:00Z")
+    return from_rfc3339(text)
+
+
+#: A moment, RFC 3339 on the wire and Unix milliseconds inside.
+MomentMs = Annotated[
+    int,
+    BeforeValidator(_unix_ms),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+def refuse_null(value: Any) -> Any:
+    """For `field_validator` of fields that may be left out of a change, and can't be null."""
+    if value is None:
+        raise ValueError("must not be null; leave it out to keep what there is")
+    return value

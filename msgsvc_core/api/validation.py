@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 
 from msgsvc_core.api.json_input import shortened
 from msgsvc_core.errors import ValidationFailed
@@ -12,6 +13,8 @@ from msgsvc_core.errors import ValidationFailed
 #: Findings that one answer names; a body of nonsense need not be listed in full.
 MOST_NAMED = 3
 
+#: What pydantic adds of its own: how it came to its finding.
+_ASIDE = re.compile(r"( after validation, not \d+|, unable to .*)$")
 _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value|Data|Tuple|Set) should ")
 
 M = TypeVar("M", bound=BaseModel)
@@ -31,6 +34,14 @@ def explain(error: ValidationError, whole: str = "body") -> str:
     return "; ".join(
         f"{field_path(problem['loc']) or whole}: {_message(problem['type'], problem['msg'])}"
         for problem in problems[:MOST_NAMED]
+    )
+
+
+def wrong_field(name: str, why: str) -> ValidationError:
+    """What a validator of a whole model raises of one of its fields."""
+    reason = PydanticCustomError("wrong_field", "{why}", {"why": why})
+    return ValidationError.from_exception_data(
+        name, [{"type": reason, "loc": (name,), "input": None}]
     )
 
 
@@ -55,4 +66,6 @@ def _message(kind: str, text: str) -> str:
             return text.removeprefix("Value error, ")
         case "model_type" | "model_attributes_type":
             return "must be a JSON object"
+    if kind.endswith(("_parsing", "_short", "_long")):
+        text = _ASIDE.sub("", text)
     return _SUBJECT.sub("must ", text)

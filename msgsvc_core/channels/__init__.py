@@ -1,5 +1,6 @@
 """Messengers: the contract a plugin implements, and the way in and out of them."""
 
+from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.contract import (
     BotProfile,
     Capabilities,
@@ -36,6 +37,7 @@ from msgsvc_core.channels.updates import (
 
 __all__ = [
     "Blocked",
+    "BotCommand",
     "BotProfile",
     "Button",
     "ButtonPressed",

@@ -5,9 +5,10 @@ Handlers write them in their transaction; no platform is called from inside one.
 
 import asyncio
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from msgsvc_core.jobs.contract import (
     exponential,
 )
 from msgsvc_core.json_text import to_json
+from msgsvc_core.record import record
 from msgsvc_core.security import DecryptionError
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ CHANNEL_LANES = LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True, 
 #: question of a sign-in is over by then, and platforms drop buttons that wait for an answer sooner.
 MOST_AGE_S = 3600
 
+#: Outcomes of a call beside the reasons of a failure.
+SENT, EXPIRED = "sent", "expired"
+
 log = structlog.get_logger(__name__)
 
 
@@ -63,11 +68,39 @@ def channel_of(lane: str) -> str:
     return lane.partition(":")[2]
 
 
+@record
+class Then:
+    """A job of the lane `default` that is told how a call ended, in the transaction that ends it.
+
+    Its payload is `payload` with `outcome` (`SENT`, `EXPIRED` for a call that came too late, or one of
+    the reasons of `DeliveryError`), `error` (what the platform said, else empty) and `message_ref`
+    (of what was sent, else null). It may run twice, as every job.
+    """
+
+    job: str
+    payload: Mapping[str, Any]
+
+
 async def enqueue_send(
-    service: "Service", tx: Tx, channel: str, chat_id: str, message: OutgoingMessage
+    service: "Service",
+    tx: Tx,
+    channel: str,
+    chat_id: str,
+    message: OutgoingMessage,
+    *,
+    expires_at_ms: int | None = None,
+    then: Then | None = None,
 ) -> None:
-    sealed = _seal(service, message)
-    await _enqueue(service, tx, channel, "send", chat_id=chat_id, sealed=sealed)
+    """Has `message` sent after the commit, ahead of everything else; encrypted until then.
+
+    From `expires_at_ms` on it is not sent any more.
+    """
+    payload: dict[str, Any] = {"chat_id": chat_id, "sealed": _seal(service, message)}
+    if expires_at_ms is not None:
+        payload["expires_at_ms"] = expires_at_ms
+    if then is not None:
+        payload["then"] = {"job": then.job, "payload": dict(then.payload)}
+    await _enqueue(service, tx, channel, "send", **payload)
 
 
 async def enqueue_edit(
@@ -107,6 +140,10 @@ async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
     async with channels.use(key) as channel:
         if channel is None:
             log.warning("channel_gone", channel=key, calls=len(jobs))
+            gone = _Ended(str(Reason.UNKNOWN), "the channel is not there any more")
+            async with ctx.completing(*jobs) as tx:
+                for job in jobs:
+                    await _tell(ctx.service, tx, job, gone)
             return
         async with channels.turns.take(map(receiver_of, jobs)):
             by_chat: dict[str, list[Job]] = defaultdict(list)
@@ -129,44 +166,63 @@ async def _run_chats(
             raise failure
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a call ended that is not made again."""
+
+    outcome: str = SENT
+    error: str = ""
+    message_ref: str | None = None
+
+
 async def _run_in_order(ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]) -> None:
     for number, job in enumerate(jobs):
-        back = await _run(ctx, line, channel, jobs[number:])
-        if back:
-            async with ctx.putting_back(back):
+        end = await _run(ctx, line, channel, jobs[number:])
+        if not isinstance(end, _Ended):
+            async with ctx.putting_back(end):
                 return
-        async with ctx.completing(job):
-            pass
+        async with ctx.completing(job) as tx:
+            await _tell(ctx.service, tx, job, end)
 
 
-async def _run(ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]) -> list[PutBack]:
-    """Makes the first of a chat's calls; returns what puts it and those after it back, if it must be
-    made later."""
+async def _run(
+    ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
+) -> _Ended | list[PutBack]:
+    """Makes the first of a chat's calls; returns how it ended, or what puts it and those after it
+    back, if it must be made later."""
     job, service = jobs[0], ctx.service
     now_ms = service.clock.now_ms()
     chat_id = job.payload.get("chat_id")
-    if now_ms - job.created_at_ms > MOST_AGE_S * 1000:
+    if now_ms >= min(
+        job.created_at_ms + MOST_AGE_S * 1000, job.payload.get("expires_at_ms", sys.maxsize)
+    ):
         log.warning("channel_call_too_late", channel=channel.key, job_id=job.job_id)
-        return []
+        return _Ended(EXPIRED)
     wait_s = None if chat_id is None else line.too_early_s(chat_id, PATIENCE_S)
     if wait_s is not None:
         return line.later(jobs, now_ms + ceil(wait_s * 1000))
     try:
-        await line.call(job, chat_id, partial(_call, service, channel, job.payload))
+        made = partial(_call, service, channel, job.payload)
+        return _Ended(message_ref=await line.call(channel, job, chat_id, made))
     except Held:
         return line.again(jobs)
-    except DecryptionError:
-        log.error("channel_call_unreadable", channel=channel.key, job_id=job.job_id)
     except DeliveryError as error:
         return _after_failure(line, channel, jobs, error)
-    except Exception:
-        log.exception("channel_broke_contract", channel=channel.key)
-    return []
+    except Exception as error:  # noqa: BLE001 - logged; no channel may stop its lane
+        return _after_fault(channel, job, error)
+
+
+def _after_fault(channel: Channel, job: Job, error: Exception) -> _Ended:
+    if isinstance(error, DecryptionError):
+        log.error("channel_call_unreadable", channel=channel.key, job_id=job.job_id)
+        return _Ended(str(Reason.UNKNOWN), "no secret key decrypts the message any more")
+    log.error("channel_broke_contract", channel=channel.key, exc_info=error)
+    return _Ended(str(Reason.UNKNOWN), type(error).__name__)
 
 
 def _after_failure(
     line: Line, channel: Channel, jobs: Sequence[Job], error: DeliveryError
-) -> list[PutBack]:
+) -> _Ended | list[PutBack]:
     """A platform that asks to wait takes up no attempt. What is in doubt is made again: see
     docs/decisions/0007-crash-during-delivery.md."""
     is_refused = error.reason is Reason.RATE_LIMITED
@@ -178,22 +234,35 @@ def _after_failure(
     log.warning(
         "channel_call_failed", channel=channel.key, reason=str(error.reason), error=error.text
     )
-    return []
+    return _Ended(str(error.reason), error.text)
 
 
-async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> None:
+async def _tell(service: "Service", tx: Tx, job: Job, end: _Ended) -> None:
+    then = job.payload.get("then")
+    if then is None:
+        return
+    told = {"outcome": end.outcome, "error": end.error, "message_ref": end.message_ref}
+    await service.jobs.enqueue(tx, NewJob(then["job"], {**then["payload"], **told}))
+
+
+async def _settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
+    await _tell(service, tx, job, _Ended(str(Reason.UNKNOWN), error))
+
+
+async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> str | None:
     """One call, adapted to what the platform can: no edit is a new message, and buttons that it
-    can't show are left out. What it can't take at all is logged, and not sent."""
+    can't show are left out. What it can't take at all is logged, and not sent. Returns the reference
+    of a message that was sent."""
     if payload["call"] == "answer_button":
         await channel.answer_button(payload["button_ref"], payload["text"])
-        return
+        return None
     message = _adapted(_unseal(service, payload["sealed"]), channel.capabilities)
     if problem := channel.problem(message):
         raise DeliveryError(Reason.INVALID_MESSAGE, problem)
     if payload["call"] == "edit" and channel.capabilities.edit:
         await channel.edit(payload["chat_id"], payload["message_ref"], message)
-    else:
-        await channel.send(payload["chat_id"], message)
+        return None
+    return await channel.send(payload["chat_id"], message)
 
 
 def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
@@ -214,4 +283,6 @@ def _unseal(service: "Service", sealed: str) -> OutgoingMessage:
     return OutgoingMessage.from_payload(json.loads(service.secrets.decrypt(sealed)))
 
 
-SPEC = JobSpec(JOB, run_calls, max_attempts=6, backoff=exponential(first_s=1, most_s=60))
+SPEC = JobSpec(
+    JOB, run_calls, max_attempts=6, backoff=exponential(first_s=1, most_s=60), on_dead=_settle_dead
+)

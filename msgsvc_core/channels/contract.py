@@ -1,9 +1,11 @@
 """What a messenger must be able to do for us. A channel plugin implements `Channel`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
 from msgsvc_core.channels.markup import TextUnit, to_spans, visible_length
 from msgsvc_core.channels.outgoing import Format, OutgoingMessage
@@ -31,8 +33,12 @@ class Capabilities:
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
     buttons: bool = True
     edit: bool = True
+    #: Whether an edit may bring another file; else a message's file stays.
+    edit_media: bool = False
     delete: bool = True
     mini_app: bool = False
+    #: A menu of the bot's commands, which `set_commands` fills.
+    commands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,7 @@ class Channel(ABC):
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
+        Its file is replaced by that of `message`, where the channel can (`edit_media`) and there is one.
         One that shows the same already is no error.
         """
 
@@ -183,6 +190,15 @@ class Channel(ABC):
         """
         # Not abstract: a channel needs this, or `poll_updates`, or neither.
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
+
+    async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
+        """Has the bot's menu show these commands and no others, in the person's language where the
+        platform knows of languages, and in `default_lang` for everybody else.
+
+        Called where `capabilities.commands` is True, whenever a process begins to receive for the bot.
+        """
+        # Not abstract: most platforms have no such menu.
+        raise NotImplementedError("where capabilities.commands is True, implement set_commands")
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
         """Verifies and reads a webhook call of the platform.

@@ -1,17 +1,23 @@
 """The way in: an update from a messenger, taken once, goes to the one who knows what to do with it.
 
-Order: a start payload by its prefix, a button by its prefix, a text to those who want it. What nobody
-claims is answered kindly and logged; it never stops the bot.
+Order: a start payload by its prefix, a button by its prefix, a command by its name, a text to those who
+want it. What nobody claims is answered kindly and logged; it never stops the bot.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 from msgsvc_core.channels import calls
-from msgsvc_core.channels.contract import ChannelIdentity
+from msgsvc_core.channels.commands import (
+    COMMAND_NAME,
+    START_PAYLOAD,
+    BotCommand,
+    read_command,
+)
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import ForeignBot
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import (
@@ -23,7 +29,7 @@ from msgsvc_core.channels.updates import (
     Update,
 )
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.texts import Translate
+from msgsvc_core.texts import LANGUAGES, Translate
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -48,7 +54,8 @@ class InboundContext:
     """One update, in the transaction of its effects. `_` translates to the person's language.
 
     `channel` is the key of the bot, which chats, seals and `subscribers.ensure` go by; projects know
-    it as `channel_name`.
+    it as `channel_name`. `lang` is what the person chose in this chat, else their messenger's.
+    `argument` is what follows the name of a command.
     """
 
     service: "Service"
@@ -59,6 +66,7 @@ class InboundContext:
     chat: Chat
     lang: str
     _: Translate
+    argument: str = ""
 
     def serves(self, project_id: str) -> bool:
         """Whether the bot may act for this project; a project's own does so for nobody else.
@@ -111,13 +119,18 @@ class InboundRule:
 
     `start`: payloads that begin with `prefix`, e.g. `auth_`; whose handler finds a project by one asks
     `ctx.serves` whether the bot may act for it, and returns False if not. `button`: data that begins
-    with `~` and `prefix`. `text`: any text; lower `priority` first.
+    with `~` and `prefix`. `command`: a text `/name`, in any case, also as `/name@bot`, with or without
+    an argument after it; `about` says in a few words what it is for, where people look for commands.
+    `text`: any text; lower `priority` first.
     """
 
-    on: Literal["start", "button", "text"]
+    on: Literal["start", "button", "command", "text"]
     handler: InboundHandler
     prefix: str = ""
     priority: int = 50
+    name: str = ""
+    #: E.g. `lambda _: _("Where your order is")`; without it the command works, and nobody is told of it.
+    about: Callable[[Translate], str] | None = None
 
 
 class Inbound:
@@ -127,6 +140,20 @@ class Inbound:
         self._service = service
         self._rules = sorted(rules, key=lambda rule: (rule.priority, -len(rule.prefix)))
         self._refuse_clashes()
+
+    @property
+    def commands(self) -> list[InboundRule]:
+        """The commands that people are told of, in the order in which they were declared."""
+        return [rule for rule in self._rules if rule.on == "command" and rule.about is not None]
+
+    def menu(self) -> list[BotCommand]:
+        """The same, as platforms show them."""
+        translates = {lang: self._service.texts.into(lang) for lang in LANGUAGES}
+        return [
+            BotCommand(rule.name, {lang: rule.about(_) for lang, _ in translates.items()})
+            for rule in self._rules
+            if rule.on == "command" and rule.about is not None
+        ]
 
     async def receive(self, channel: str, update: Update) -> None:
         """Handles an update once, however often the platform sends it. `channel` is the bot's key.
@@ -154,7 +181,7 @@ class Inbound:
             return
         async with self._service.db.transaction() as tx:
             if await self._is_new(tx, channel, update):
-                await handle(await self._context(tx, bot.identity, update))
+                await handle(await self._context(tx, bot, update))
 
     async def _is_new(self, tx: Tx, channel: str, update: Update) -> bool:
         return bool(
@@ -169,12 +196,13 @@ class Inbound:
             )
         )
 
-    async def _context(self, tx: Tx, bot: ChannelIdentity, update: Update) -> InboundContext:
+    async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
+        bot = channel.identity
         row = await tx.fetch_one(
             "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
             " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms)"
             " ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at_ms = :now_ms"
-            " RETURNING project_id",
+            " RETURNING project_id, lang",
             {
                 "channel": bot.key,
                 "chat_id": update.chat_id,
@@ -184,7 +212,7 @@ class Inbound:
             },
         )
         assert row is not None
-        lang = self._service.texts.choose(update.user.lang)
+        lang = self._service.texts.choose(row["lang"] or update.user.lang)
         return InboundContext(
             service=self._service,
             tx=tx,
@@ -198,8 +226,8 @@ class Inbound:
 
     async def _leave_unclaimed(self, ctx: InboundContext) -> None:
         match ctx.update:
-            case Started(payload=payload):
-                await self._unknown_start(ctx, payload)
+            case Started():
+                await self._unknown_start(ctx)
             case ButtonPressed():
                 await self._unknown_button(ctx)
             case _:
@@ -207,31 +235,49 @@ class Inbound:
 
     async def _handle(self, ctx: InboundContext) -> None:
         match ctx.update:
+            case Started(payload=""):
+                await self._offer(ctx, "command", "start")
             case Started(payload=payload):
                 if not await self._offer(ctx, "start", payload):
-                    await self._unknown_start(ctx, payload)
+                    await self._unknown_start(ctx)
             case ButtonPressed(data=data) if data.startswith(OWN_BUTTON):
                 handled = await self._offer(ctx, "button", data.removeprefix(OWN_BUTTON))
                 if not handled:
                     await self._unknown_button(ctx)
             case ButtonPressed():
                 await self._service.messages.button_pressed(ctx)
-            case TextReceived():
-                if not await self._offer(ctx, "text", ""):
-                    log.info("text_unclaimed", channel=ctx.channel)
+            case TextReceived(text=text):
+                await self._text(ctx, text)
             case Blocked():
                 await self._service.subscribers.block(
                     ctx.tx, ctx.channel, ctx.update.user.user_id, reason="user_blocked_bot"
                 )
             case Unblocked():
-                log.info("bot_unblocked", channel=ctx.channel)
+                await self._service.subscribers.unblock(
+                    ctx.tx, ctx.channel, ctx.update.user.user_id
+                )
             case _:
                 log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
 
+    async def _text(self, ctx: InboundContext, text: str) -> None:
+        command = read_command(text)
+        profile = self._service.channels[ctx.channel].profile
+        if command is not None and command.is_for(profile.username if profile else None):
+            if command.name == "start" and START_PAYLOAD.fullmatch(command.argument):
+                # A link's payload, from a messenger that leaves it to people to write it.
+                await self._handle(_as_started(ctx, command.argument))
+                return
+            ctx.argument = command.argument
+            if await self._offer(ctx, "command", command.name):
+                return
+        if not await self._offer(ctx, "text", ""):
+            log.info("text_unclaimed", channel=ctx.channel)
+
     async def _offer(self, ctx: InboundContext, on: str, text: str) -> bool:
         for rule in self._rules:
-            applies = rule.on == on and text.startswith(rule.prefix)
-            if applies and await rule.handler(ctx) is not False:
+            if rule.on != on or not _fits(rule, text):
+                continue
+            if await rule.handler(ctx) is not False:
                 return True
         return False
 
@@ -239,20 +285,34 @@ class Inbound:
         log.info("button_unknown", channel=ctx.channel)
         await ctx.answer_button(ctx._("This button no longer works."))
 
-    async def _unknown_start(self, ctx: InboundContext, payload: str) -> None:
-        if payload:
-            log.info("start_unknown", channel=ctx.channel)
-            text = ctx._("This link is not valid any more. Please ask the site for a new one.")
-        else:
-            text = ctx._("Hello! Open a link from a site that works with this bot to begin.")
+    async def _unknown_start(self, ctx: InboundContext) -> None:
+        log.info("start_unknown", channel=ctx.channel)
+        text = ctx._("This link is not valid any more. Please ask the site for a new one.")
         await ctx.reply(OutgoingMessage(text))
 
     def _refuse_clashes(self) -> None:
         seen: set[tuple[str, str]] = set()
         for rule in self._rules:
-            key: tuple[str, str] = (rule.on, rule.prefix)
-            if rule.on != "text" and (not rule.prefix or key in seen):
-                raise ValueError(
-                    f"two rules, or one without a prefix, for {rule.on} {rule.prefix!r}"
-                )
+            if rule.on == "command":
+                if not COMMAND_NAME.fullmatch(rule.name):
+                    raise ValueError(
+                        f"the command {rule.name!r}: its name is 1-32 of a-z, 0-9 and _"
+                    )
+                key: tuple[str, str] = (rule.on, rule.name)
+            else:
+                key = (rule.on, rule.prefix)
+            if rule.on != "text" and (not key[1] or key in seen):
+                raise ValueError(f"two rules, or one without a prefix, for {rule.on} {key[1]!r}")
             seen.add(key)
+
+
+def _fits(rule: InboundRule, text: str) -> bool:
+    return rule.name == text if rule.on == "command" else text.startswith(rule.prefix)
+
+
+def _as_started(ctx: InboundContext, payload: str) -> InboundContext:
+    update = ctx.update
+    start = Started(
+        update_id=update.update_id, chat_id=update.chat_id, user=update.user, payload=payload
+    )
+    return replace(ctx, update=start)

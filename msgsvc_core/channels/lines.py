@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from msgsvc_core.channels.contract import Pace
+from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
 from msgsvc_core.channels.turns import Order
@@ -101,8 +101,10 @@ class Line:
         pause_s = self._chat_pause_s(chat_id)
         return max(wait_s, pause_s) if pause_s > 0 or wait_s > patience_s else None
 
-    async def call(self, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]) -> T:
-        """Makes one call when the bot's and the chat's turn has come.
+    async def call(
+        self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Makes one call of `channel` when the bot's and the chat's turn has come.
 
         `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
         `Held` when the bot may make none; what the platform says of the bot is kept to from then on.
@@ -121,7 +123,7 @@ class Line:
                 if entry is not None:
                     entry.end(time.monotonic())
         except DeliveryError as error:
-            await self._learn(chat_id, error)
+            await self._learn(channel, chat_id, error)
             raise
         self._refusals = 0
         return made
@@ -225,6 +227,9 @@ class Line:
         if self._pacer is not None:
             self._ahead.update(job.job_id for job in jobs)
 
+    def put_back(self, job: Job, until_ms: int) -> None:
+        self.order.note(job, until_ms)
+
     def ended(self, jobs: Sequence[Job]) -> None:
         if self._ahead:
             self._ahead.difference_update(job.job_id for job in jobs)
@@ -236,7 +241,7 @@ class Line:
         self._stopped = stopped
         self._looked_at_s = -math.inf
 
-    async def _learn(self, chat_id: str | None, error: DeliveryError) -> None:
+    async def _learn(self, channel: Channel, chat_id: str | None, error: DeliveryError) -> None:
         """Keeps to what a refusal says of the bot, or the chat."""
         if error.reason is Reason.RATE_LIMITED:
             self._service.metrics.channels.refused(self.key, error.scope)
@@ -247,8 +252,7 @@ class Line:
                 )
             else:
                 await self._pause(error)
-        elif error.reason is Reason.BOT_BANNED and (self._stopped or not await self._stop(error)):
-            # One message tells it; the others wait.
+        elif error.reason is Reason.BOT_BANNED and not await self._stopped_by(channel, error):
             raise Held from error
 
     async def _pause(self, error: DeliveryError) -> None:
@@ -282,11 +286,16 @@ class Line:
     def _pause_for(self, wait_ms: int) -> None:
         self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
 
-    async def _stop(self, error: DeliveryError) -> bool:
-        """False if it was stopped already, or could not be."""
-        channel = self._service.channels.get(self.key)
-        if channel is None:
+    async def _stopped_by(self, channel: Channel, error: DeliveryError) -> bool:
+        """Whether this ban stops the bot: one message tells it, the others wait. One that meant the
+        bot before says nothing of the one that is there now, which makes the call anew."""
+        current = self._service.channels.get(self.key)
+        if current is None:
             return True
+        return current is channel and not self._stopped and await self._stop(channel, error)
+
+    async def _stop(self, channel: Channel, error: DeliveryError) -> bool:
+        """False if it was stopped already, or could not be."""
         self._stopped = True
         self._writing += 1
         try:

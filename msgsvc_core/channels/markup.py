@@ -36,20 +36,35 @@ HTML_MARKS: dict[str, Mark] = {
     "pre": "pre",
 }
 
-_MARKDOWN = re.compile(
-    r"""
-      \\(?P<escaped>[\\`*_~\[\]()\#+.!>-])
-    | ```(?:\w*\n)?(?P<pre>.+?)\n?```
-    | `(?P<code>[^`\n]+)`
-    | \[(?P<label>[^\]\n]+)\]\((?P<href>[^()\s]+)\)
-    | \*\*(?P<bold>\S(?:.*?\S)??)\*\*(?!\*)
-    | (?<!\w)__(?P<bold2>\S(?:.*?\S)??)__(?!\w)
-    | ~~(?P<strike>\S(?:.*?\S)??)~~
-    | \*(?P<italic>\S(?:.*?\S)??)\*
-    | (?<!\w)_(?P<italic2>\S(?:.*?\S)??)_(?!\w)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+#: What a backslash takes its meaning from, or protects at the edge of a marked text.
+_ESCAPED = r"\\([\\`*_~\[\]()\#+.!>\s-])"
+
+#: A text between two marks: no space at its edges unless escaped, and neither what is escaped nor what
+#: is code ends it. The first is three times as fast, for texts that hold neither.
+_MARKED_LETTERS = r"\S(?:.*?\S)??"
+_WHOLE = r"\\.|```.+?```|`[^`\n]+`|`"
+_MARKED = rf"(?!\s)(?>[^\\`*_~\s]+|[^\\`]|{_WHOLE})*?(?>[^\\`*_~\s]+|[^\\`\s]|{_WHOLE})"
+
+
+def _markdown(marked: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+          \\(?P<escaped>[\\`*_~\[\]()\#+.!>\s-])
+        | ```(?:\w*\n)?(?P<pre>.+?)\n?```
+        | `(?P<code>[^`\n]+)`
+        | \[(?P<label>(?>\\.|`[^`\n]+`|[^\[\]\\\n])+)\]\((?P<href>[^()\s]+)\)
+        | \*\*(?P<bold>{marked})\*\*(?!\*)
+        | (?<!\w)__(?P<bold2>{marked})__(?!\w)
+        | ~~(?P<strike>{marked})~~
+        | \*(?P<italic>{marked})\*
+        | (?<!\w)_(?P<italic2>{marked})_(?!\w)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_MARKDOWN = _markdown(_MARKED)
+_MARKDOWN_LETTERS = _markdown(_MARKED_LETTERS)
 _MARKDOWN_MARKS: dict[str, Mark] = {
     "pre": "pre",
     "code": "code",
@@ -106,7 +121,8 @@ def safe_href(href: str | None) -> str | None:
 
 def _from_markdown(text: str, look: Span, depth: int) -> Iterable[Span]:
     end = 0
-    for match in _MARKDOWN.finditer(text) if depth < MAX_DEPTH else ():
+    pattern = _MARKDOWN if "\\" in text or "`" in text else _MARKDOWN_LETTERS
+    for match in pattern.finditer(text) if depth < MAX_DEPTH else ():
         yield like(look, text[end : match.start()])
         yield from _markdown_piece(match, look, depth)
         end = match.end()
@@ -121,7 +137,7 @@ def _markdown_piece(match: re.Match[str], look: Span, depth: int) -> Iterable[Sp
     elif kind == "href":
         href = safe_href(inside)
         # A label whose address is refused stays visible as it was written.
-        shown = match["label"] if href else match[0]
+        shown = re.sub(_ESCAPED, r"\1", match["label"]) if href else match[0]
         yield like(replace(look, href=href or look.href), shown)
     else:
         mark = _MARKDOWN_MARKS[kind]

@@ -1,16 +1,17 @@
-"""Files of messages, fetched from a project's URL where a platform does not do that itself."""
+"""Files of messages, at a project's URL: fetched where a platform does not do that itself, or looked at."""
 
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 import aiohttp
-from yarl import URL
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
+from msgsvc_core.channels.media_checks import MediaChecks
 from msgsvc_core.channels.outgoing import Media
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 
@@ -25,16 +26,11 @@ CHUNK_BYTES = 64 * 1024
 #: Seconds for a file of the largest size, and for an answer to begin.
 TOTAL_S, FIRST_S = 120, 15
 
-#: How files begin whose type a person would otherwise find out by a broken picture: the bytes, where
-#: they stand, and what they are.
-_BEGINNINGS = (
-    (0, b"\xff\xd8\xff", "image/jpeg"),
-    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
-    (0, b"GIF8", "image/gif"),
-    (8, b"WEBP", "image/webp"),
-    (4, b"ftyp", "video/mp4"),
-    (0, b"\x1aE\xdf\xa3", "video/webm"),
-)
+#: Addresses that a file may be sent on to, one after the other. Each is checked as the first was.
+MAX_REDIRECTS = 5
+
+#: Statuses of a host that may answer otherwise later, beside 5xx.
+_LATER = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,11 @@ class MediaFile:
 
 
 class MediaFiles:
-    """`service.media`: fetches under the limits of the spec, and from public addresses alone."""
+    """`service.media`: files under the limits of the spec, and from public addresses alone.
+
+    Its methods raise `DeliveryError`: `invalid_message` for what will not do however often it is tried,
+    and `platform_unavailable` for a host that may yet answer.
+    """
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -56,55 +56,90 @@ class MediaFiles:
         self._guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
         self._session: aiohttp.ClientSession | None = None
 
+    @cached_property
+    def checks(self) -> MediaChecks:
+        """What is known of files that messages are about to be sent with."""
+        return MediaChecks(self._service, self.look)
+
     @asynccontextmanager
     async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
-        """The file behind `media.url`, gone when the block ends.
-
-        Raises `DeliveryError`: `invalid_message` for what will not do however often it is tried, and
-        `platform_unavailable` for a host that may yet answer.
-        """
+        """The file behind `media.url`, gone when the block ends."""
         with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
-            try:
-                size = await self._download(media, file)
-            except aiohttp.ClientConnectorError as error:
-                if isinstance(error.os_error, ForbiddenTarget):
-                    raise _invalid(str(error.os_error)) from None
-                raise _unavailable("its host could not be reached") from None
-            except (aiohttp.ClientError, TimeoutError, OSError):
-                raise _unavailable("its host did not send all of it") from None
+            async with self._answer(media) as answer:
+                size = await self._download(media, answer, file)
             file.seek(0)
-            mime_type = _mime_type(file.read(16))
-            if media.type != "document" and not mime_type.startswith(f"{media.type}/"):
-                raise _invalid(f"it is no {media.type}")
+            head = file.read(HEAD_BYTES)
+            _check(media, head)
             file.seek(0)
-            yield MediaFile(file, media.filename or _name_in(media.url), mime_type, size)
+            yield MediaFile(file, name_of(media), mime_type_of(head), size)
+
+    async def look(self, media: Media) -> None:
+        """Whether the file may go with a message: its size, and what its first bytes say that it is.
+
+        Of a file whose host tells its length no more than its beginning is read.
+        """
+        async with self._answer(media) as answer:
+            head = b""
+            size = 0
+            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                size += len(chunk)
+                if len(head) < HEAD_BYTES:
+                    head = (head + chunk)[:HEAD_BYTES]
+                self._check_size(media, size)
+                if answer.content_length is not None and len(head) == HEAD_BYTES:
+                    break
+        _check(media, head)
 
     async def close(self) -> None:
+        if "checks" in self.__dict__:
+            await self.checks.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _download(self, media: Media, file: IO[bytes]) -> int:
-        most = getattr(self._service.settings.media, f"max_{media.type}_bytes")
-        async with self._opened().get(media.url) as answer:
-            if answer.status >= 500 or answer.status == 429:
-                raise _unavailable(f"its host answered {answer.status}")
-            if answer.status != 200:
-                raise _invalid(f"its host answered {answer.status}")
-            size = 0
-            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
-                size += len(chunk)
-                if size > most:
-                    raise _invalid(f"it is larger than {most} bytes")
-                file.write(chunk)
-        if not size:
-            raise _invalid("it is empty")
+    @asynccontextmanager
+    async def _answer(self, media: Media) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The host's answer, that has the file and is not said to be too large."""
+        try:
+            async with self._opened().get(media.url, max_redirects=MAX_REDIRECTS) as answer:
+                if answer.status >= 500 or answer.status in _LATER:
+                    raise unavailable(f"its host answered {answer.status}")
+                if answer.status != 200:
+                    raise invalid(f"its host answered {answer.status}")
+                if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    # We asked for it as it is; and what is compressed says nothing of its size.
+                    raise invalid("its host sends it compressed")
+                if answer.content_length is not None:
+                    self._check_size(media, answer.content_length)
+                yield answer
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, ForbiddenTarget):
+                raise invalid(str(error.os_error)) from None
+            raise unavailable("its host could not be reached") from None
+        except aiohttp.TooManyRedirects:
+            raise invalid(f"its host sends us on more than {MAX_REDIRECTS} times") from None
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            raise invalid("its host sends us on to what is no address") from None
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            raise unavailable("its host did not send all of it") from None
+
+    async def _download(self, media: Media, answer: aiohttp.ClientResponse, file: IO[bytes]) -> int:
+        size = 0
+        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+            size += len(chunk)
+            self._check_size(media, size)
+            file.write(chunk)
         return size
+
+    def _check_size(self, media: Media, size: int) -> None:
+        most = getattr(self._service.settings.media, f"max_{media.type}_bytes")
+        if size > most:
+            raise invalid(f"it is larger than {most} bytes")
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=self._guard.connector(limit=20),
+                connector=self._guard.connector(limit=100),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 headers={"User-Agent": "msgsvc", "Accept-Encoding": "identity"},
@@ -117,20 +152,16 @@ class MediaFiles:
         return self._session
 
 
-def _mime_type(head: bytes) -> str:
-    for offset, beginning, mime_type in _BEGINNINGS:
-        if head.startswith(beginning, offset):
-            return mime_type
-    return "application/octet-stream"
+def _check(media: Media, head: bytes) -> None:
+    if not head:
+        raise invalid("it is empty")
+    if problem := problem_of(media, head):
+        raise invalid(problem)
 
 
-def _name_in(url: str) -> str:
-    return PurePosixPath(URL(url).path).name or "file"
-
-
-def _invalid(why: str) -> DeliveryError:
+def invalid(why: str) -> DeliveryError:
     return DeliveryError(Reason.INVALID_MESSAGE, f"media.url: {why}")
 
 
-def _unavailable(why: str) -> DeliveryError:
+def unavailable(why: str) -> DeliveryError:
     return DeliveryError(Reason.PLATFORM_UNAVAILABLE, f"media.url: {why}")

@@ -1,7 +1,6 @@
 """Addresses that messengers and people's phones use: platform webhooks, and links as QR codes."""
 
 import io
-import re
 
 import segno
 import structlog
@@ -11,13 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.body import read_body
+from msgsvc_core.channels.commands import START_PAYLOAD
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook
 from msgsvc_core.channels.updates import WebhookCall
 from msgsvc_core.errors import Unauthorized
 from msgsvc_core.service import Service
-
-#: What a start payload may hold, on every platform.
-START_PAYLOAD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 #: Side of a QR code's module, in the SVG's units, and the quiet zone around it in modules (ISO 18004).
 QR_SCALE, QR_BORDER = 8, 4

@@ -69,6 +69,8 @@ class Reception:
         async with self._service.channels.hold(self._channel), asyncio.TaskGroup() as group:
             group.create_task(self._repeat(takes_in))
             group.create_task(self._repeat(self._learn_profile))
+            if self._channel.capabilities.commands:
+                group.create_task(self._repeat(self._show_commands))
 
     async def _repeat(self, step: Step) -> None:
         """Takes step after step; one that failed again after a wait that grows."""
@@ -106,6 +108,16 @@ class Reception:
             reason = Reason.BOT_BANNED if health.revoked else Reason.PLATFORM_UNAVAILABLE
             raise DeliveryError(reason, health.detail)
         return PROFILE_S
+
+    async def _show_commands(self) -> None:
+        """Fills the bot's menu. A platform that won't have it is not asked again: people can do without."""
+        service = self._service
+        try:
+            await self._channel.set_commands(service.inbound.menu(), service.settings.default_lang)
+        except DeliveryError as error:
+            if error.reason.retryable:
+                raise
+            log.warning("commands_refused", channel=self._channel.key, error=str(error))
 
     async def _set_webhook(self) -> None:
         """Tells the platform where to call, unless another process just has."""

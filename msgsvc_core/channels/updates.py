@@ -91,8 +91,12 @@ class WebhookCall:
 
 @dataclass(frozen=True, slots=True)
 class MiniAppUser:
-    """Who opened a mini app, as `verify_mini_app` read it from what the platform signed."""
+    """Who opened a mini app, as `verify_mini_app` read it from what the platform signed.
+
+    `chat_id` is where the bot writes to them; None if the data does not tell.
+    """
 
     user: ChannelUser
     signed_at_ms: int
     start_payload: str = ""
+    chat_id: str | None = None

@@ -11,7 +11,7 @@ import typer
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json, ProjectId
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.projects.models import ApiKey, ListedKey
 
 #: The scope that opens every area.
@@ -62,7 +62,9 @@ def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = Fa
     if not keys:
         typer.echo(f"there are no keys; `msgsvc key create {project_id}` makes one")
         return
-    show_table(["id", "name", "prefix", "scopes", "created", "revoked"], [*map(_row, keys)])
+    show_table(
+        ["id", "name", "prefix", "scopes", "created", "last used", "revoked"], [*map(_row, keys)]
+    )
 
 
 @app.command()
@@ -96,20 +98,20 @@ async def _list(config: Path | None, project_id: str) -> Sequence[ListedKey]:
 
 
 def _plain(listed: ListedKey) -> dict[str, Any]:
-    key, revoked_at_ms = listed.key, listed.revoked_at_ms
+    key = listed.key
     return {
         "key_id": key.key_id,
         "name": key.name,
         "prefix": key.prefix,
         "scopes": list(key.scopes),
         "created_at": to_rfc3339(listed.created_at_ms),
-        "revoked_at": None if revoked_at_ms is None else to_rfc3339(revoked_at_ms),
+        "last_used_at": optional_rfc3339(listed.last_used_at_ms),
+        "revoked_at": optional_rfc3339(listed.revoked_at_ms),
     }
 
 
 def _row(plain: Mapping[str, Any]) -> list[str]:
-    cells = {**plain, "scopes": ", ".join(plain["scopes"]), "revoked_at": plain["revoked_at"] or ""}
-    return list(cells.values())
+    return [cell or "" for cell in {**plain, "scopes": ", ".join(plain["scopes"])}.values()]
 
 
 async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:

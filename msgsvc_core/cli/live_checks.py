@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from msgsvc_core import key_canary
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
@@ -43,6 +44,8 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
         yield finding
         if finding.level != "ok":
             return
+    async for finding in _check_lost_keys(service):
+        yield finding
     async for finding in _check_jobs(service):
         yield finding
 
@@ -190,6 +193,20 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
         )
     else:
         yield problem("migrations", f"pending: {', '.join(pending)}", RUN_MIGRATE)
+
+
+async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
+    async with service.db.read() as tx:
+        readable = await key_canary.is_readable(tx, service.secrets)
+    if readable is False:
+        yield problem(
+            "secret keys",
+            "this database was written with a key that is not in secret_keys any more: signing secrets"
+            " of webhooks and tokens of bots can't be read",
+            "put that key back, behind the current one; without it, have them made anew",
+        )
+    elif readable:
+        yield ok("secret keys", "they read what the database holds")
 
 
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:

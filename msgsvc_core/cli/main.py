@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from msgsvc_core.cli.broadcast import app as broadcast
 from msgsvc_core.cli.channels import app as channels
 from msgsvc_core.cli.database import migrate
 from msgsvc_core.cli.demo import demo
@@ -67,6 +68,7 @@ app.command(hidden=True)(reference)
 app.add_typer(projects, name="project")
 app.add_typer(keys, name="key")
 app.add_typer(jobs, name="jobs")
+app.add_typer(broadcast, name="broadcast")
 app.add_typer(channels, name="channels")
 app.add_typer(plugin, name="plugin")
 

@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 from msgsvc_core.api.openapi import EVERYWHERE, errors_of
 from msgsvc_core.errors import ApiError
 from msgsvc_core.hookspecs import HookSpecs
+from msgsvc_core.plugins import answers, available_plugins
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Section, Settings, load_settings
 
@@ -23,16 +24,23 @@ def reference(
     folder: Annotated[Path, typer.Argument(help="Where the pages are written.")],
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="Whose plugins to describe; without it, the default."),
+        typer.Option(
+            "--config", "-c", help="Whose plugins to describe; without it, all installed."
+        ),
     ] = None,
 ) -> None:
     """Write the reference of endpoints, events, errors, settings and hooks."""
     folder.mkdir(parents=True, exist_ok=True)
-    # A key is needed to put a service together, and nothing of it is written.
-    settings = load_settings(config) if config else load_settings(env={}, secret_keys=["-" * 32])
+    settings = load_settings(config) if config else of_everything()
     for name, text in reference_pages(Service(settings)).items():
         (folder / name).write_text(text, encoding="utf-8")
         typer.echo(str(folder / name))
+
+
+def of_everything() -> Settings:
+    """Settings that load every installed plugin."""
+    # A key is needed to put a service together, and nothing of it is written.
+    return load_settings(env={}, secret_keys=["-" * 32], plugins=sorted(available_plugins()))
 
 
 def reference_pages(service: Service) -> dict[str, str]:
@@ -65,9 +73,27 @@ def _endpoints(service: Service) -> Iterator[str]:
         if endpoint.answer:
             yield f"Answer {endpoint.status}: {_names(endpoint.answer)}"
             yield ""
+        elif endpoint.media_type:
+            yield f"Answer {endpoint.status}: `{endpoint.media_type}`"
+            yield ""
         own = [error for error in errors_of(endpoint) if error not in EVERYWHERE]
         if own:
             yield f"Errors: {_codes(own)}"
+    yield from _pages(service)
+
+
+def _pages(service: Service) -> Iterator[str]:
+    """What plugins serve beside the API, as far as it says what it is."""
+    yield from ("", "## Pages", "", "For people, beside the API and without a key.", "")
+    for route in sorted(answers(service.plugins.hook.register_pages(service=service)), key=_path):
+        about = inspect.getdoc(getattr(route, "endpoint", None))
+        if about:
+            methods = ", ".join(sorted(set(route.methods) - {"HEAD"}))
+            yield f"- `{methods} {_path(route)}`: {_one_line(about)}"
+
+
+def _path(route: Any) -> str:
+    return str(route.path)
 
 
 def _errors(service: Service) -> Iterator[str]:

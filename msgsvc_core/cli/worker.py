@@ -29,9 +29,10 @@ CLOSE_S = 10.0
 #: Seconds between looks at the processes.
 LOOK_S = 0.1
 
-#: Exit code of a process that can't work as configured or without its database. In the first seconds
-#: another one would end the same way; later the database may be away for a while.
-UNUSABLE, FIRST_S = 2, 15.0
+#: Exit code of a process that can't work as configured or without its database. In the first minute,
+#: for a busy machine may take that long to start one, another would end the same way; later the database
+#: may be away for a while.
+UNUSABLE, FIRST_S = 2, 60.0
 
 
 def worker(

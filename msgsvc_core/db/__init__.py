@@ -1,6 +1,6 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
-from msgsvc_core.db.database import Database, Row, Tx
+from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable, LockTimeout, Refused, Taken
 from msgsvc_core.db.lookup import Lookup
 from msgsvc_core.db.revisions import (
@@ -11,6 +11,8 @@ from msgsvc_core.db.revisions import (
     migrate,
     pending_revisions,
 )
+from msgsvc_core.db.together import Together
+from msgsvc_core.db.tx import Row, Tx
 from msgsvc_core.db.unit import Unit
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Refused",
     "Row",
     "Taken",
+    "Together",
     "Tx",
     "Unit",
     "applied_revisions",

@@ -5,33 +5,28 @@ not used: docs/decisions/0002-databases.md has what we measured of them.
 """
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
-from databases.interfaces import ConnectionBackend
 
 from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
-from msgsvc_core.db.postgres_batches import PostgresBatches
-from msgsvc_core.db.rows import (
-    Shape,
-    UnnestInserts,
-    Values,
-    by_column,
-    flat,
-    parts,
-    shape_of,
-    values_insert,
-)
-from msgsvc_core.db.sql import Dialect, numbered
-from msgsvc_core.db.sqlite import READERS, SQLiteBackend
+from msgsvc_core.db.notices import Heard, Notices
+from msgsvc_core.db.rows import UnnestInserts
+from msgsvc_core.db.sql import Dialect
+from msgsvc_core.db.sqlite import READERS, SQLiteBackend, SQLiteConnection
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
-from msgsvc_core.db.unit import Unit, by_shape, call_all
-from msgsvc_core.db.writer import GroupWriter
+from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
+from msgsvc_core.db.unit import Unit
+from msgsvc_core.db.writer import Batches, GroupWriter
+
+if TYPE_CHECKING:
+    from databases.interfaces import ConnectionBackend
+
+T = TypeVar("T")
 
 #: Seconds that `disconnect` waits for those who are at work.
 CLOSING_S = 5.0
@@ -39,12 +34,12 @@ CLOSING_S = 5.0
 log = structlog.get_logger(__name__)
 
 
-class Row(Protocol):
-    """A row of an answer, read by column name."""
+class Ear(Protocol):
+    """Hears what other processes tell, from `start` to `stop`."""
 
-    def __getitem__(self, column: str) -> Any: ...
+    def start(self) -> None: ...
 
-    def keys(self) -> Any: ...
+    async def stop(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,119 +51,6 @@ class Use:
     waiting: int = 0
 
 
-class Tx:
-    """A transaction, or inside `Database.read` a plain connection.
-
-    Parameters are written `:name` in the SQL and given as a mapping.
-    """
-
-    def __init__(self, raw: Any, dialect: Dialect, inserts: UnnestInserts) -> None:
-        self._raw = raw
-        self._inserts = inserts
-        self.dialect = dialect
-        self._after_commit: list[Callable[[], None]] = []
-        self._begun = False
-
-    async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-        """All rows of a query, or of a statement with RETURNING."""
-        with named_errors():
-            if self.dialect == "sqlite":
-                return list(await self._raw.execute_fetchall(sql, params or {}))
-            text, names = numbered(sql)
-            return list(await self._raw.fetch(text, *_ordered(names, params)))
-
-    async def fetch_one(self, sql: str, params: Mapping[str, Any] | None = None) -> Row | None:
-        """The first row, or None."""
-        rows = await self.fetch_all(sql, params)
-        return rows[0] if rows else None
-
-    async def fetch_val(self, sql: str, params: Mapping[str, Any] | None = None) -> Any:
-        """The first column of the first row, or None."""
-        row = await self.fetch_one(sql, params)
-        return None if row is None else row[next(iter(row.keys()))]
-
-    async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
-        """Runs a statement; returns how many rows it inserted, changed or deleted."""
-        with named_errors():
-            if self.dialect == "sqlite":
-                cursor = await self._raw.execute(sql, params or {})
-                return max(0, int(cursor.rowcount))
-            text, names = numbered(sql)
-            status = await self._raw.execute(text, *_ordered(names, params))
-            count = status.rpartition(" ")[2]
-            return int(count) if count.isdigit() else 0
-
-    async def insert(self, table: str, values: Mapping[str, Any]) -> None:
-        """Adds one row."""
-        await self.insert_many(table, [values])
-
-    async def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Adds rows of the same columns in as few statements as the database allows."""
-        if rows:
-            shape = shape_of(table, rows[0])
-            await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
-
-    async def write(self, unit: Unit) -> None:
-        """Adds a unit's rows in this transaction. It may have no claim."""
-        assert unit.claim_ is None, "a claim is for Database.write"
-        for shape, rows in by_shape([unit]).items():
-            await self._insert(shape, rows)
-        self._after_commit += unit.after_commit
-
-    async def _insert(self, shape: Shape, rows: Sequence[Values]) -> None:
-        with named_errors():
-            if self.dialect == "postgresql":
-                statement = await self._inserts.get(self._raw, shape)
-                await self._raw.execute(statement, *by_column(rows))
-                return
-            for part in parts(rows):
-                await self._raw.execute_fetchall(values_insert(shape, len(part)), flat(part))
-
-    @asynccontextmanager
-    async def savepoint(self) -> AsyncIterator[None]:
-        """What happens inside is undone if the block raises, the rest of the transaction is not."""
-        await self.execute("SAVEPOINT step")
-        known = len(self._after_commit)
-        try:
-            yield
-        except BaseException:
-            del self._after_commit[known:]
-            await _shielded(self._undo_step())
-            raise
-        await self.execute("RELEASE SAVEPOINT step")
-
-    async def _undo_step(self) -> None:
-        await self.execute("ROLLBACK TO SAVEPOINT step")
-        # A savepoint outlives the rollback to it, and would hide an outer one of the same name.
-        await self.execute("RELEASE SAVEPOINT step")
-
-    async def wait_for_locks(self, timeout_s: float) -> None:
-        """Bounds waiting for rows that other transactions hold; beyond it `LockTimeout` is raised.
-
-        SQLite has one writer, so a transaction that has begun waits for nobody.
-        """
-        if self.dialect == "postgresql":
-            await self.execute(f"SET LOCAL lock_timeout = {int(timeout_s * 1000)}")
-
-    async def lock(self, name: str) -> None:
-        """Waits until no other transaction holds the lock of that name; it ends with this one.
-
-        For rules over many rows, such as "at most 20 tags": count and insert under one lock. On
-        SQLite, where one transaction writes at a time, there is nothing to wait for.
-        """
-        if self.dialect == "postgresql":
-            await self.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", {"name": name}
-            )
-
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Has `callback` called after a successful commit. It must not raise and not block."""
-        self._after_commit.append(callback)
-
-    def _committed(self) -> None:
-        call_all(self._after_commit)
-
-
 class Database:
     """One database, by URL: `sqlite:///path/to/file.db` or `postgresql://user:password@host/name`."""
 
@@ -176,21 +58,31 @@ class Database:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._inserts = UnnestInserts()
+        self._notices = Notices()
+        self._ear: Ear | None = None
         self._backend: Any
-        self._batches: SQLiteBatches | PostgresBatches
+        self._batches: Batches
         if self.dialect == "sqlite":
             self._backend = SQLiteBackend(sqlite_path(url), synchronous)
-            self._batches = SQLiteBatches(self._backend.open_for_batches, self._writing)
+            self._batches = SQLiteBatches(
+                self._backend.open_for_batches,
+                self._writing,
+                lambda: self._backend.in_place_writer,
+            )
             self.use = Use(size=1 + READERS)
         else:
-            # What it brings of SQLAlchemy is 4 MiB.
+            # What they bring of SQLAlchemy and asyncpg is 7 MiB.
             from databases.backends.postgres import PostgresBackend  # noqa: PLC0415 - not on SQLite
+
+            from msgsvc_core.db.postgres_batches import PostgresBatches  # noqa: PLC0415 - not on SQLite
+            from msgsvc_core.db.postgres_notices import PostgresEar  # noqa: PLC0415 - not on SQLite
 
             self._backend = PostgresBackend(
                 url, min_size=1, max_size=pool_size, reset=_leave_session
             )
             self.use = Use(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
+            self._ear = PostgresEar(url, self._notices)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
@@ -207,6 +99,10 @@ class Database:
             undo.push_async_callback(self._batches.close)
             await self._batches.open()
             undo.push_async_callback(self._writer.close)
+            if self._ear is not None:
+                undo.push_async_callback(self._ear.stop)
+                if self._notices:
+                    self._ear.start()
             self._opened = undo.pop_all()
         self._connected = True
 
@@ -224,45 +120,52 @@ class Database:
     async def read(self) -> AsyncIterator[Tx]:
         """A connection for queries, each of which sees the newest commits."""
         self._check_connected()
-        connection: ConnectionBackend
+        connection: ConnectionBackend | SQLiteConnection
         if self.dialect == "sqlite":
             connection = self._backend.reading_connection()
         else:
             connection = self._backend.connection()
         async with self._acquired(connection):
-            yield Tx(connection.raw_connection, self.dialect, self._inserts)
+            yield Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
+
+    async def ask_few(self, ask: Callable[[Tx], Awaitable[T]]) -> T:
+        """What `ask` answers, given a connection as of `read`, for some hundred rows at most, by an
+        index: SQLite is asked without a hop to a thread. It may be called twice."""
+        if self.dialect == "sqlite":
+            self._check_connected()
+            with suppress(DatabaseUnavailable):
+                return await ask(
+                    Tx(self._backend.in_place_reader, self.dialect, self._inserts, self._notices)
+                )
+        # Or the file was locked, by a process that recovers it from a crash for one; `read` waits.
+        async with self.read() as tx:
+            return await ask(tx)
 
     @asynccontextmanager
-    async def read_few(self) -> AsyncIterator[Tx]:
-        """Like `read`, for a few rows by an index: SQLite is asked without a hop to a thread.
-
-        It never waits there: `DatabaseUnavailable` when the file is locked for a moment.
-        """
-        if self.dialect == "postgresql":
-            async with self.read() as tx:
-                yield tx
-            return
-        self._check_connected()
-        yield Tx(self._backend.in_place, self.dialect, self._inserts)
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Tx]:
+    async def transaction(self, *, few: bool = False) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
+
+        With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
+        them without a hop to a thread.
 
         A caller that is cancelled gets its rollback all the same: `databases` lost the connection
         then, and its pool ran empty.
         """
         self._check_connected()
-        connection: ConnectionBackend = self._backend.connection()
+        connection: ConnectionBackend | SQLiteConnection = self._backend.connection()
         async with self._acquired(connection):
-            tx = Tx(connection.raw_connection, self.dialect, self._inserts)
+            tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
             try:
-                await _shielded(_begin(tx))
+                if few and self.dialect == "sqlite" and self._backend.in_place_writer.begin():
+                    in_place = self._backend.in_place_writer
+                    tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
+                else:
+                    await shielded(begin(tx))
                 yield tx
             except BaseException:
-                await _shielded(_rollback(tx))
+                await shielded(rollback(tx))
                 raise
-            await _shielded(_commit(tx))
+            await shielded(commit(tx))
 
     async def write(self, unit: Unit) -> None:
         """Commits a unit, together with others that come at the same time; returns after the commit.
@@ -273,6 +176,18 @@ class Database:
         self._check_connected()
         await self._writer.write(unit)
 
+    def listen(self, topic: str, heard: Heard) -> None:
+        """Has `heard` called with each text that a transaction tells of `topic`.
+
+        In this process on both databases; on PostgreSQL in every other as well, some milliseconds
+        after the commit, by a connection of its own that is opened for the first who listens. A hint:
+        it may come twice, and is not heard while that connection is away. So look for yourself from
+        time to time too. `heard` must not block.
+        """
+        self._notices.listen(topic, heard)
+        if self._connected and self._ear is not None:
+            self._ear.start()
+
     def _check_connected(self) -> None:
         if not self._connected:
             raise DatabaseUnavailable("the database is not open")
@@ -280,12 +195,14 @@ class Database:
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Any]:
         """A connection to write on; on SQLite nobody else has one meanwhile."""
-        connection: ConnectionBackend = self._backend.connection()
+        connection: ConnectionBackend | SQLiteConnection = self._backend.connection()
         async with self._acquired(connection):
             yield connection.raw_connection
 
     @asynccontextmanager
-    async def _acquired(self, connection: ConnectionBackend) -> AsyncIterator[None]:
+    async def _acquired(
+        self, connection: "ConnectionBackend | SQLiteConnection"
+    ) -> AsyncIterator[None]:
         self.use.waiting += 1
         self._idle.clear()
         try:
@@ -301,7 +218,7 @@ class Database:
             yield
         finally:
             self.use.in_use -= 1
-            await _shielded(_give_back(connection))
+            await shielded(_give_back(connection))
             self._left()
 
     def _left(self) -> None:
@@ -309,7 +226,7 @@ class Database:
             self._idle.set()
 
 
-async def _give_back(connection: ConnectionBackend) -> None:
+async def _give_back(connection: "ConnectionBackend | SQLiteConnection") -> None:
     try:
         with named_errors():
             await connection.release()
@@ -322,53 +239,6 @@ async def _give_back(connection: ConnectionBackend) -> None:
 async def _leave_session(_connection: Any) -> None:
     """Spares a round trip at each release: we change no session, and asyncpg itself has ended what
     might be left of a transaction before it calls this."""
-
-
-async def _begin(tx: Tx) -> None:
-    # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
-    # "database is locked".
-    await tx.execute("BEGIN IMMEDIATE" if tx.dialect == "sqlite" else "BEGIN")
-    tx._begun = True
-
-
-async def _commit(tx: Tx) -> None:
-    """Commits, and does here what follows: a caller that is cancelled meanwhile must not skip it."""
-    try:
-        await tx.execute("COMMIT")
-    except BaseException:
-        await _rollback(tx)
-        raise
-    tx._committed()
-
-
-async def _rollback(tx: Tx) -> None:
-    if not tx._begun:
-        return
-    try:
-        await tx.execute("ROLLBACK")
-    except (DatabaseUnavailable, sqlite3.OperationalError) as error:
-        # The connection is gone or the database rolled back by itself; there is nothing to undo.
-        log.warning("rollback_failed", error=str(error))
-
-
-async def _shielded(work: Any) -> None:
-    """Awaits `work` to its end even if the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            cancelled = error
-    task.result()
-    if cancelled:
-        raise cancelled
-
-
-def _ordered(names: tuple[str, ...], params: Mapping[str, Any] | None) -> list[Any]:
-    return [params[name] for name in names] if params else []
 
 
 def sqlite_path(url: str) -> Path:

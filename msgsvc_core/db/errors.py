@@ -1,10 +1,10 @@
 """The drivers' many ways of saying that a statement failed, under a few names."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import asyncpg
+from types import ModuleType
 
 
 class DatabaseUnavailable(Exception):
@@ -22,20 +22,6 @@ class Refused(Exception):
 class Taken(Refused):
     """The row that a unit claims is there already; nothing of the unit was written."""
 
-
-_LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    # What a quarter of the connections said whose server process was ended in mid-transaction.
-    asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-)
 
 #: Primary result codes of SQLite that mean "not now" or "not here"; the others are our mistakes.
 _SQLITE_UNAVAILABLE = frozenset(
@@ -56,28 +42,38 @@ def named_errors() -> Iterator[None]:
     """Raises `DatabaseUnavailable` and `LockTimeout` for what the drivers raise in the block."""
     try:
         yield
-    except asyncpg.LockNotAvailableError as error:
-        raise LockTimeout(str(error)) from error
-    except _LOST as error:
-        # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
-        if isinstance(error, ValueError):
-            raise
-        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
-    except sqlite3.DatabaseError as error:
-        # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE:
-            raise DatabaseUnavailable(str(error)) from error
+    except Exception as error:
+        if _is(error, "LOCK_TIMEOUT"):
+            raise LockTimeout(str(error)) from error
+        if is_lost(error):
+            raise DatabaseUnavailable(str(error) or type(error).__name__) from error
         raise
 
 
 def is_lost(error: Exception) -> bool:
     """Whether the database is at fault, or the way to it, and not what it was given."""
     if isinstance(error, sqlite3.Error):
+        # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE
     # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
-    return isinstance(error, _LOST) and not isinstance(error, ValueError)
+    return (isinstance(error, OSError) or _is(error, "LOST")) and not isinstance(error, ValueError)
 
 
 def is_refusal(error: Exception) -> bool:
     """Whether a constraint refused the statement."""
-    return isinstance(error, sqlite3.IntegrityError | asyncpg.IntegrityConstraintViolationError)
+    return isinstance(error, sqlite3.IntegrityError) or _is(error, "REFUSAL")
+
+
+def _is(error: Exception, meaning: str) -> bool:
+    """Whether asyncpg raised it, with that meaning in `postgres_errors`."""
+    known = _postgres_errors()
+    return known is not None and isinstance(error, getattr(known, meaning))
+
+
+def _postgres_errors() -> ModuleType | None:
+    # What is not loaded has raised nothing.
+    if "asyncpg" not in sys.modules:
+        return None
+    from msgsvc_core.db import postgres_errors  # noqa: PLC0415 - 3 MiB, not on SQLite
+
+    return postgres_errors

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
 
-from msgsvc_core.db.database import Database, Tx
+from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable
+from msgsvc_core.db.tx import Tx
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -59,7 +60,7 @@ class Lookup(Generic[K, V]):
 
     async def _answer(self, asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> None:
         try:
-            values = await self._read(list(asked))
+            values = await self._db.ask_few(lambda tx: self._load(tx, list(asked)))
         except asyncio.CancelledError:
             for found in _open(asked):
                 found.cancel()
@@ -77,17 +78,6 @@ class Lookup(Generic[K, V]):
             for found in waiting:
                 if not found.done():
                     found.set_result(values.get(key))
-
-    async def _read(self, keys: Sequence[K]) -> Mapping[K, V]:
-        try:
-            async with self._db.read_few() as tx:
-                return await self._load(tx, keys)
-        except DatabaseUnavailable:
-            if self._db.dialect == "postgresql":
-                raise
-        # The file was locked, by a process that recovers it from a crash for one; `read` waits.
-        async with self._db.read() as tx:
-            return await self._load(tx, keys)
 
 
 def _open(asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> list[asyncio.Future[V | None]]:

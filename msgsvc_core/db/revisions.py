@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgsvc_core.db.database import Database, Tx
+from msgsvc_core.db.database import Database
+from msgsvc_core.db.tx import Tx
 
 #: How a script names itself and the one before it.
 _NAMED = re.compile(

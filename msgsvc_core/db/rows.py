@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import asyncpg
+if TYPE_CHECKING:
+    import asyncpg
 
 #: A table, and the columns of the rows.
 Shape = tuple[str, tuple[str, ...]]
@@ -50,7 +51,7 @@ class UnnestInserts:
         self._types: dict[Shape, list[str]] = {}
         self._statements: dict[tuple[Shape, ...], str] = {}
 
-    async def get(self, connection: asyncpg.Connection, *shapes: Shape) -> str:
+    async def get(self, connection: "asyncpg.Connection", *shapes: Shape) -> str:
         """The statement that inserts into all these tables, and so is a transaction by itself.
 
         Its parameters are the columns of the first shape, then those of the second, and so on.
@@ -69,7 +70,7 @@ class UnnestInserts:
             self._statements[shapes] = statement
         return statement
 
-    async def _types_of(self, connection: asyncpg.Connection, shape: Shape) -> list[str]:
+    async def _types_of(self, connection: "asyncpg.Connection", shape: Shape) -> list[str]:
         """The columns' types, which PostgreSQL itself is asked for once."""
         types = self._types.get(shape)
         if types is None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
+from msgsvc_core.json_text import to_json
+
 Dialect = Literal["sqlite", "postgresql"]
 
 # A parameter, unless it stands in a quoted literal or is the second colon of a cast.
@@ -38,7 +40,7 @@ def among(column: str, name: str, dialect: Dialect) -> str:
 
 def listed(values: Sequence[str], dialect: Dialect) -> Any:
     """The parameter for `among`."""
-    return list(values) if dialect == "postgresql" else json.dumps(values)
+    return list(values) if dialect == "postgresql" else _array(values)
 
 
 def key_table(columns: Sequence[str], dialect: Dialect) -> str:
@@ -59,7 +61,7 @@ def key_table(columns: Sequence[str], dialect: Dialect) -> str:
 def key_params(keys: Sequence[tuple[str | None, ...]], dialect: Dialect) -> dict[str, Any]:
     """The parameters for `key_table`. `keys` is not empty."""
     if dialect == "sqlite":
-        return {"keys": json.dumps(keys)}
+        return {"keys": _array(keys)}
     return {f"keys_{number}": list(column) for number, column in enumerate(zip(*keys, strict=True))}
 
 
@@ -79,10 +81,34 @@ def any_of(
     """
     if dialect == "postgresql":
         return f"{column} = ANY(:{name})", {name: list(values)}
-    return f"{column} IN (SELECT value FROM json_each(:{name}))", {name: json.dumps(list(values))}
+    return f"{column} IN (SELECT value FROM json_each(:{name}))", {name: _array(values)}
+
+
+def _array(values: Sequence[Any]) -> str:
+    try:
+        return to_json(values)
+    except ValueError:
+        # Half a letter, which is in no row; it is looked for all the same.
+        return json.dumps(values)
 
 
 def joined(expression: str, dialect: Dialect) -> str:
     """The aggregate of a group's texts in one, with commas between them, in no certain order."""
     function = "group_concat" if dialect == "sqlite" else "string_agg"
     return f"{function}({expression}, ',')"
+
+
+def kept(dialect: Dialect) -> str:
+    """Ends a SELECT whose rows stay, with their keys, until the transaction ends: for rows that
+    refer to them. On SQLite, where one transaction writes at a time, they do so by themselves."""
+    return " FOR KEY SHARE" if dialect == "postgresql" else ""
+
+
+def held(dialect: Dialect, of: str | None = None) -> str:
+    """Ends a SELECT of rows that are to be changed or removed: it waits for those who have them `kept`.
+
+    `of` is the table whose rows are meant, where there are several.
+    """
+    if dialect != "postgresql":
+        return ""
+    return " FOR UPDATE" if of is None else f" FOR UPDATE OF {of}"

@@ -1,4 +1,4 @@
-"""A `databases` backend for SQLite that keeps its connections.
+"""SQLite as a backend in the manner of `databases`, which keeps its connections.
 
 The one that `databases` brings opens a connection and a thread for every acquire, which left 3 % of
 aiosqlite's own speed and lost the PRAGMAs; this one has a writer and a few readers for its lifetime.
@@ -7,16 +7,20 @@ aiosqlite's own speed and lost the PRAGMAs; this one has a writer and a few read
 import asyncio
 import os
 import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import aiosqlite
 import structlog
-from databases.interfaces import ConnectionBackend, DatabaseBackend
+
+from msgsvc_core.db.in_place import InPlaceReader, InPlaceWriter
 
 #: Seconds to wait for another process that is writing, e.g. `msgsvc key create` beside a server.
 BUSY_TIMEOUT_S = 10.0
+
+#: Seconds until a statement is tried again for which SQLite does not wait by itself.
+BUSY_RETRY_S = 0.02
 
 #: Connections for reading. SQLite reads scale with threads only as far as the GIL lets them.
 READERS = 3
@@ -41,7 +45,7 @@ def make_file(path: Path) -> None:
     sqlite3.connect(path).close()
 
 
-class SQLiteConnection(ConnectionBackend):
+class SQLiteConnection:
     """Hands out one of the backend's kept connections."""
 
     def __init__(self, free: asyncio.Queue[aiosqlite.Connection]) -> None:
@@ -62,24 +66,7 @@ class SQLiteConnection(ConnectionBackend):
         return self._connection
 
 
-class InPlaceConnection:
-    """Reads on the thread of the event loop, as far as `Tx` asks.
-
-    A few rows by an index take some 50 µs, and most pages are in memory; the hop to a thread, which has
-    to get Python's lock back from a busy loop for each of its steps, took 1.5 ms under load.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    async def execute_fetchall(self, sql: str, params: Any) -> list[sqlite3.Row]:
-        return self._connection.execute(sql, params).fetchall()
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class SQLiteBackend(DatabaseBackend):
+class SQLiteBackend:
     """`path` is a file; `synchronous` is SQLite's own setting (FULL survives a power cut)."""
 
     def __init__(self, path: Path, synchronous: str) -> None:
@@ -90,8 +77,8 @@ class SQLiteBackend(DatabaseBackend):
         # instead had a tenth of the throughput.
         self._writer: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
-        #: For a few rows by an index; never waits, but fails when the file is locked.
-        self.in_place: InPlaceConnection | None = None
+        self.in_place_reader: InPlaceReader | None = None
+        self.in_place_writer: InPlaceWriter | None = None
 
     async def connect(self) -> None:
         make_file(self._path)
@@ -99,7 +86,8 @@ class SQLiteBackend(DatabaseBackend):
             self._writer.put_nowait(await self._open(read_only=False))
             for _ in range(READERS):
                 self._readers.put_nowait(await self._open(read_only=True))
-            self.in_place = InPlaceConnection(self._open_plain(read_only=True, timeout_s=0))
+            self.in_place_reader = InPlaceReader(self._open_plain(read_only=True, timeout_s=0))
+            self.in_place_writer = InPlaceWriter(self._open_plain(read_only=False, timeout_s=0))
         except BaseException:
             # The thread of a connection that stays open keeps the process from ending.
             await self.disconnect()
@@ -109,9 +97,12 @@ class SQLiteBackend(DatabaseBackend):
         for connection in self._connections:
             await connection.close()
         self._connections.clear()
-        if self.in_place is not None:
-            self.in_place.close()
-            self.in_place = None
+        if self.in_place_reader is not None:
+            self.in_place_reader.close()
+            self.in_place_reader = None
+        if self.in_place_writer is not None:
+            self.in_place_writer.close()
+            self.in_place_writer = None
         self._writer = asyncio.Queue()
         self._readers = asyncio.Queue()
 
@@ -121,16 +112,16 @@ class SQLiteBackend(DatabaseBackend):
     def reading_connection(self) -> SQLiteConnection:
         return SQLiteConnection(self._readers)
 
-    def open_for_batches(self, *, waits: bool) -> sqlite3.Connection:
+    def open_for_batches(self) -> sqlite3.Connection:
         """A plain connection, which the caller closes; write on it only while nobody else holds
-        `connection`. Where it doesn't wait for another process that is writing, it fails."""
-        return self._open_plain(read_only=False, timeout_s=BUSY_TIMEOUT_S if waits else 0)
+        `connection`. It waits for another process that is writing."""
+        return self._open_plain(read_only=False, timeout_s=BUSY_TIMEOUT_S)
 
     def _open_plain(self, *, read_only: bool, timeout_s: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path,
             isolation_level=None,
-            timeout=timeout_s,
+            timeout=BUSY_TIMEOUT_S,
             # What is begun on the event loop's thread is committed on another, one after the other.
             check_same_thread=False,
             # A statement for every number of rows of the tables that are written most.
@@ -139,6 +130,8 @@ class SQLiteBackend(DatabaseBackend):
         connection.row_factory = sqlite3.Row
         for name, value in self._pragmas(read_only=read_only).items():
             connection.execute(f"PRAGMA {name} = {value}")
+        # Only now: another process may just be opening the file.
+        connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
         return connection
 
     def _pragmas(self, *, read_only: bool) -> dict[str, str]:
@@ -157,5 +150,21 @@ class SQLiteBackend(DatabaseBackend):
         self._connections.append(connection)
         connection.row_factory = sqlite3.Row
         for name, value in self._pragmas(read_only=read_only).items():
-            await connection.execute_fetchall(f"PRAGMA {name} = {value}")
+            await _patiently(connection, f"PRAGMA {name} = {value}")
         return connection
+
+
+async def _patiently(connection: aiosqlite.Connection, sql: str) -> None:
+    """Executes it once others let it: SQLite does not wait by itself where several processes make a file
+    at once, and each sets its journal mode."""
+    ends_at_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            await connection.execute_fetchall(sql)
+        except sqlite3.OperationalError as error:
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > ends_at_s:
+                raise
+            await asyncio.sleep(BUSY_RETRY_S)
+        else:
+            return

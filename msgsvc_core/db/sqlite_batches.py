@@ -6,34 +6,26 @@ Python's lock back from a busy loop after each, which doubled the time of a batc
 write at once, because another process writes or a unit is at fault, is left to that thread whole.
 """
 
-import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from msgsvc_core.db.errors import Refused, is_lost, is_refusal, named_errors
+from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
 from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
-T = TypeVar("T")
-
 #: What a statement or its values can raise, integers beyond 64 bits and halves of letters among them.
 FAULTS = (sqlite3.Error, OverflowError, ValueError)
-
 
 #: Units that are written on the event loop's thread, a millisecond or two of its time; more go to the
 #: other thread.
 IN_PLACE_UNITS = 128
 
-
-class OpenConnection(Protocol):
-    """Opens a connection that waits for another process that is writing, or fails at once."""
-
-    def __call__(self, *, waits: bool) -> sqlite3.Connection: ...
+#: Rows of them: a unit of `POST /v1/send/batch` has a thousand.
+IN_PLACE_ROWS = 512
 
 
 class SQLiteBatches:
@@ -45,68 +37,35 @@ class SQLiteBatches:
 
     def __init__(
         self,
-        open_connection: OpenConnection,
+        open_connection: Callable[[], sqlite3.Connection],
         alone: Callable[[], AbstractAsyncContextManager[Any]],
+        in_place: Callable[[], InPlaceWriter],
     ) -> None:
         self._open_connection = open_connection
         self._alone = alone
-        self._thread: ThreadPoolExecutor | None = None
-        #: The thread's, and that of the event loop, which waits for nobody.
+        self._in_place = in_place
+        #: The thread's.
         self._connection: sqlite3.Connection | None = None
-        self._in_place: sqlite3.Connection | None = None
 
     async def open(self) -> None:
         """Opens the connection. Raises `DatabaseUnavailable`."""
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-commit")
         with named_errors():
-            self._connection = await self._in_thread(partial(self._open_connection, waits=True))
-            self._in_place = self._open_connection(waits=False)
+            self._connection = await self._in_place().in_thread(self._open_connection)
 
     async def close(self) -> None:
-        """Closes the connections and ends the thread."""
-        if self._in_place is not None:
-            self._in_place.close()
-            self._in_place = None
+        """Closes the connection."""
         if self._connection is not None:
-            await self._in_thread(self._connection.close)
+            await self._in_place().in_thread(self._connection.close)
             self._connection = None
-        if self._thread is not None:
-            self._thread.shutdown(wait=False)
-            self._thread = None
 
     async def commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
+        in_place = self._in_place()
         async with self._alone():
-            outcomes = self._begin(units) if len(units) <= IN_PLACE_UNITS else None
+            outcomes = _begin(in_place, units) if _is_small(units) else None
             if outcomes is None:
-                return await self._in_thread(self._commit, units)
-            await self._in_thread(self._end)
+                return await in_place.in_thread(self._commit, units)
+            await in_place.in_thread(_end, in_place.connection)
             return outcomes
-
-    def _begin(self, units: Sequence[Unit]) -> list[Outcome] | None:
-        """What becomes of the units once they are committed; None if they could not be written."""
-        assert self._in_place is not None, "the batches are open"
-        try:
-            self._in_place.execute("BEGIN IMMEDIATE")
-            return _write_together(self._in_place, units)
-        except FAULTS:
-            # The thread finds the same again, and says what it is and whose.
-            _roll_back(self._in_place)
-            return None
-        except BaseException:
-            _roll_back(self._in_place)
-            raise
-
-    def _end(self) -> None:
-        assert self._in_place is not None, "the batches are open"
-        with named_errors():
-            try:
-                self._in_place.execute("COMMIT")
-            except BaseException:
-                _roll_back(self._in_place)
-                raise
-
-    def _in_thread(self, work: Callable[..., T], *arguments: Any) -> Awaitable[T]:
-        return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def _commit(self, units: Sequence[Unit]) -> list[Outcome]:
         """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
@@ -118,6 +77,35 @@ class SQLiteBatches:
                 if is_lost(error):
                     raise
             return _in_transaction(self._connection, _write_one_by_one, units)
+
+
+def _begin(in_place: InPlaceWriter, units: Sequence[Unit]) -> list[Outcome] | None:
+    """What becomes of the units once they are committed; None if they could not be written."""
+    if not in_place.begin():
+        return None
+    try:
+        return _write_together(in_place.connection, units)
+    except FAULTS:
+        # The thread finds the same again, and says what it is and whose.
+        _roll_back(in_place.connection)
+        return None
+    except BaseException:
+        _roll_back(in_place.connection)
+        raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    with named_errors():
+        try:
+            connection.execute("COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+
+
+def _is_small(units: Sequence[Unit]) -> bool:
+    rows = sum(len(unit.rows) for unit in units)
+    return len(units) <= IN_PLACE_UNITS and rows <= IN_PLACE_ROWS
 
 
 def _in_transaction(

@@ -26,6 +26,10 @@ class Batches(Protocol):
     #: Batches that may be under way at once.
     at_once: int
 
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
     async def commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
         """What became of each unit. Raises what befell all of them, of which nothing is written."""
         ...

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from msgsvc_core.api.endpoint import Answer
 from msgsvc_core.record import record
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class EventSpec:
 
     name: str
     meaning: str
-    fields: type[BaseModel]
+    fields: type[Answer]
     of_subscriber: bool = True
 
 

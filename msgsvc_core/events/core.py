@@ -2,8 +2,18 @@
 
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped
 from msgsvc_core.events.contract import EventSpec
-from msgsvc_core.messages.models import ButtonClicked, DeliveryFailed, DeliverySuccess
-from msgsvc_core.subscribers.models import SubscriptionCreated, SubscriptionDeleted
+from msgsvc_core.events.tracked import EventTracked
+from msgsvc_core.messages.models import (
+    BatchCompleted,
+    ButtonClicked,
+    DeliveryFailed,
+    DeliverySuccess,
+)
+from msgsvc_core.subscribers.models import (
+    PermissionChanged,
+    SubscriptionCreated,
+    SubscriptionDeleted,
+)
 
 CORE_EVENTS = (
     EventSpec(
@@ -16,8 +26,20 @@ CORE_EVENTS = (
         "Somebody left, blocked the bot or deleted their account.",
         SubscriptionDeleted,
     ),
+    EventSpec(
+        "subscription.permission_changed",
+        "Somebody granted or revoked a permission, or you did by the API.",
+        PermissionChanged,
+    ),
+    EventSpec("event.tracked", "You told of something by `POST /v1/events`.", EventTracked),
     EventSpec("delivery.success", "The messenger took a message.", DeliverySuccess),
     EventSpec("delivery.failed", "A message could not be delivered, for good.", DeliveryFailed),
+    EventSpec(
+        "batch.completed",
+        "Every message of a `POST /v1/send/batch` is sent, failed or skipped.",
+        BatchCompleted,
+        of_subscriber=False,
+    ),
     EventSpec(
         "button.clicked", "Somebody pressed a button of one of your messages.", ButtonClicked
     ),

@@ -61,7 +61,9 @@ class Events:
         """Like `emit`, for many at once: one statement for all rows, and one call of each plugin."""
         if not new:
             return []
-        events = [self._made(one) for one in new]
+        now_ms = self._service.clock.now_ms()
+        occurred_at = to_rfc3339(now_ms)
+        events = [self._made(one, now_ms, occurred_at) for one in new]
         await store.insert_many(tx, events)
         await in_turn(
             self._service.plugins.hook.on_events(service=self._service, tx=tx, events=events)
@@ -71,13 +73,46 @@ class Events:
             tx.on_commit(lambda: self._tell_later(heard))
         return events
 
-    def _made(self, new: NewEvent) -> Event:
+    async def between(
+        self,
+        tx: Tx,
+        project_id: str,
+        names: Sequence[str] = (),
+        *,
+        since_ms: int,
+        until_ms: int,
+        after: str | None = None,
+        limit: int,
+    ) -> list[Event]:
+        """A project's events of a time, both ends included, oldest first; no `names` means all.
+
+        `after` is the id of the last one of those before, Unix milliseconds the times.
+        """
+        return await store.between(
+            tx, project_id, names, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
+        )
+
+    async def count(
+        self,
+        tx: Tx,
+        project_id: str,
+        names: Sequence[str] = (),
+        *,
+        since_ms: int,
+        until_ms: int,
+        most: int,
+    ) -> int:
+        """How many events of a time `between` would find, counted up to `most`."""
+        return await store.count(
+            tx, project_id, names, since_ms=since_ms, until_ms=until_ms, most=most
+        )
+
+    def _made(self, new: NewEvent, now_ms: int, occurred_at: str) -> Event:
         spec = self.catalogue[new.name]
-        now_ms = self._service.clock.now_ms()
-        data: dict[str, Any] = {"occurred_at": to_rfc3339(now_ms)}
+        data: dict[str, Any] = {"occurred_at": occurred_at}
         if new.subscriber is not None:
             data.update(new.subscriber.event_fields())
-        data.update(spec.fields.model_validate(dict(new.fields)).model_dump(mode="json"))
+        data.update(spec.fields.model_validate(dict(new.fields)).to_data())
         return Event(new_id("evt"), new.project_id, new.name, data, now_ms)
 
     def _tell_later(self, events: Iterable[Event]) -> None:

@@ -1,12 +1,18 @@
-"""GET /v1/events: the project's own feed, for those who can't receive webhooks."""
+"""/v1/events: the project's own feed, for those who can't receive webhooks, and what it tells us."""
 
 from typing import Any
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.errors import (
+    BadRequest,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    SubscriberNotFound,
+)
 from msgsvc_core.events import store
+from msgsvc_core.events.tracked import TrackAnswer, TrackBody, track
 
 router = Router(area="events")
 
@@ -44,3 +50,15 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
         ],
         next_cursor=following,
     )
+
+
+@router.post(
+    "/v1/events",
+    status=202,
+    errors=(SubscriberNotFound, InvalidExternalId, MutuallyExclusiveIdentifiers),
+    shows_secrets=False,
+)
+async def track_event(ctx: Context, body: TrackBody) -> TrackAnswer:
+    """Tells of something that a subscriber did: it becomes the event `event.tracked`."""
+    event = await track(ctx.service, ctx.tx, ctx.project_id, body)
+    return TrackAnswer(event_id=event.event_id)

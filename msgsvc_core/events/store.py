@@ -1,9 +1,11 @@
 """The SQL of the event feed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import any_of, key_params, key_table
 from msgsvc_core.events.contract import Event
 from msgsvc_core.json_text import to_json
 
@@ -39,6 +41,96 @@ async def list_page(
         {"project_id": project_id, "name": name, "after": after, "most": limit},
     )
     return [_event(row) for row in rows]
+
+
+async def window_end(tx: Tx, project_id: str, after: str, most: int) -> str | None:
+    """The last id of the `most` events after `after`, oldest first; None if there are no more."""
+    end: str | None = await tx.fetch_val(
+        "SELECT MAX(event_id) AS last FROM (SELECT event_id FROM core_events"
+        " WHERE project_id = :project_id AND event_id > :after"
+        " ORDER BY event_id LIMIT :most) AS these",
+        {"project_id": project_id, "after": after, "most": most},
+    )
+    return end
+
+
+async def mentioning(tx: Tx, project_id: str, text: str, after: str, until: str) -> list[Event]:
+    """The events after one id, up to another, with `text` somewhere in their payload, roughly."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
+        " WHERE project_id = :project_id AND event_id > :after AND event_id <= :until"
+        " AND data LIKE :pattern",
+        {"project_id": project_id, "after": after, "until": until, "pattern": f"%{text}%"},
+    )
+    return [_event(row) for row in rows]
+
+
+async def set_data(
+    tx: Tx, project_id: str, changed: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Replaces the payloads of events, by id."""
+    await tx.execute(
+        "UPDATE core_events AS e SET data = keys.data"
+        f" FROM {key_table(('project', 'event', 'data'), tx.dialect)}"
+        # All of the key from `keys`: with a project by itself, SQLite goes through all of its events.
+        " WHERE e.project_id = keys.project AND e.event_id = keys.event",
+        key_params(
+            [(project_id, event_id, to_json(data)) for event_id, data in changed], tx.dialect
+        ),
+    )
+
+
+async def between(
+    tx: Tx,
+    project_id: str,
+    names: Sequence[str],
+    *,
+    since_ms: int,
+    until_ms: int,
+    after: str | None,
+    limit: int,
+) -> list[Event]:
+    """Oldest first; `after` is the last id of those before. No `names` means all of them."""
+    conditions, params = _of_time(tx, project_id, names, since_ms, until_ms)
+    if after is not None:
+        conditions += " AND event_id > :after"
+        params["after"] = after
+    rows = await tx.fetch_all(
+        "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
+        f" WHERE {conditions} ORDER BY event_id LIMIT :most",
+        {**params, "most": limit},
+    )
+    return [_event(row) for row in rows]
+
+
+async def count(
+    tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, most: int
+) -> int:
+    """How many `between` would find, counted up to `most`."""
+    conditions, params = _of_time(tx, project_id, names, since_ms, until_ms)
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) AS count FROM"
+        f" (SELECT event_id FROM core_events WHERE {conditions} LIMIT :most) AS found",
+        {**params, "most": most},
+    )
+    return found
+
+
+def _of_time(
+    tx: Tx, project_id: str, names: Sequence[str], since_ms: int, until_ms: int
+) -> tuple[str, dict[str, Any]]:
+    conditions = (
+        "project_id = :project_id AND occurred_at_ms >= :since_ms AND occurred_at_ms <= :until_ms"
+    )
+    params: dict[str, Any] = {
+        "project_id": project_id,
+        "since_ms": since_ms,
+        "until_ms": until_ms,
+    }
+    if not names:
+        return conditions, params
+    known, named = any_of("name", "names", names, tx.dialect)
+    return f"{conditions} AND {known}", {**params, **named}
 
 
 def _event(row: Row) -> Event:

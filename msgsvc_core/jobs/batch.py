@@ -11,6 +11,7 @@ import structlog
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import (
+    Gate,
     Job,
     JobSpec,
     LeaseLost,
@@ -32,7 +33,10 @@ log = structlog.get_logger(__name__)
 
 
 class Batch:
-    """Runs `spec.handler` over `jobs`; implements `JobContext`."""
+    """Runs `spec.handler` over `jobs`; implements `JobContext`.
+
+    `settled` is told of each job that is removed or put back while the handler goes on with others.
+    """
 
     def __init__(
         self,
@@ -42,11 +46,15 @@ class Batch:
         *,
         runner_id: str,
         stopping: Callable[[], bool],
+        settled: Callable[[str], None] = lambda job_id: None,
+        gate: Gate | None = None,
     ) -> None:
         self.service = service
         self._spec = spec
         self._runner_id = runner_id
         self._stopping = stopping
+        self._settled = settled
+        self._gate = gate
         self._open = {job.job_id: job for job in jobs}
 
     @property
@@ -78,13 +86,17 @@ class Batch:
             await self._fail_all(f"{type(error).__name__}: {error}")
 
     @asynccontextmanager
-    async def completing(self, *jobs: Job) -> AsyncIterator[Tx]:
+    async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:
         async with self.service.db.transaction() as tx:
-            if jobs and not await store.complete(tx, jobs, runner_id=self._runner_id):
+            if not await store.hold(tx, jobs, runner_id=self._runner_id):
                 raise LeaseLost
             yield tx
+
+    @asynccontextmanager
+    async def completing(self, *jobs: Job) -> AsyncIterator[Tx]:
+        async with self.settling(jobs) as tx:
+            yield tx
             await self._enqueue_next_run(tx)
-        self._forget(jobs)
 
     @asynccontextmanager
     async def rescheduling(
@@ -95,16 +107,31 @@ class Batch:
 
     @asynccontextmanager
     async def putting_back(self, back: Sequence[PutBack]) -> AsyncIterator[Tx]:
-        to_old_places = [each.job for each in back if each.at_ms is None]
-        async with self.service.db.transaction() as tx:
-            await self._give_back(tx, to_old_places)
-            for each in back:
-                if each.at_ms is not None and not await self._put_back(
-                    tx, each.job, each.at_ms, error=None, counts=each.counts
-                ):
-                    raise LeaseLost
+        async with self.settling((), back) as tx:
             yield tx
-        self._forget([each.job for each in back])
+
+    @asynccontextmanager
+    async def settling(
+        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+    ) -> AsyncIterator[Tx]:
+        async with self.service.db.transaction(few=self._spec.few) as tx:
+            if done and not await store.complete(tx, done, runner_id=self._runner_id):
+                raise LeaseLost
+            await self._give_back(tx, [each.job for each in back if each.at_ms is None])
+            waiting = [
+                store.Waiting(each.job, each.at_ms, _counted(each.job, counts=each.counts))
+                for each in back
+                if each.at_ms is not None
+            ]
+            if await self._put_back(tx, waiting) < len(waiting):
+                raise LeaseLost
+            yield tx
+        self.forget(*done, *(each.job for each in back))
+
+    def forget(self, *jobs: Job) -> None:
+        for job in jobs:
+            if self._open.pop(job.job_id, None):
+                self._settled(job.job_id)
 
     async def _give_back(self, tx: Tx, jobs: Sequence[Job]) -> None:
         if not jobs:
@@ -115,44 +142,50 @@ class Batch:
         for lane in {job.lane for job in jobs}:
             tx.on_commit(partial(self.service.jobs.wake, lane, now_ms))
 
-    def _forget(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self._open.pop(job.job_id, None)
-
-    async def _put_back(
-        self, tx: Tx, job: Job, run_at_ms: int, *, error: str | None, counts: bool
-    ) -> bool:
-        """Writes the wait, and has the lane woken when it is over; False if the lease is lost."""
-        kept = await store.put_back(
-            tx,
-            job,
-            runner_id=self._runner_id,
-            run_at_ms=run_at_ms,
-            attempts=job.attempts if counts else job.attempts - 1,
-            error=error,
-        )
-        if kept:
-            tx.on_commit(lambda: self.service.jobs.wake(job.lane, run_at_ms))
-        else:
-            log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
-        return kept
+    async def _put_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> int:
+        """Writes the waits, and has the lanes woken when they are over; returns how many jobs were
+        not lost."""
+        kept = await store.put_back(tx, waiting, runner_id=self._runner_id)
+        due_ms: dict[str, int] = {}
+        for one in waiting:
+            lane = one.job.lane
+            if one.job.job_id in kept:
+                due_ms[lane] = min(one.run_at_ms, due_ms.get(lane, one.run_at_ms))
+            else:
+                log.warning("job_lease_lost", job=one.job.name, job_id=one.job.job_id)
+        for lane, at_ms in due_ms.items():
+            tx.on_commit(partial(self.service.jobs.wake, lane, at_ms))
+        return len(kept)
 
     async def _put_back_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
         at_ms = self._in(after_s)
+        waiting = [
+            store.Waiting(job, at_ms, _counted(job, counts=counts), error)
+            for job in self._open.values()
+        ]
         async with self.service.db.transaction() as tx:
-            for job in self._open.values():
-                await self._put_back(tx, job, at_ms, error=error, counts=counts)
+            await self._fall_back(tx, waiting)
 
     async def _fail_all(self, error: str) -> None:
         spec = self._spec
+        # The same for all, or some would come before those that were enqueued ahead of them.
+        spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
+        waiting: list[store.Waiting] = []
         async with self.service.db.transaction() as tx:
             for job in self._open.values():
                 if job.attempts >= spec.max_attempts and spec.every_s is None:
                     await self._bury(tx, job, error)
                     continue
-                spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
                 at_ms = self._in(spec.backoff(job.attempts) * spread)
-                await self._put_back(tx, job, at_ms, error=error, counts=True)
+                waiting.append(store.Waiting(job, at_ms, job.attempts, error))
+            await self._fall_back(tx, waiting)
+
+    async def _fall_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> None:
+        """Puts back what the handler did not, and so the lane's gate has not heard of."""
+        if self._gate is not None:
+            for one in waiting:
+                self._gate.put_back(one.job, one.run_at_ms)
+        await self._put_back(tx, waiting)
 
     def _in(self, after_s: float) -> int:
         """Unix milliseconds, so many seconds from now."""
@@ -166,7 +199,7 @@ class Batch:
                 continue
             async with self.service.db.transaction() as tx:
                 await self._bury(tx, job, "its runner died each time")
-            self._forget([job])
+            self.forget(job)
 
     async def _bury(self, tx: Tx, job: Job, error: str) -> None:
         """Makes a job a dead letter, and lets its owner settle what waits for it."""
@@ -187,6 +220,11 @@ class Batch:
         if self._spec.every_s is not None:
             run_at_ms = self.service.clock.now_ms() + round(self._spec.every_s * 1000)
             await self.service.jobs.enqueue(tx, recurring(self._spec, run_at_ms))
+
+
+def _counted(job: Job, *, counts: bool) -> int:
+    """The attempts of a job that is put back."""
+    return job.attempts if counts else job.attempts - 1
 
 
 def recurring(spec: JobSpec, run_at_ms: int) -> NewJob:

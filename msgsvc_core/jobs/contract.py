@@ -101,6 +101,14 @@ class JobContext(Protocol):
         `Stopping` once it has completed what it began: the rest runs elsewhere, at once."""
         ...
 
+    def holding(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction in which `jobs` are still this runner's, and stay so until its end.
+
+        For a handler that writes down in steps what it is about to do. Raises `LeaseLost` when another
+        runner has taken one of them over.
+        """
+        ...
+
     def completing(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes `jobs` along with whatever else is written in it.
 
@@ -119,6 +127,20 @@ class JobContext(Protocol):
 
         Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
         """
+        ...
+
+    def settling(
+        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+    ) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction that removes jobs and puts others back, for outcomes that are written together.
+
+        They may be jobs of other batches that this runner works on: `forget` them there. Raises
+        `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        """
+        ...
+
+    def forget(self, *jobs: Job) -> None:
+        """Takes jobs of this batch for settled: they were, through the context of another batch."""
         ...
 
 
@@ -147,6 +169,8 @@ class JobSpec:
     `on_dead` is awaited with the service, the transaction that makes a job a dead letter, the job and
     its last error, to settle what waits for the job. What it writes is undone if it raises; the job
     is a dead letter all the same.
+
+    `few` says that its transactions are for few rows, as `Database.transaction` has it.
     """
 
     name: str
@@ -156,6 +180,7 @@ class JobSpec:
     jitter: float = 0.1
     every_s: float | None = None
     on_dead: OnDead | None = None
+    few: bool = False
 
 
 @record
@@ -171,7 +196,10 @@ class Room:
 
 
 class Gate(Protocol):
-    """Lets a lane's jobs out no faster than they may be worked on. Of the lane's owner alone."""
+    """Lets a lane's jobs out no faster than they may be worked on, by one runner.
+
+    `taken_over` and `look` are called for exclusive lanes alone.
+    """
 
     async def taken_over(self, tx: "Tx") -> None:
         """This runner became the owner of the lane: another may have worked on it until now."""
@@ -194,6 +222,10 @@ class Gate(Protocol):
         """Jobs that were claimed, and go to their handlers now."""
         ...
 
+    def put_back(self, job: Job, until_ms: int) -> None:
+        """A job whose handler failed goes back until then, in Unix milliseconds."""
+        ...
+
     def ended(self, jobs: Sequence[Job]) -> None:
         """Their handlers have ended, whatever became of them."""
         ...
@@ -205,7 +237,7 @@ class LaneSpec:
 
     `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
     batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
-    `gate` makes what holds such a lane back, from the service and the lane's name.
+    `gate` makes what holds a lane back, from the service and the lane's name.
     """
 
     prefix: str

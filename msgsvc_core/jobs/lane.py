@@ -40,7 +40,7 @@ class Lane:
         db: Database,
         clock: Clock,
         lease: Lease,
-        run: Callable[[Sequence[Job]], Awaitable[None]],
+        run: Callable[[Sequence[Job], Gate | None], Awaitable[None]],
         pass_on: Callable[[str], None] | None,
         gate: Gate | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class Lane:
                 await self._gate.look(tx)
             if self._limit() <= 0:
                 return 0
-        async with self._db.transaction() as tx:
+        async with self._db.transaction(few=True) as tx:
             await store.commit_without_waiting(tx)
             self._is_owner = await self._own(tx)
             # The gate may have learned something as the lane was taken.
@@ -141,7 +141,7 @@ class Lane:
 
     async def _run_batch(self, jobs: Sequence[Job]) -> None:
         try:
-            await self._run(jobs)
+            await self._run(jobs, self._gate)
         finally:
             if self._gate:
                 self._gate.ended(jobs)

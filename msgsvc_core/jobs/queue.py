@@ -42,6 +42,15 @@ class JobQueue:
         for lane, run_at_ms in lanes.items():
             tx.on_commit(partial(self.wake, lane, run_at_ms))
 
+    async def has_open(self, tx: Tx, name: str, key: str) -> bool:
+        """Whether a job of that name and key waits or is at work."""
+        rows = await tx.fetch_all(
+            "SELECT job_id FROM core_jobs"
+            " WHERE name = :name AND key = :key AND key IS NOT NULL AND state <> 'dead'",
+            {"name": name, "key": key},
+        )
+        return bool(rows)
+
     def add(self, unit: Unit, job: NewJob) -> None:
         """Adds a job without a key to what is written together; its lane is woken after the commit."""
         assert job.key is None, "whether a key is free takes a transaction to see"

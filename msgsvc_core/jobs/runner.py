@@ -18,7 +18,7 @@ from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import Batch, recurring
-from msgsvc_core.jobs.contract import Job, JobSpec, LaneSpec
+from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane, Lease
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.plugins import by_name
@@ -182,11 +182,20 @@ class LaneRunner:
         self._lanes[name] = lane
         return lane
 
-    async def _run(self, jobs: Sequence[Job]) -> None:
+    async def _run(self, jobs: Sequence[Job], gate: Gate | None) -> None:
         """Hands a batch to its handlers, the jobs of one name together."""
-        ids = {job.job_id for job in jobs}
-        self._working |= ids
-        self._service.jobs.in_hand += len(ids)
+        # A process that stood still for the length of a lease finds its own jobs free. Those that are
+        # in a handler here go on there, under the lease that was just taken.
+        jobs = [job for job in jobs if job.job_id not in self._working]
+        in_hand = {job.job_id for job in jobs}
+        self._working |= in_hand
+        self._service.jobs.in_hand += len(jobs)
+
+        def settled(job_id: str) -> None:
+            # It may be claimed again at once, and begin in another batch before this one ends.
+            in_hand.discard(job_id)
+            self._working.discard(job_id)
+
         try:
             for name, same in groupby(jobs, key=lambda job: job.name):
                 batch = Batch(
@@ -195,11 +204,13 @@ class LaneRunner:
                     list(same),
                     runner_id=self._lease.runner_id,
                     stopping=lambda: self._stopping,
+                    settled=settled,
+                    gate=gate,
                 )
                 await batch.run()
         finally:
-            self._working -= ids
-            self._service.jobs.in_hand -= len(ids)
+            self._working -= in_hand
+            self._service.jobs.in_hand -= len(jobs)
 
     async def _renew(self) -> None:
         lease, now_ms = self._lease, self._service.clock.now_ms()

@@ -1,12 +1,13 @@
 """The SQL of jobs in their lanes: look, claim, renew, complete, put back, bury."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of
+from msgsvc_core.db.sql import any_of, held, key_params, key_table
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.json_text import from_json
+from msgsvc_core.record import record
 
 _CLAIMED = (
     "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"
@@ -177,6 +178,17 @@ async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
     )
 
 
+async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+    """Keeps jobs this runner's until the transaction ends; False if one of them is not."""
+    these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT job_id FROM core_jobs WHERE {these} AND state = 'running'"
+        f" AND leased_by = :runner_id{held(tx.dialect)}",
+        {**params, "runner_id": runner_id},
+    )
+    return len(rows) == len(jobs)
+
+
 async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Removes jobs that are still leased by this runner; False if one of them is not."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
@@ -187,26 +199,42 @@ async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return count == len(jobs)
 
 
-async def put_back(
-    tx: Tx, job: Job, *, runner_id: str, run_at_ms: int, attempts: int, error: str | None
-) -> bool:
-    """Makes a job wait until `run_at_ms`; False if this runner has lost it.
+@record
+class Waiting:
+    """A job that is to wait until `run_at_ms`; `attempts` and `error` are what is known of it then."""
+
+    job: Job
+    run_at_ms: int
+    attempts: int
+    error: str | None = None
+
+
+async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
+    """Makes jobs wait; returns the ids of those that this runner had not lost.
 
     This is an outcome, so the count of deliveries without one begins anew.
     """
-    count = await tx.execute(
-        "UPDATE core_jobs SET state = 'ready', run_at_ms = :run_at_ms, attempts = :attempts,"
-        " deliveries = :attempts, last_error = :error, leased_by = NULL, leased_until_ms = NULL"
-        " WHERE job_id = :job_id AND state = 'running' AND leased_by = :runner_id",
+    if not back:
+        return set()
+    rows = await tx.fetch_all(
+        "UPDATE core_jobs AS j SET state = 'ready', run_at_ms = CAST(keys.run_at_ms AS BIGINT),"
+        " attempts = CAST(keys.attempts AS INTEGER), deliveries = CAST(keys.attempts AS INTEGER),"
+        " last_error = keys.error, leased_by = NULL, leased_until_ms = NULL"
+        f" FROM {key_table(('id', 'run_at_ms', 'attempts', 'error'), tx.dialect)}"
+        " WHERE j.job_id = keys.id AND j.state = 'running' AND j.leased_by = :runner_id"
+        " RETURNING job_id",
         {
-            "job_id": job.job_id,
+            **key_params(
+                [
+                    (one.job.job_id, str(one.run_at_ms), str(one.attempts), one.error)
+                    for one in back
+                ],
+                tx.dialect,
+            ),
             "runner_id": runner_id,
-            "run_at_ms": run_at_ms,
-            "attempts": attempts,
-            "error": error,
         },
     )
-    return count == 1
+    return {row["job_id"] for row in rows}
 
 
 async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
@@ -276,7 +304,7 @@ def _job(row: Row) -> Job:
         job_id=row["job_id"],
         name=row["name"],
         lane=row["lane"],
-        payload=json.loads(row["payload"]),
+        payload=from_json(row["payload"]),
         attempts=row["attempts"] + 1,
         deliveries=row["deliveries"],
         created_at_ms=row["created_at_ms"],

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.outgoing import Button
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.messages import store
@@ -26,7 +26,7 @@ async def button_pressed(service: "Service", ctx: InboundContext) -> None:
         or await _by_ref(ctx, update)
     )
     # A messenger's client can send any data, so only what was offered counts.
-    pressed = _button_with(message.content, update.data) if message else None
+    pressed = _button_of(message, update.data) if message else None
     if message is None or pressed is None:
         await ctx.answer_button(ctx._("This button no longer works."))
         return
@@ -59,7 +59,7 @@ async def _under_way(
     messages = [
         message
         for message in await store.find_many(ctx.tx, keys)
-        if message.status == "sending" and _button_with(message.content, update.data)
+        if message.status == "sending" and _button_of(message, update.data)
     ]
     people = await service.subscribers.find_many(
         ctx.tx, [(message.project_id, message.subscriber_id) for message in messages]
@@ -73,6 +73,8 @@ async def _under_way(
     return max(theirs, key=lambda message: message.message_id, default=None)
 
 
-def _button_with(content: OutgoingMessage, data: str) -> Button | None:
-    buttons = (button for row in content.buttons for button in row)
+def _button_of(message: Message, data: str) -> Button | None:
+    """The button that the message has, or had until an edit that may not have reached the person."""
+    shown = [message.content, *([message.shown] if message.shown else [])]
+    buttons = (button for content in shown for row in content.buttons for button in row)
     return next((button for button in buttons if button.data == data), None)

@@ -8,7 +8,7 @@ never sent again (API, "Broadcasts": nothing is sent twice silently).
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.channels.calls import channel_of
-from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held, Line
+from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
+from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
-from msgsvc_core.messages import store
-from msgsvc_core.messages.models import Ending, Message, MessageStatus
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.messages import changes_store, files, store
+from msgsvc_core.messages.batches import counting
+from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
+from msgsvc_core.messages.models import Ending, MessageStatus
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -39,36 +40,8 @@ BACKOFF = exponential(first_s=1, factor=2, most_s=300)
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class Delivery:
-    """A message on its way: its job, its receiver, and in the end its outcome."""
-
-    job: Job
-    message: Message
-    subscriber: Subscriber | None
-    marked: bool = False
-    message_ref: str | None = None
-    failure: DeliveryError | None = None
-    #: The bot may make no call now, and made none for this.
-    held: bool = False
-
-    @property
-    def chat_id(self) -> str:
-        assert self.subscriber is not None, "what is due has a receiver"
-        return self.subscriber.chat_id
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What a batch's deliveries need: the channel of its lane, and the line to it."""
-
-    ctx: JobContext
-    channel: Channel | None
-    line: Line
-
-    @property
-    def service(self) -> "Service":
-        return self.ctx.service
+class _Edited(Exception):
+    """A message that was to be refused has been edited."""
 
 
 async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
@@ -96,52 +69,82 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
     if this.line.closed:
         async with ctx.putting_back(this.line.again(jobs)):
             return []
-    chats = await _begin(this, await _load(service, jobs), patience_s)
+    chats, aside = await _begin(this, await load(service, jobs), patience_s)
     firsts = [first for first, *_ in chats if first.marked]
-    await asyncio.gather(*(_send(this, first) for first in firsts))
+    await asyncio.gather(*(_send(this, first) for first in firsts if not first.held))
     final = [first for first in firsts if _is_final(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
-            await _settle(service, tx, final)
+            await counting.count(service, tx, await _settle(service, tx, final))
     unsent = [chat for chat in chats if chat[0].marked and not _is_final(service, chat[0])]
     if unsent:
         await _put_back(this, unsent)
     is_unsent = {id(chat) for chat in unsent}
-    return [delivery.job for chat in chats if id(chat) not in is_unsent for delivery in chat[1:]]
+    behind = [chat[1:] for chat in chats if id(chat) not in is_unsent]
+    return [*aside, *(delivery.job for chat in behind for delivery in chat)]
 
 
 async def _begin(
     this: Round, deliveries: Sequence[Delivery], patience_s: float
-) -> list[list[Delivery]]:
-    """Settles what is not to be sent, and puts back whose chat's turn is far off; returns the others
-    by chat, the first of each marked."""
+) -> tuple[list[list[Delivery]], list[Job]]:
+    """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
+    others by chat, the first of each marked, and the jobs that may wait for their file a moment."""
     service = this.service
     chats: dict[str, list[Delivery]] = defaultdict(list)
+    due: list[Delivery] = []
     not_due: list[Delivery] = []
     refused: list[Delivery] = []
     for delivery in deliveries:
-        if not _is_due(this, delivery):
-            not_due.append(delivery)
-        elif problem := _problem(this, delivery):
+        (due if is_due(this, delivery) else not_due).append(delivery)
+    await files.look_at(service, due)
+    for delivery in due:
+        if problem := _problem(this, delivery):
             delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+        if delivery.failure and _is_final(service, delivery):
             refused.append(delivery)
         else:
             chats[delivery.chat_id].append(delivery)
-    early = _take_early(this, chats, patience_s)
-    if early:
+    waiting = files.take_waiting(this.line, chats, service.clock.now_ms(), BACKOFF)
+    if back := waiting.back + _take_early(this, chats, patience_s):
         # Before others are marked: what fails here leaves none of them in doubt.
-        async with this.ctx.putting_back(early):
-            pass
+        async with this.ctx.putting_back(back) as tx:
+            await files.note_tries(tx, waiting.away)
     firsts = [chat[0] for chat in chats.values()]
-    async with this.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
-        await _settle_unsent(this, tx, not_due)
-        if refused:
-            await _settle(service, tx, refused)
-        marked = await store.mark_sending(tx, [first.message for first in firsts])
+    try:
+        async with this.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
+            ended = await _settle_unsent(this, tx, not_due)
+            if refused := await _still_refused(tx, refused):
+                await files.note_tries(tx, refused)
+                ended += await _settle(service, tx, refused)
+            marked = await store.mark_sending(tx, [first.message for first in firsts])
+            await counting.count(service, tx, ended)
+    except _Edited:
+        again = [*not_due, *refused, *(delivery for chat in chats.values() for delivery in chat)]
+        return [], [*waiting.aside, *(delivery.job for delivery in again)]
     for first in firsts:
-        # One that could not be marked is not ours any more: another runner has it.
+        # One that could not be marked is not ours any more: it was deleted, or another runner has it.
         first.marked = first.message.message_id in marked
-    return list(chats.values())
+        _take_edit(first, marked.get(first.message.message_id))
+    return list(chats.values()), waiting.aside
+
+
+async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
+    """Those that nobody deleted while their file was looked at. Raises `_Edited`, for all to be undone
+    and looked at anew, if one of them is another message by now."""
+    now = await changes_store.still_queued(tx, [delivery.message for delivery in refused])
+    if any(
+        now.get(each.message.key, each.message.content) != each.message.content for each in refused
+    ):
+        raise _Edited
+    return [delivery for delivery in refused if delivery.message.key in now]
+
+
+def _take_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
+    """Has sent what the message was made in the meantime; with another file it begins anew."""
+    message = delivery.message
+    if edited is not None and edited != message.content:
+        delivery.held = edited.media != message.content.media
+        delivery.message = replace(message, content=edited)
 
 
 def _take_early(this: Round, chats: dict[str, list[Delivery]], patience_s: float) -> list[PutBack]:
@@ -158,51 +161,13 @@ def _take_early(this: Round, chats: dict[str, list[Delivery]], patience_s: float
     return back
 
 
-async def _load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
-    keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
-    async with service.db.read() as tx:
-        messages = await store.find_many(tx, list(keys))
-        receivers = {(message.project_id, message.subscriber_id) for message in messages}
-        subscribers = await service.subscribers.find_many(tx, list(receivers))
-    loaded = {message.key: message for message in messages}
-    return [
-        Delivery(
-            job,
-            loaded[key],
-            subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
-        )
-        for key, job in keys.items()
-        if key in loaded
-    ]
-
-
-def _is_due(this: Round, delivery: Delivery) -> bool:
-    """Whether the message is still to be sent; `_settle_unsent` says what happens otherwise."""
-    return delivery.message.status == "queued" and _obstacle(this, delivery) is None
-
-
-def _obstacle(this: Round, delivery: Delivery) -> str | None:
-    """Why a queued message is skipped; None if it is not."""
-    message, subscriber = delivery.message, delivery.subscriber
-    if subscriber is None or subscriber.status != "active":
-        return "not subscribed"
-    now_ms = this.service.clock.now_ms()
-    if message.expires_at_ms is not None and message.expires_at_ms <= now_ms:
-        return "expired"
-    if this.channel is None:
-        return "its channel is gone"
-    if subscriber.bot != this.channel.key:
-        return "the person has gone over to another bot"
-    return None
-
-
 def _problem(this: Round, delivery: Delivery) -> str | None:
     """Why the platform can't take the message: what it takes may have changed since it was queued."""
     assert this.channel is not None, "what is due has a channel"
     return this.channel.problem(delivery.message.content)
 
 
-async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) -> None:
+async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
     """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
     service = this.service
     error = "the service stopped while the platform was being called"
@@ -214,14 +179,15 @@ async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) ->
             endings.append(Ending(message, "unknown", reason="unknown", error=error))
             in_doubt.append(delivery)
         elif message.status == "queued":
-            endings.append(Ending(message, "skipped", error=_obstacle(this, delivery)))
+            endings.append(Ending(message, "skipped", error=obstacle(this, delivery)))
     ended = await store.finish(tx, endings, service.clock.now_ms())
-    tx.on_commit(partial(_count, service, endings))
+    tx.on_commit(partial(count_endings, service, endings))
     failure = DeliveryError(Reason.UNKNOWN, error)
     await service.events.emit_many(
         tx,
-        [_failed(each, failure) for each in in_doubt if each.message.message_id in ended],
+        [failure_event(each, failure) for each in in_doubt if each.message.message_id in ended],
     )
+    return [end for end in endings if end.message.message_id in ended]
 
 
 async def _send(this: Round, delivery: Delivery) -> None:
@@ -229,7 +195,7 @@ async def _send(this: Round, delivery: Delivery) -> None:
     assert channel is not None, "what is due has a channel"
     try:
         delivery.message_ref = await this.line.call(
-            delivery.job, chat_id, partial(channel.send, chat_id, delivery.message.content)
+            channel, delivery.job, chat_id, partial(channel.send, chat_id, delivery.message.content)
         )
     except Held:
         delivery.held = True
@@ -246,15 +212,19 @@ def _is_final(service: "Service", delivery: Delivery) -> bool:
     A platform that asks to wait takes up none of the attempts, only time. What is in doubt is not
     tried again (docs/decisions/0007-crash-during-delivery.md).
     """
-    failure, limits = delivery.failure, service.settings.limits
+    failure = delivery.failure
     if failure is None:
         return not delivery.held
-    if failure.in_doubt or not failure.reason.retryable:
-        return True
+    return failure.in_doubt or gives_up(service, delivery.job, failure)
+
+
+def gives_up(service: "Service", job: Job, failure: DeliveryError) -> bool:
+    """Whether a call that failed so is not made again."""
+    limits = service.settings.limits
     if failure.reason is Reason.RATE_LIMITED:
-        age_ms = service.clock.now_ms() - delivery.job.created_at_ms
+        age_ms = service.clock.now_ms() - job.created_at_ms
         return age_ms >= limits.delivery_hours * 3600 * 1000
-    return delivery.job.attempts >= limits.delivery_attempts
+    return not failure.reason.retryable or job.attempts >= limits.delivery_attempts
 
 
 async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
@@ -280,17 +250,17 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
         )
 
 
-async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
+async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
     """Writes what became of messages that were sent, or failed for good."""
     endings = [_ending(delivery) for delivery in deliveries]
-    await store.finish(tx, endings, service.clock.now_ms())
-    tx.on_commit(partial(_count, service, endings))
+    ended = await store.finish(tx, endings, service.clock.now_ms())
+    tx.on_commit(partial(count_endings, service, endings))
     await service.events.emit_many(
         tx,
         [
-            _succeeded(delivery)
+            success_event(delivery)
             if delivery.failure is None
-            else _failed(delivery, delivery.failure)
+            else failure_event(delivery, delivery.failure)
             for delivery in deliveries
         ],
     )
@@ -300,6 +270,7 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
             await service.subscribers.block(
                 tx, delivery.message.bot, subscriber.user_id, reason=str(failure.reason)
             )
+    return [end for end in endings if end.message.message_id in ended]
 
 
 def _ending(delivery: Delivery) -> Ending:
@@ -311,23 +282,31 @@ def _ending(delivery: Delivery) -> Ending:
     return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
 
 
-def _count(service: "Service", endings: Sequence[Ending]) -> None:
+def count_endings(service: "Service", endings: Sequence[Ending]) -> None:
+    """Counts them in the metrics."""
     counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
     for (channel, status, reason), count in counts.items():
         service.metrics.count_deliveries(count, channel, status, reason)
 
 
-def _succeeded(delivery: Delivery) -> NewEvent:
+def success_event(delivery: Delivery) -> NewEvent:
+    """`delivery.success` of a message."""
     message = delivery.message
     return NewEvent(
         message.project_id,
         "delivery.success",
-        {"message_id": message.message_id, "metadata": message.metadata},
+        {
+            "message_id": message.message_id,
+            "batch_id": message.batch_id,
+            "job_id": message.job_id,
+            "metadata": message.metadata,
+        },
         delivery.subscriber,
     )
 
 
-def _failed(delivery: Delivery, failure: DeliveryError) -> NewEvent:
+def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
+    """`delivery.failed` of a message."""
     reason = Reason.UNKNOWN if failure.in_doubt else failure.reason
     # The spec gives `unknown` no flag: it needs a person's look.
     flags = (
@@ -340,6 +319,8 @@ def _failed(delivery: Delivery, failure: DeliveryError) -> NewEvent:
         "delivery.failed",
         {
             "message_id": delivery.message.message_id,
+            "batch_id": delivery.message.batch_id,
+            "job_id": delivery.message.job_id,
             "metadata": delivery.message.metadata,
             "reason": str(reason),
             **flags,
@@ -364,8 +345,11 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
         receiver = (message.project_id, message.subscriber_id)
         found = await service.subscribers.find_many(tx, [receiver])
         delivery = Delivery(job, message, found.get(receiver))
-        await service.events.emit_many(tx, [_failed(delivery, DeliveryError(Reason.UNKNOWN, text))])
-        tx.on_commit(partial(_count, service, endings))
+        await service.events.emit_many(
+            tx, [failure_event(delivery, DeliveryError(Reason.UNKNOWN, text))]
+        )
+        tx.on_commit(partial(count_endings, service, endings))
+        await counting.count(service, tx, endings)
 
 
-SPEC = JobSpec(JOB, deliver, on_dead=settle_dead)
+SPEC = JobSpec(JOB, deliver, on_dead=settle_dead, few=True)

@@ -1,16 +1,20 @@
 """Messages, inside and on the wire."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import HttpUrl
+from msgsvc_core.api.types import HttpUrl, MomentMs, refuse_null
+from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.channels.outgoing import Button, Media, OutgoingMessage
+from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import PermissionKey
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
@@ -57,17 +61,78 @@ class MediaBody(Body):
         return Media(self.type, self.url, self.filename)
 
 
+def to_rows(rows: list[list[ButtonBody]]) -> tuple[tuple[Button, ...], ...]:
+    return tuple(
+        tuple(Button(button.text, button.url, button.data) for button in row) for row in rows
+    )
+
+
+MessageText = Annotated[str, Field(min_length=1), AfterValidator(_check_visible)]
+
+
+class HasSource(Protocol):
+    """A body whose contents are its own or a template's."""
+
+    @property
+    def text(self) -> Any: ...
+
+    @property
+    def template(self) -> str | None: ...
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+
+def check_source(body: HasSource) -> None:
+    """For validators: a body has a text of its own, or a template and nothing that the template has."""
+    if body.template is None:
+        if body.text is None:
+            raise wrong_field("text", "is required, unless template is given")
+        return
+    for field in ("text", "format", "media", "buttons"):
+        if field in body.model_fields_set:
+            raise wrong_field(field, "can't stand beside template, which has its own")
+
+
+class Content(Body):
+    """What is shown, as a template comes to it."""
+
+    text: MessageText
+    format: Format = "plain"
+    media: MediaBody | None = None
+    buttons: list[list[ButtonBody]] = Field(default_factory=list)
+
+    def to_message(self, *, silent: bool = False) -> OutgoingMessage:
+        return OutgoingMessage(
+            text=self.text,
+            format=self.format,
+            buttons=to_rows(self.buttons),
+            media=self.media.to_media() if self.media else None,
+            silent=silent,
+        )
+
+
 class SendBody(Body):
-    """A message to one subscriber, named by `subscriber_id` or by `external_id`."""
+    """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
+    `template` with its `variables`."""
 
     subscriber_id: str | None = None
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: the channel to use.")
-    text: Annotated[str, Field(min_length=1), AfterValidator(_check_visible)]
-    format: Literal["plain", "markdown", "html"] = "plain"
+    template: str | None = Field(
+        None, description="Key of a template, in place of text, format, media and buttons."
+    )
+    variables: Variables | None = Field(
+        None, description="Texts, numbers, true or false for the template's `{{ name }}`."
+    )
+    text: MessageText | None = None
+    format: Format = "plain"
     media: MediaBody | None = None
     buttons: list[list[ButtonBody]] = Field(
         default_factory=list, description="Rows from top to bottom."
+    )
+    permission: PermissionKey | None = Field(
+        None, description="Skipped unless the subscriber has granted it when it is delivered."
     )
     silent: bool = Field(False, description="Deliver without a sound.")
     expires_in: int | None = Field(
@@ -78,16 +143,51 @@ class SendBody(Body):
     )
     metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
 
+    @model_validator(mode="after")
+    def _text_or_template(self) -> "SendBody":
+        check_source(self)
+        if self.template is None and self.variables is not None:
+            raise wrong_field("variables", "are for a template, and none is given")
+        return self
+
     def to_message(self) -> OutgoingMessage:
+        """The message of a body without template."""
+        assert self.text is not None, "a template is rendered instead"
         return OutgoingMessage(
             text=self.text,
             format=self.format,
-            buttons=tuple(
-                tuple(Button(button.text, button.url, button.data) for button in row)
-                for row in self.buttons
-            ),
+            buttons=to_rows(self.buttons),
             media=self.media.to_media() if self.media else None,
             silent=self.silent,
+        )
+
+
+class EditBody(Body):
+    """What a message is to show from now on. What is left out stays as it is."""
+
+    text: MessageText | None = None
+    format: Format | None = None
+    media: MediaBody | None = None
+    buttons: list[list[ButtonBody]] | None = Field(
+        None, description="Rows from top to bottom, in place of all that are there; `[]` for none."
+    )
+
+    _no_null = field_validator("text", "format", "media", "buttons", mode="before")(refuse_null)
+
+    @model_validator(mode="after")
+    def _one_at_least(self) -> "EditBody":
+        if not self.model_fields_set:
+            raise ValueError("give at least one of text, format, media and buttons")
+        return self
+
+    def changed(self, message: OutgoingMessage) -> OutgoingMessage:
+        """What `message` is then."""
+        return replace(
+            message,
+            text=message.text if self.text is None else self.text,
+            format=message.format if self.format is None else self.format,
+            media=message.media if self.media is None else self.media.to_media(),
+            buttons=message.buttons if self.buttons is None else to_rows(self.buttons),
         )
 
 
@@ -117,6 +217,14 @@ class Message:
     created_at_ms: int
     expires_at_ms: int | None
     finished_at_ms: int | None
+    permission: str | None = None
+    batch_id: str | None = None
+    edited_at_ms: int | None = None
+    deleted_at_ms: int | None = None
+    #: What people see while an edit is under way; None where that is `content`.
+    shown: OutgoingMessage | None = None
+    #: The mailing that it is of.
+    job_id: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -134,8 +242,28 @@ class Ending:
     ref: str | None = None
 
 
+class ButtonAnswer(Answer):
+    """A button: either `url` or `data`."""
+
+    text: str
+    url: str | None
+    data: str | None
+
+
+class MediaAnswer(Answer):
+    """The file of a message."""
+
+    type: str
+    url: str
+    filename: str | None
+
+
 class MessageAnswer(Answer):
-    """A message as the API shows it. `reason` is one of the delivery reasons when it failed."""
+    """A message as the API shows it.
+
+    `reason` is one of the delivery reasons when it failed. `error` is for people: why it failed, was
+    skipped, has to be tried again, or could not be edited or deleted. `attempts` counts tries.
+    """
 
     message_id: str
     subscriber_id: str
@@ -145,12 +273,24 @@ class MessageAnswer(Answer):
     error: str | None
     attempts: int
     text: str
+    format: str
+    buttons: list[list[ButtonAnswer]]
+    media: MediaAnswer | None
+    silent: bool
+    permission: str | None
+    batch_id: str | None
+    job_id: str | None
     metadata: dict[str, Any] | None
     created_at: str
+    expires_at: str | None
     finished_at: str | None
+    edited_at: str | None
+    deleted_at: str | None
 
     @classmethod
     def of(cls, message: Message) -> "MessageAnswer":
+        content = message.content
+        media = content.media
         return cls(
             message_id=message.message_id,
             subscriber_id=message.subscriber_id,
@@ -159,10 +299,23 @@ class MessageAnswer(Answer):
             reason=message.reason,
             error=message.error,
             attempts=message.attempts,
-            text=message.content.text,
+            text=content.text,
+            format=content.format,
+            buttons=[
+                [ButtonAnswer(text=each.text, url=each.url, data=each.data) for each in row]
+                for row in content.buttons
+            ],
+            media=media and MediaAnswer(type=media.type, url=media.url, filename=media.filename),
+            silent=content.silent,
+            permission=message.permission,
+            batch_id=message.batch_id,
+            job_id=message.job_id,
             metadata=message.metadata,
             created_at=to_rfc3339(message.created_at_ms),
+            expires_at=optional_rfc3339(message.expires_at_ms),
             finished_at=optional_rfc3339(message.finished_at_ms),
+            edited_at=optional_rfc3339(message.edited_at_ms),
+            deleted_at=optional_rfc3339(message.deleted_at_ms),
         )
 
 
@@ -178,24 +331,42 @@ class MessageQuery(PageQuery):
 
     status: MessageStatus | None = None
     subscriber_id: str | None = None
+    channel: str | None = None
+    created_after: MomentMs | None = Field(
+        None, description="Those alone that were sent after this moment."
+    )
+    batch_id: str | None = None
 
 
 class DeliverySuccess(Answer):
-    """Fields of `delivery.success`."""
+    """Fields of `delivery.success`. `batch_id` is that of `POST /v1/send/batch`, `job_id` that of a
+    mass send."""
+
+    leave_out_none: ClassVar[frozenset[str]] = frozenset({"batch_id", "job_id"})
 
     message_id: str
+    batch_id: str | None = None
+    job_id: str | None = None
     metadata: dict[str, Any] | None
 
 
 class DeliveryFailed(DeliverySuccess):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`."""
 
-    leave_out_none: ClassVar[frozenset[str]] = frozenset()
-
     reason: str
     retryable: bool | None
     should_unsubscribe: bool | None
     error: str
+
+
+class BatchCompleted(Answer):
+    """Fields of `batch.completed`: `total` is the sum of the others."""
+
+    batch_id: str
+    sent: int
+    failed: int
+    skipped: int
+    total: int
 
 
 class ButtonClicked(Answer):

@@ -11,6 +11,7 @@ from msgsvc_core.errors import (
     SubscriberNotFound,
 )
 from msgsvc_core.messages.models import (
+    EditBody,
     MessageAnswer,
     MessageList,
     MessageQuery,
@@ -26,7 +27,13 @@ router = Router(area="messages")
     status=202,
     grouped=True,
     shows_secrets=False,
-    errors=(SubscriberNotFound, MutuallyExclusiveIdentifiers, InvalidExternalId, Conflict),
+    errors=(
+        SubscriberNotFound,
+        NotFound,
+        MutuallyExclusiveIdentifiers,
+        InvalidExternalId,
+        Conflict,
+    ),
 )
 async def send(ctx: Context, body: SendBody) -> SendAnswer:
     """Queues a message to one subscriber.
@@ -52,3 +59,26 @@ async def list_messages(ctx: Context, query: MessageQuery) -> MessageList:
 async def get_message(ctx: Context, message_id: str) -> MessageAnswer:
     """Shows a message and what became of it."""
     return MessageAnswer.of(await ctx.service.messages.find(ctx.tx, ctx.project_id, message_id))
+
+
+@router.post("/v1/messages/{message_id}/edit", status=202, errors=(NotFound, Conflict))
+async def edit_message(ctx: Context, message_id: str, body: EditBody) -> MessageAnswer:
+    """Changes a message: before it is sent at once, and afterwards in the chat, where the channel can.
+
+    `edited_at` says when people saw the change. If the messenger refuses it, `error` says why, and the
+    message is again what it was.
+    """
+    changes = ctx.service.messages.changes
+    return MessageAnswer.of(await changes.edit(ctx.tx, ctx.project_id, message_id, body))
+
+
+@router.delete("/v1/messages/{message_id}", status=202, errors=(NotFound, Conflict))
+async def delete_message(ctx: Context, message_id: str) -> MessageAnswer:
+    """Takes a message back.
+
+    It is skipped if it is still to be sent, and else removed from the chat, where the channel can.
+
+    `deleted_at` says when. If the messenger refuses, `error` says why.
+    """
+    changes = ctx.service.messages.changes
+    return MessageAnswer.of(await changes.delete(ctx.tx, ctx.project_id, message_id))

@@ -1,6 +1,7 @@
 """The rules of sending: who gets what, and what is refused before a platform is called."""
 
 import json
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
@@ -8,17 +9,28 @@ from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.db import Tx, Unit
+from msgsvc_core.db import Lookup, Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.messages import clicks, store
+from msgsvc_core.messages.changes import MessageChanges
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
+from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import Receiver
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
+
+
+@record
+class Judged:
+    """What a body comes to: who gets it, by which bot, and what they are shown."""
+
+    receiver: Receiver
+    channel: Channel
+    content: OutgoingMessage
 
 
 class Messages:
@@ -26,6 +38,9 @@ class Messages:
 
     def __init__(self, service: "Service") -> None:
         self._service = service
+        self.changes = MessageChanges(service)
+        #: Sends that are taken at the same time share a query.
+        self._permissions = Lookup(service.db, store.find_permissions)
 
     async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
         """Queues a message, in a transaction of its own; for callers in the same process.
@@ -53,6 +68,20 @@ class Messages:
 
         Raises the errors of `POST /v1/send`. The receiver is looked for in `tx` if there is one.
         """
+        return self.put(unit, project_id, body, await self.judge(project_id, body, tx))
+
+    async def judge(
+        self,
+        project_id: str,
+        body: SendBody,
+        tx: Tx | None = None,
+        *,
+        pause: Callable[[], Awaitable[None]] | None = None,
+    ) -> Judged:
+        """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
+
+        Who judges many at once has each `pause` before the part that takes the time.
+        """
         receiver = await self._service.subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
@@ -60,9 +89,24 @@ class Messages:
             channel=body.channel,
             tx=tx,
         )
-        content = body.to_message()
+        await self._check_permission(project_id, body.permission, tx)
+        content = await self._content(project_id, body, receiver, tx)
         channel = await self._bot_of(receiver)
+        if pause is not None:
+            await pause()
         self._check(channel, content, body)
+        return Judged(receiver, channel, content)
+
+    def put(
+        self,
+        unit: Unit,
+        project_id: str,
+        body: SendBody,
+        judged: Judged,
+        batch_id: str | None = None,
+    ) -> Message:
+        """Adds a message that was judged, and the job that delivers it, to what is written together."""
+        receiver = judged.receiver
         now_ms = self._service.clock.now_ms()
         message = Message(
             project_id=project_id,
@@ -71,7 +115,7 @@ class Messages:
             channel=receiver.channel,
             bot=receiver.bot,
             status="queued",
-            content=content,
+            content=judged.content,
             metadata=body.metadata,
             reason=None,
             error=None,
@@ -80,6 +124,8 @@ class Messages:
             created_at_ms=now_ms,
             expires_at_ms=body.expires_in and now_ms + body.expires_in * 1000,
             finished_at_ms=None,
+            permission=body.permission,
+            batch_id=batch_id,
         )
         store.add(unit, message)
         self._service.jobs.add(
@@ -87,7 +133,7 @@ class Messages:
             NewJob(
                 JOB,
                 {"message_id": message.message_id, "subscriber_id": message.subscriber_id},
-                lane=lane_of(channel.key),
+                lane=lane_of(judged.channel.key),
                 priority=NORMAL,
                 project_id=project_id,
             ),
@@ -103,11 +149,24 @@ class Messages:
 
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        if query.channel is not None:
+            self._service.channels.check_name(project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""
         await clicks.button_pressed(self._service, ctx)
+
+    async def _content(
+        self, project_id: str, body: SendBody, receiver: Receiver, tx: Tx | None
+    ) -> OutgoingMessage:
+        """What is shown; a template is rendered now, so that its later changes don't reach it."""
+        if body.template is None:
+            return body.to_message()
+        rendered = await self._service.templates.render(
+            project_id, body.template, body.variables or {}, receiver.lang, tx
+        )
+        return rendered.to_message(silent=body.silent)
 
     async def _bot_of(self, receiver: Receiver) -> Channel:
         """The bot that the receiver started last: no other may write to them."""
@@ -119,21 +178,34 @@ class Messages:
             )
         return channel
 
+    async def _check_permission(self, project_id: str, key: str | None, tx: Tx | None) -> None:
+        if key is not None and not await self._permissions.get((project_id, key), tx):
+            raise ValidationFailed(f"permission: this project has no permission {key!r}")
+
     def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
         """Whether the message keeps to the limits, and the channel takes it."""
-        self._check_size(content)
-        if problem := channel.problem(content):
-            raise ValidationFailed(problem)
+        self.check_content(channel, content)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
             raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
 
-    def _check_size(self, content: OutgoingMessage) -> None:
-        """Limits of the spec (settings)."""
+    def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
+        """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
+        self.check_size(content)
+        if problem := channel.problem(content):
+            raise ValidationFailed(problem)
+
+    def check_size(self, content: OutgoingMessage) -> None:
+        """Limits of the spec (settings). Raises `ValidationFailed`."""
+        most = self._service.settings.limits.text_length
+        if len(content.text) > most:
+            raise ValidationFailed(f"text: must be at most {most} characters")
+        self.check_buttons(content.buttons)
+
+    def check_buttons(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Raises `ValidationFailed` for more rows, or more in a row, than there may be."""
         limits = self._service.settings.limits
-        if len(content.text) > limits.text_length:
-            raise ValidationFailed(f"text: must be at most {limits.text_length} characters")
-        if len(content.buttons) > limits.button_rows:
+        if len(rows) > limits.button_rows:
             raise ValidationFailed(f"buttons: at most {limits.button_rows} rows")
-        for number, row in enumerate(content.buttons):
+        for number, row in enumerate(rows):
             if not 1 <= len(row) <= limits.buttons_per_row:
                 raise ValidationFailed(f"buttons[{number}]: 1-{limits.buttons_per_row} buttons")

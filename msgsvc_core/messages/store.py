@@ -1,21 +1,23 @@
 """The SQL of messages. Changes of status are conditional on the status before."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, Unit
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.json_text import to_json
+from msgsvc_core.json_text import from_json, to_json
 from msgsvc_core.messages.models import Ending, Message, MessageQuery
 
+#: In the order of `Message`'s fields, which rows become by position.
 _COLUMNS = (
     "project_id, message_id, subscriber_id, channel, bot, status, content, metadata, reason, error,"
-    " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms"
+    " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms,"
+    " permission, batch_id, edited_at_ms, deleted_at_ms, shown, job_id"
 )
 
 _COLUMN_NAMES = tuple(_COLUMNS.split(", "))
+_CONTENT, _METADATA, _SHOWN = map(_COLUMN_NAMES.index, ("content", "metadata", "shown"))
 _SELECTED = ", ".join(f"m.{column}" for column in _COLUMN_NAMES)
 #: The columns of `keys`; named unlike the table's, which RETURNING on PostgreSQL could not tell apart.
 _KEY = ("project", "message")
@@ -37,8 +39,44 @@ def add(unit: Unit, message: Message) -> None:
             "attempts": 0,
             "created_at_ms": message.created_at_ms,
             "expires_at_ms": message.expires_at_ms,
+            "permission": message.permission,
+            "batch_id": message.batch_id,
         },
     )
+
+
+async def add_ended(tx: Tx, endings: Sequence[Ending], now_ms: int) -> None:
+    """Adds messages that have come to their end already: those of mailings."""
+    contents: dict[int, str] = {}
+    rows = []
+    for end in endings:
+        message = end.message
+        # A text without variables is one object for all.
+        content = contents.get(id(message.content))
+        if content is None:
+            content = contents[id(message.content)] = to_json(message.content.to_payload())
+        rows.append(
+            {
+                "project_id": message.project_id,
+                "message_id": message.message_id,
+                "subscriber_id": message.subscriber_id,
+                "channel": message.channel,
+                "bot": message.bot,
+                "status": end.status,
+                "content": content,
+                "metadata": None if message.metadata is None else to_json(message.metadata),
+                "reason": end.reason,
+                "error": end.error,
+                "attempts": message.attempts,
+                "message_ref": end.ref,
+                "created_at_ms": message.created_at_ms,
+                "expires_at_ms": message.expires_at_ms,
+                "finished_at_ms": now_ms,
+                "permission": message.permission,
+                "job_id": message.job_id,
+            }
+        )
+    await tx.insert_many("core_messages", rows)
 
 
 async def find(tx: Tx, project_id: str, message_id: str) -> Message | None:
@@ -64,11 +102,14 @@ async def list_page(
     """Newest first; `after` is the last id of the page before."""
     conditions = ["project_id = :project_id"]
     params: dict[str, Any] = {"project_id": project_id, "most": limit}
-    for column in ("status", "subscriber_id"):
+    for column in ("status", "subscriber_id", "channel", "batch_id"):
         value = getattr(query, column)
         if value is not None:
             conditions.append(f"{column} = :{column}")
             params[column] = value
+    if query.created_after is not None:
+        conditions.append("created_at_ms > :created_after")
+        params["created_after"] = query.created_after
     if after is not None:
         conditions.append("message_id < :after")
         params["after"] = after
@@ -102,21 +143,34 @@ async def find_by_ref(
     return None if row is None else await find(tx, row["project_id"], row["message_id"])
 
 
-async def mark_sending(tx: Tx, messages: Sequence[Message]) -> set[str]:
+async def find_permissions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bool]:
+    """Which permissions there are of (project_id, key), of several projects at once."""
+    rows = await tx.fetch_all(
+        f"SELECT p.project_id, p.key FROM {key_table(('project', 'permission'), tx.dialect)}"
+        " CROSS JOIN core_permissions p"
+        " WHERE p.project_id = keys.project AND p.key = keys.permission",
+        key_params(keys, tx.dialect),
+    )
+    return {(row["project_id"], row["key"]): True for row in rows}
+
+
+async def mark_sending(tx: Tx, messages: Sequence[Message]) -> dict[str, OutgoingMessage | None]:
     """Notes, before the platform is called, that it will be: see `delivery`.
 
-    Returns the ids of those that were `queued` until now: only who marked a message may send it.
+    Returns the ids of those that were `queued` until now: only who marked a message may send it. With
+    them goes what an edited message is now: it may have been edited since it was read.
     """
     if not messages:
-        return set()
+        return {}
+    # Not `IS NOT NULL`: in RETURNING, SQLite 3.40 takes that for true of this column.
     rows = await tx.fetch_all(
-        "UPDATE core_messages AS m SET status = 'sending', attempts = attempts + 1"
+        "UPDATE core_messages AS m SET status = 'sending', attempts = attempts + 1, shown = NULL"
         f" FROM {key_table(_KEY, tx.dialect)}"
-        " WHERE m.project_id = keys.project AND m.message_id = keys.message"
-        " AND m.status = 'queued' RETURNING message_id",
+        " WHERE m.project_id = keys.project AND m.message_id = keys.message AND m.status = 'queued'"
+        " RETURNING message_id, CASE WHEN edited_at_ms > 0 THEN content END AS edited",
         key_params([message.key for message in messages], tx.dialect),
     )
-    return {row["message_id"] for row in rows}
+    return {row["message_id"]: _content(row["edited"]) for row in rows}
 
 
 async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str]]) -> None:
@@ -128,6 +182,18 @@ async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str]]) -> None:
             " WHERE m.project_id = keys.project AND m.message_id = keys.message"
             " AND m.status = 'sending'",
             key_params([(*message.key, error) for message, error in refused], tx.dialect),
+        )
+
+
+async def note_failed_try(tx: Tx, failed: Sequence[tuple[Message, str]]) -> None:
+    """Counts a try of messages for which the platform was not called, and says why not."""
+    if failed:
+        await tx.execute(
+            "UPDATE core_messages AS m SET attempts = attempts + 1, error = keys.error"
+            f" FROM {key_table((*_KEY, 'error'), tx.dialect)}"
+            " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+            " AND m.status = 'queued'",
+            key_params([(*message.key, error) for message, error in failed], tx.dialect),
         )
 
 
@@ -166,8 +232,14 @@ async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:
 
 
 def _message(row: Row) -> Message:
-    values = {column: row[column] for column in _COLUMN_NAMES}
-    values["content"] = OutgoingMessage.from_payload(json.loads(values["content"]))
-    if values["metadata"] is not None:
-        values["metadata"] = json.loads(values["metadata"])
-    return Message(**values)
+    values = list(row)
+    values[_CONTENT] = OutgoingMessage.from_payload(from_json(values[_CONTENT]))
+    if values[_METADATA] is not None:
+        values[_METADATA] = from_json(values[_METADATA])
+    if values[_SHOWN] is not None:
+        values[_SHOWN] = _content(values[_SHOWN])
+    return Message(*values)
+
+
+def _content(text: str | None) -> OutgoingMessage | None:
+    return None if text is None else OutgoingMessage.from_payload(from_json(text))

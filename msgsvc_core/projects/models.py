@@ -1,9 +1,21 @@
 """Projects and API keys, inside and on the wire."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgsvc_core.api.endpoint import Answer
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.localized import Localized, visible
+from msgsvc_core.settings import LimitSettings
+
+#: Characters of a text that a project has its bots say.
+MAX_TEXT_LENGTH = 1000
+
+#: What a text may name, as `{{ first_name }}`: of the person who reads it, and the project's name.
+TEXT_VARIABLES = ("first_name", "project")
+
+BotText = Annotated[Localized, visible(MAX_TEXT_LENGTH)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +26,16 @@ class Project:
     name: str
     status: Literal["active", "disabled"]
     created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTexts:
+    """What bots say in the project's name; None where the project wrote nothing of its own."""
+
+    #: To who has subscribed.
+    welcome: Localized | None = None
+    #: To who has left.
+    farewell: Localized | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +54,14 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedKey:
-    """A key as an operator sees it. `revoked_at_ms` is None while it is in use."""
+    """A key as an operator sees it. `revoked_at_ms` is None while it is in use.
+
+    `last_used_at_ms` is a minute behind at most (`key_uses`), and None for one that was never used.
+    """
 
     key: ApiKey
     created_at_ms: int
+    last_used_at_ms: int | None
     revoked_at_ms: int | None
 
 
@@ -51,21 +77,45 @@ class ChannelAnswer(Answer):
 
 
 class LimitsAnswer(Answer):
-    """The limits in force."""
+    """The limits in force; those of plugins stand beside their endpoints."""
 
     requests_per_minute: int
     text_length: int
     button_rows: int
     buttons_per_row: int
     tags: int
+    permissions: int
+    templates: int
+    attributes_bytes: int
+    batch_messages: int
+    event_properties_bytes: int
+
+    @classmethod
+    def of(cls, limits: LimitSettings) -> "LimitsAnswer":
+        return cls(**{name: getattr(limits, name) for name in cls.model_fields})
 
 
 class ProjectAnswer(Answer):
-    """The project that an API key belongs to."""
+    """The project that an API key belongs to. `plan` is null where nothing is billed."""
 
     project_id: str
     name: str
     status: Literal["active", "disabled"]
+    plan: str | None
     created_at: str
+    welcome: Localized | None
+    farewell: Localized | None
     limits: LimitsAnswer
     channels: list[ChannelAnswer]
+
+
+class ProjectBody(Body):
+    """What is to change; a field that is left out stays. A text that is null is removed."""
+
+    name: str = Field("", description="What people read in messages: 1-64 printable characters.")
+    welcome: BotText | None = Field(
+        None,
+        description="What a bot says to who has subscribed: a text, or one per language. `{{ first_name }}`"
+        " and `{{ project }}` are filled in.",
+    )
+    farewell: BotText | None = Field(None, description="What a bot says to who has left.")

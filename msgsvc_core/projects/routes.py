@@ -1,30 +1,44 @@
-"""GET /v1/project."""
+"""/v1/project."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.projects.models import ChannelAnswer, LimitsAnswer, ProjectAnswer
+from msgsvc_core.projects.models import (
+    ChannelAnswer,
+    LimitsAnswer,
+    ProjectAnswer,
+    ProjectBody,
+)
 
 router = Router(area="project")
 
 
-@router.get("/v1/project", holds_connection=False)
+@router.get("/v1/project")
 async def get_project(ctx: Context) -> ProjectAnswer:
     """Shows the project of the API key, its limits and its channels."""
-    limits = ctx.service.settings.limits
-    project = ctx.project
+    return await _shown(ctx)
+
+
+@router.patch("/v1/project")
+async def update_project(ctx: Context, body: ProjectBody) -> ProjectAnswer:
+    """Changes the project's name, and what its bots say to who has subscribed or left."""
+    await ctx.service.projects.update(ctx.tx, ctx.project_id, body)
+    return await _shown(ctx)
+
+
+async def _shown(ctx: Context) -> ProjectAnswer:
+    # Not `ctx.project`, which may be a second old.
+    project = await ctx.service.projects.find(ctx.tx, ctx.project_id)
+    texts = await ctx.service.projects.texts(ctx.tx, ctx.project_id)
     return ProjectAnswer(
         project_id=project.project_id,
         name=project.name,
         status=project.status,
+        plan=None,
         created_at=to_rfc3339(project.created_at_ms),
-        limits=LimitsAnswer(
-            requests_per_minute=limits.requests_per_minute,
-            text_length=limits.text_length,
-            button_rows=limits.button_rows,
-            buttons_per_row=limits.buttons_per_row,
-            tags=limits.tags,
-        ),
+        welcome=texts.welcome,
+        farewell=texts.farewell,
+        limits=LimitsAnswer.of(ctx.service.settings.limits),
         channels=[
             ChannelAnswer(
                 name=channel.name,

@@ -1,6 +1,7 @@
 """The rules of projects and API keys."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Lookup, Tx
@@ -12,8 +13,18 @@ from msgsvc_core.errors import (
     ValidationFailed,
 )
 from msgsvc_core.ids import new_id
+from msgsvc_core.localized import Localized
+from msgsvc_core.messages.substitution import TemplateError, names_in, plain_template
 from msgsvc_core.projects import store
-from msgsvc_core.projects.models import ApiKey, ListedKey, Project
+from msgsvc_core.projects.key_uses import KeyUses
+from msgsvc_core.projects.models import (
+    TEXT_VARIABLES,
+    ApiKey,
+    ListedKey,
+    Project,
+    ProjectBody,
+    ProjectTexts,
+)
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 
 #: Milliseconds for which a key that was found is not looked for again. A key that is revoked, or a
@@ -23,7 +34,7 @@ KNOWN_FOR_MS = 1000
 #: Keys that are known at once.
 MOST_KNOWN = 10_000
 
-#: Characters of a project's name, which stands within a line of a message.
+#: Characters of a key's name, or a project's, which stands within a line of a message.
 MAX_NAME_LENGTH = 64
 
 
@@ -33,6 +44,7 @@ class Projects:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self.key_uses = KeyUses(db, clock)
         self._keys = Lookup(db, store.find_keys)
         #: When a key was found, in Unix milliseconds, and what; by the key's digest.
         self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
@@ -45,10 +57,7 @@ class Projects:
         Raises `ValidationFailed` unless the name has 1-64 printable characters: people read it in
         messages, where a newline or a change of direction could make it say something else.
         """
-        if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
-            raise ValidationFailed(
-                f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
-            )
+        _check_name(name)
         project = Project(new_id("prj"), name, "active", self._clock.now_ms())
         async with self._db.transaction() as tx:
             await store.insert_project(tx, project)
@@ -66,6 +75,25 @@ class Projects:
             raise NotFound(f"there is no project {project_id!r}")
         return project
 
+    async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
+        """What the project has its bots say."""
+        return await store.find_texts(tx, project_id)
+
+    async def update(self, tx: Tx, project_id: str, body: ProjectBody) -> None:
+        """Changes what `body` names. Raises `ValidationFailed` as `create` does."""
+        given = body.model_fields_set
+        if "name" in given:
+            _check_name(body.name)
+            await store.set_name(tx, project_id, body.name)
+            tx.on_commit(self._forget_keys)
+        if texts := {name: getattr(body, name) for name in given - {"name"}}:
+            for field, text in texts.items():
+                _check_text(field, text)
+            # The others stay as they are: nobody may change them between the look and the change.
+            await tx.lock(f"texts of {project_id}")
+            known = await store.find_texts(tx, project_id)
+            await store.set_texts(tx, project_id, replace(known, **texts))
+
     async def set_active(self, project_id: str, active: bool) -> None:
         """Enables or disables a project; a disabled one's requests are answered with 403.
 
@@ -79,7 +107,11 @@ class Projects:
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret, which can't be read again. Raises `NotFound`."""
+        """A new key and its secret, which can't be read again.
+
+        Raises `NotFound`, and `ValidationFailed` unless the name has 1-64 printable characters.
+        """
+        _check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
         async with self._db.transaction() as tx:
@@ -113,6 +145,7 @@ class Projects:
         project, key = found
         if project.status != "active":
             raise ProjectInactive(f"the project {project.name!r} is disabled")
+        self.key_uses.note(key)
         return project, key
 
     async def _find_key(self, secret: str) -> tuple[Project, ApiKey] | None:
@@ -133,3 +166,25 @@ class Projects:
     def _forget_keys(self) -> None:
         self._known_keys.clear()
         self._epoch += 1
+
+
+def _check_text(field: str, text: Localized | None) -> None:
+    """Raises `ValidationFailed` for a text that names what can't be filled in."""
+    texts = {field: text} if isinstance(text, str) else dict(text or {})
+    for lang, each in texts.items():
+        where = field if lang == field else f"{field}.{lang}"
+        try:
+            names = names_in([plain_template(each)])
+        except TemplateError as error:
+            raise ValidationFailed(f"{where}: {error}") from None
+        for name in names:
+            if name not in TEXT_VARIABLES:
+                known = " and ".join(TEXT_VARIABLES)
+                raise ValidationFailed(f"{where}: there is no {name!r} here, but {known}")
+
+
+def _check_name(name: str) -> None:
+    if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
+        raise ValidationFailed(
+            f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
+        )

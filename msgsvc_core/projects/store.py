@@ -1,11 +1,13 @@
 """The SQL of projects and API keys."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, listed
-from msgsvc_core.projects.models import ApiKey, ListedKey, Project
+from msgsvc_core.db.sql import among, key_params, key_table, listed
+from msgsvc_core.json_text import to_json
+from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
 
 async def insert_project(tx: Tx, project: Project) -> None:
@@ -46,6 +48,28 @@ async def set_status(tx: Tx, project_id: str, status: str) -> bool:
     )
 
 
+async def set_name(tx: Tx, project_id: str, name: str) -> None:
+    await tx.execute(
+        "UPDATE core_projects SET name = :name WHERE project_id = :project_id",
+        {"project_id": project_id, "name": name},
+    )
+
+
+async def find_texts(tx: Tx, project_id: str) -> ProjectTexts:
+    column = await tx.fetch_val(
+        "SELECT texts FROM core_projects WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return ProjectTexts() if column is None else ProjectTexts(**json.loads(column))
+
+
+async def set_texts(tx: Tx, project_id: str, texts: ProjectTexts) -> None:
+    await tx.execute(
+        "UPDATE core_projects SET texts = :texts WHERE project_id = :project_id",
+        {"project_id": project_id, "texts": to_json(asdict(texts))},
+    )
+
+
 async def insert_key(tx: Tx, key: ApiKey, digest: str, now_ms: int) -> None:
     await tx.insert(
         "core_api_keys",
@@ -75,11 +99,27 @@ async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, 
 
 async def list_keys(tx: Tx, project_id: str) -> list[ListedKey]:
     rows = await tx.fetch_all(
-        "SELECT key_id, project_id, name AS key_name, prefix, scopes, created_at_ms, revoked_at_ms"
+        "SELECT key_id, project_id, name AS key_name, prefix, scopes, created_at_ms,"
+        " last_used_at_ms, revoked_at_ms"
         " FROM core_api_keys WHERE project_id = :project_id ORDER BY key_id",
         {"project_id": project_id},
     )
-    return [ListedKey(_key(row), row["created_at_ms"], row["revoked_at_ms"]) for row in rows]
+    return [
+        ListedKey(_key(row), row["created_at_ms"], row["last_used_at_ms"], row["revoked_at_ms"])
+        for row in rows
+    ]
+
+
+async def set_last_used(tx: Tx, uses: Mapping[tuple[str, str], int]) -> None:
+    """Sets when keys, by project and id, were last used, unless a later use is known."""
+    keys = [(project_id, key_id, str(at_ms)) for (project_id, key_id), at_ms in uses.items()]
+    await tx.execute(
+        "UPDATE core_api_keys SET last_used_at_ms = CAST(keys.used_at_ms AS BIGINT)"
+        f" FROM {key_table(['project_id', 'key_id', 'used_at_ms'], tx.dialect)}"
+        " WHERE core_api_keys.project_id = keys.project_id AND core_api_keys.key_id = keys.key_id"
+        " AND COALESCE(last_used_at_ms, 0) < CAST(keys.used_at_ms AS BIGINT)",
+        key_params(keys, tx.dialect),
+    )
 
 
 async def revoke_key(tx: Tx, project_id: str, key_id: str, now_ms: int) -> bool:

@@ -1,9 +1,7 @@
 """The outbound guard: tenants name the URLs we call, and must not reach our own network by them."""
 
-import asyncio
 import errno
 import re
-import socket
 from collections.abc import Sequence
 from ipaddress import ip_network
 from ssl import SSLContext
@@ -16,9 +14,6 @@ from msgsvc_core.security.addresses import Address, is_public, parse_address, wi
 # aiohttp is 7 MiB of an idle process; it is loaded where something is called, and not to check a URL.
 if TYPE_CHECKING:
     from msgsvc_core.security.connector import GuardedConnector, GuardedResolver
-
-#: Seconds `check_target` waits for DNS, as a person waits for its answer.
-RESOLVE_TIMEOUT_S = 5.0
 
 #: Characters in a host name (RFC 1035, section 2.3.4, less the root's dot).
 MAX_HOST_LENGTH = 253
@@ -74,7 +69,11 @@ class OutboundGuard:
         return opened or is_public(address)
 
     def check_url(self, url: str) -> None:
-        """Raises `ForbiddenTarget` for what the URL alone shows to be wrong; asks no DNS."""
+        """Raises `ForbiddenTarget` for what the URL alone shows to be wrong; asks no DNS.
+
+        That is all that is looked at when somebody enters a URL: names change their addresses, so
+        `connector` resolves and checks them at every call.
+        """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")
         try:
@@ -89,24 +88,6 @@ class OutboundGuard:
         if parsed.port == 0:
             raise ForbiddenTarget("port 0 can't be connected to")
         self._check_host(parsed.raw_host or "")
-
-    async def check_target(self, url: str) -> None:
-        """Like `check_url`, and resolves the host and checks every address.
-
-        For the moment somebody enters a URL. A call made later goes through `connector`, which
-        looks again: names change their addresses.
-        """
-        self.check_url(url)
-        host = URL(url).raw_host or ""
-        if parse_address(host):
-            return
-        try:
-            async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-                await self.resolver().resolve(host, family=socket.AF_UNSPEC)
-        except ForbiddenTarget:
-            raise
-        except OSError as error:
-            raise ForbiddenTarget(f"the host {host} can't be resolved") from error
 
     def resolver(self) -> "GuardedResolver":
         """A resolver that fails for a name with any forbidden address."""

@@ -1,10 +1,18 @@
-"""Webhook signatures: our own header, and the ones of Standard Webhooks beside it."""
+"""Webhook signatures: our own header, and the ones of Standard Webhooks beside it.
+
+The service signs with `sign` and `standard_headers`. A receiver in Python calls `open_webhook`:
+
+    delivery = open_webhook(request.headers, await request.body(), secret)
+"""
 
 import base64
 import hashlib
 import hmac
+import json
 import secrets as random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 #: What every signing secret begins with, so that a leaked one is recognised (API, "Webhooks").
 PREFIX = "whsec_"
@@ -14,6 +22,53 @@ SECRET_BYTES = 32
 
 #: The only signature scheme so far; a verifier skips the names it doesn't know.
 SCHEME = "v1"
+
+
+class InvalidWebhook(ValueError):
+    """A request that is no delivery of ours: answer it with 400. The text says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookDelivery:
+    """A delivery whose signature is right. `delivery_id` is the same in every try: remember it.
+
+    `timestamp` is when this try was signed, in Unix seconds; `data` always has `occurred_at`.
+    """
+
+    delivery_id: str
+    event: str
+    data: dict[str, Any]
+    timestamp: int
+
+
+def open_webhook(
+    headers: Mapping[str, str],
+    body: bytes,
+    secrets: str | Sequence[str],
+    *,
+    prefix: str = "X-Service",
+) -> WebhookDelivery:
+    """What a webhook request brings, once its signature is found right.
+
+    `body` is the raw body, as it came; `secrets` is the endpoint's secret, or several while one is
+    being replaced; `prefix` is the service's setting `header_prefix`. Raises `InvalidWebhook`.
+    """
+    given = {name.lower(): value for name, value in headers.items()}
+    header = given.get(f"{prefix}-Signature".lower())
+    if header is None:
+        raise InvalidWebhook(f"the header {prefix}-Signature is missing")
+    if not verify(body, header, secrets):
+        raise InvalidWebhook(f"{prefix}-Signature does not sign this body with the secret")
+    timestamp, _ = _parse(header)
+    delivery_id = given.get(f"{prefix}-Delivery-Id".lower())
+    if not delivery_id:
+        raise InvalidWebhook(f"the header {prefix}-Delivery-Id is missing")
+    try:
+        content = json.loads(body)
+        event, data = content["event"], content["data"]
+    except (ValueError, TypeError, KeyError):
+        raise InvalidWebhook("the body is not {event, data}") from None
+    return WebhookDelivery(delivery_id, event, data, int(timestamp or 0))
 
 
 def new_secret() -> str:
@@ -32,19 +87,37 @@ def sign(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
     return ",".join([f"t={timestamp}", *signatures])
 
 
-def verify(body: bytes, header: str, secrets: Sequence[str]) -> bool:
+def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
     """Whether any `v1=` of `header` signs `body` with any of `secrets`; a malformed header is not.
 
     An old timestamp is no reason to refuse: a retry may come a day after the event, and receivers
-    find repetitions by the delivery id instead (spec, section 6, rule 6).
+    find repetitions by the delivery id instead (spec, section 6, rule 6). ValueError for an empty
+    secret, such as a variable that is not set: with it, anybody could sign.
     """
+    keys = _as_secrets(secrets)
     timestamp, given = _parse(header)
     if timestamp is None:
         return False
-    expected = [_hex_signature(body, secret, timestamp).encode() for secret in secrets]
-    # No early exit: the time taken must not tell which secret or which digit was right.
-    matches = [hmac.compare_digest(one, other) for one in expected for other in given]
-    return any(matches)
+    expected = [_hex_signature(body, secret, timestamp) for secret in keys]
+    return _any_equal(expected, given)
+
+
+def verify_standard(headers: Mapping[str, str], body: bytes, secrets: str | Sequence[str]) -> bool:
+    """Whether the headers of Standard Webhooks sign `body`, as `verify` tells of our own.
+
+    ValueError for a secret that is empty or not of `new_secret`'s form.
+    """
+    keys = [_standard_key(secret) for secret in _as_secrets(secrets)]
+    values = {name.lower(): value for name, value in headers.items()}
+    delivery_id, timestamp, signatures = (
+        values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature")
+    )
+    if not delivery_id or not _is_number(timestamp):
+        return False
+    pairs = [item.partition(",") for item in signatures.split(" ")]
+    given = [value for scheme, _, value in pairs if scheme == SCHEME]
+    expected = [_standard_signature(key, delivery_id, timestamp, body) for key in keys]
+    return _any_equal(expected, given)
 
 
 def standard_headers(
@@ -56,9 +129,8 @@ def standard_headers(
     `whsec_`, unlike in `sign`. ValueError for a secret that is not of `new_secret`'s form.
     """
     _require_secrets(secrets)
-    signed = f"{delivery_id}.{timestamp}.".encode() + body
     signatures = [
-        base64.b64encode(hmac.digest(_standard_key(secret), signed, hashlib.sha256)).decode()
+        _standard_signature(_standard_key(secret), delivery_id, str(timestamp), body)
         for secret in secrets
     ]
     return {
@@ -74,20 +146,46 @@ def _require_secrets(secrets: Sequence[str]) -> None:
         raise ValueError("a delivery is signed with at least one secret")
 
 
+def _as_secrets(secrets: str | Sequence[str]) -> Sequence[str]:
+    # A lone text is a sequence too, of secrets of one character that anybody can guess.
+    several = [secrets] if isinstance(secrets, str) else secrets
+    if not all(several):
+        raise ValueError("a signing secret is empty")
+    return several
+
+
 def _hex_signature(body: bytes, secret: str, timestamp: str) -> str:
     signed = f"{timestamp}.".encode() + body
     return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 
 
-def _parse(header: str) -> tuple[str | None, list[bytes]]:
-    """The text after `t=`, or None where it is missing, doubled or no number; and every `v1`."""
-    pairs = [item.strip().partition("=") for item in header.split(",")]
-    times = [value for name, _, value in pairs if name == "t"]
+def _standard_signature(key: bytes, delivery_id: str, timestamp: str, body: bytes) -> str:
+    signed = f"{delivery_id}.{timestamp}.".encode() + body
+    return base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+
+
+def _any_equal(expected: Sequence[str], given: Sequence[str]) -> bool:
     # `replace` maps what no digest holds to `?`; compare_digest takes ASCII text or bytes only.
-    given = [value.encode("ascii", "replace") for name, _, value in pairs if name == SCHEME]
-    if len(times) != 1 or not (times[0].isascii() and times[0].isdigit()):
+    pairs = [
+        (one.encode(), other.encode("ascii", "replace")) for one in expected for other in given
+    ]
+    # No early exit: the time taken must not tell which secret or which digit was right.
+    matches = [hmac.compare_digest(one, other) for one, other in pairs]
+    return any(matches)
+
+
+def _parse(header: str) -> tuple[str | None, list[str]]:
+    """The text after `t=`, or None where it is missing, doubled or no number; and every `v1`."""
+    pairs = [item.strip(" \t").partition("=") for item in header.split(",")]
+    times = [value for name, _, value in pairs if name == "t"]
+    given = [value for name, _, value in pairs if name == SCHEME]
+    if len(times) != 1 or not _is_number(times[0]):
         return None, given
     return times[0], given
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _standard_key(secret: str) -> bytes:

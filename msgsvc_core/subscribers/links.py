@@ -9,6 +9,7 @@ from msgsvc_core.channels.updates import Started
 from msgsvc_core.db import Tx
 from msgsvc_core.ids import new_token
 from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.greetings import subscribed_to
 from msgsvc_core.subscribers.models import LinkBody
 from msgsvc_core.subscribers.service import check_external_id
 
@@ -25,17 +26,23 @@ class SubscriptionLinks:
         self._service = service
 
     async def create(self, tx: Tx, project_id: str, body: LinkBody) -> tuple[str, int]:
-        """A new link's start payload, and when it ends, in Unix milliseconds."""
+        """A new link's start payload, and when it ends, in Unix milliseconds.
+
+        Tags that there are not are made. Raises `ValidationFailed` for a permission that there is not,
+        `Conflict` beyond the limit of tags, `InvalidExternalId`.
+        """
         if body.external_id is not None:
             check_external_id(body.external_id)
-        await self._service.subscribers.add_tags(tx, project_id, body.tags)
+        await self._service.tags.make(tx, project_id, body.tags)
+        await self._service.permissions.check(tx, project_id, body.permissions)
         token = new_token()
         expires_at_ms = self._service.clock.now_ms() + body.expires_in * 1000
         await store.insert_link(
             tx,
             project_id,
             _digest(token),
-            tags=body.tags,
+            tags=list(dict.fromkeys(body.tags)),
+            permissions=list(dict.fromkeys(body.permissions)),
             external_id=body.external_id,
             expires_at_ms=expires_at_ms,
         )
@@ -52,7 +59,7 @@ class SubscriptionLinks:
             return False
         project_id = link["project_id"]
         await ctx.enter_project(project_id)
-        await self._service.subscribers.ensure(
+        _, has_begun = await self._service.subscribers.subscribe(
             ctx.tx,
             project_id,
             ctx.channel,
@@ -60,14 +67,14 @@ class SubscriptionLinks:
             ctx.update.chat_id,
             source="deep_link",
             tags=link["tags"],
+            permissions=link["permissions"],
             external_id=link["external_id"],
         )
-        project = await self._service.projects.find(ctx.tx, project_id)
-        await ctx.reply(
-            OutgoingMessage(
-                ctx._("You are subscribed to notifications from {project}.", project=project.name)
-            )
-        )
+        if not has_begun:
+            # Whoever subscribed now is welcomed; whoever opens another link is answered too.
+            project = await self._service.projects.find(ctx.tx, project_id)
+            said = subscribed_to(self._service, project.name, ctx.lang)
+            await ctx.reply(OutgoingMessage(said))
         return True
 
 

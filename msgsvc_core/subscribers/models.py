@@ -2,11 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import MomentMs, refuse_null
 from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.localized import Language
 from msgsvc_core.record import record
 
 #: How somebody came to subscribe (event `subscription.created`).
@@ -15,6 +17,9 @@ Status = Literal["active", "unsubscribed", "blocked"]
 
 #: A tag's name: letters of any script, digits, `_` and `-` (interface spec: up to 64 characters).
 TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
+
+#: What programs call a permission.
+PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
 #: Seconds for which a subscription link works unless the request says otherwise: 30 days.
 LINK_EXPIRES_IN_S = 30 * 24 * 3600
@@ -38,7 +43,9 @@ class Subscriber:
     source: Source
     created_at_ms: int
     last_seen_at_ms: int
+    attributes: dict[str, Any] | None = None
     tags: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()
 
     def event_fields(self) -> dict[str, Any]:
         """What events carry of a subscriber (interface spec, section 2)."""
@@ -62,6 +69,7 @@ class Receiver:
     bot: str
     status: Status
     last_seen_at_ms: int
+    lang: str
 
 
 class SubscriberAnswer(Answer):
@@ -73,7 +81,9 @@ class SubscriberAnswer(Answer):
     username: str | None
     lang: Literal["ru", "en"]
     tags: list[str]
+    permissions: list[str]
     external_id: str | None
+    attributes: dict[str, Any]
     status: Status
     created_at: str
     last_seen_at: str
@@ -82,6 +92,8 @@ class SubscriberAnswer(Answer):
     def of(cls, subscriber: Subscriber) -> "SubscriberAnswer":
         return cls(
             **subscriber.event_fields(),
+            permissions=list(subscriber.permissions),
+            attributes=subscriber.attributes or {},
             status=subscriber.status,
             created_at=to_rfc3339(subscriber.created_at_ms),
             last_seen_at=to_rfc3339(subscriber.last_seen_at_ms),
@@ -95,20 +107,47 @@ class SubscriberList(Answer):
     next_cursor: str | None
 
 
-class SubscriberQuery(PageQuery):
-    """Filters and paging."""
+class SubscriberFilters(Query):
+    """Filters, all of which a subscriber must meet."""
 
     channel: str | None = None
     status: Status | None = None
+    lang: Language | None = None
     external_id: str | None = None
-    tag: str | None = None
+    tag: str | None = Field(None, description="A tag that they carry.")
+    permission: str | None = Field(None, description="Key of a permission that they granted.")
+    created_after: MomentMs | None = Field(
+        None, description="They subscribed for the first time after this moment."
+    )
+
+
+class SubscriberQuery(SubscriberFilters, PageQuery):
+    """Filters, all of which a subscriber must meet, and paging."""
+
+
+class UpdateSubscriberBody(Body):
+    """Changes of a subscriber; what is left out stays."""
+
+    external_id: str | None = Field(
+        None, description="Your own id of the person; null unbinds the one they have."
+    )
+    lang: Language | None = None
+    tags: list[TagName] | None = Field(
+        None, description="All tags that they shall carry; other ones are taken."
+    )
+    attributes: dict[str, Any] | None = Field(
+        None, description="What you want to keep of them, in place of what there is."
+    )
+
+    _no_null = field_validator("lang", "tags", "attributes")(refuse_null)
 
 
 class LinkBody(Body):
     """What a subscription link carries."""
 
-    tags: list[TagName] = Field(
-        default=[], max_length=20, description="Tags for who subscribes by it."
+    tags: list[TagName] = Field(default=[], description="Tags for who opens it.")
+    permissions: list[PermissionKey] = Field(
+        default=[], description="What who opens it grants by that."
     )
     external_id: str | None = Field(None, description="Your own id of the person.")
     expires_in: int = Field(
@@ -138,3 +177,10 @@ class SubscriptionDeleted(Answer):
 
     source: Source
     reason: str
+
+
+class PermissionChanged(Answer):
+    """Fields of `subscription.permission_changed`."""
+
+    permission: str
+    granted: bool

@@ -10,6 +10,7 @@ from msgsvc_core.subscribers.models import (
     SubscriberAnswer,
     SubscriberList,
     SubscriberQuery,
+    UpdateSubscriberBody,
 )
 
 router = Router(area="subscribers")
@@ -30,6 +31,17 @@ async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberLi
 async def get_subscriber(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
     """Shows one subscriber."""
     subscriber = await ctx.service.subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.patch(
+    "/v1/subscribers/{subscriber_id}", errors=(Conflict, InvalidExternalId, SubscriberNotFound)
+)
+async def update_subscriber(
+    ctx: Context, subscriber_id: str, body: UpdateSubscriberBody
+) -> SubscriberAnswer:
+    """Changes what you know of a subscriber; what is left out stays. Tags are made if need be."""
+    subscriber = await ctx.service.subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
     return SubscriberAnswer.of(subscriber)
 
 

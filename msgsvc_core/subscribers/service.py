@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import (
+    AlreadySubscribed,
     Conflict,
     InvalidExternalId,
     MutuallyExclusiveIdentifiers,
@@ -13,8 +14,16 @@ from msgsvc_core.errors import (
     ValidationFailed,
 )
 from msgsvc_core.ids import new_id
-from msgsvc_core.subscribers import store
-from msgsvc_core.subscribers.models import Receiver, Source, Subscriber, SubscriberQuery
+from msgsvc_core.json_text import to_json
+from msgsvc_core.subscribers import erasing, store
+from msgsvc_core.subscribers.models import (
+    Receiver,
+    Source,
+    Subscriber,
+    SubscriberFilters,
+    SubscriberQuery,
+    UpdateSubscriberBody,
+)
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -38,13 +47,43 @@ class Subscribers:
         *,
         source: Source,
         tags: Sequence[str] = (),
+        permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> Subscriber:
-        """The subscriber for this person, subscribed now if they were not.
+        """Like `subscribe`, for who need not know whether they were subscribed before."""
+        subscriber, _ = await self.subscribe(
+            tx,
+            project_id,
+            channel,
+            user,
+            chat_id,
+            source=source,
+            tags=tags,
+            permissions=permissions,
+            external_id=external_id,
+        )
+        return subscriber
+
+    async def subscribe(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: str,
+        user: ChannelUser,
+        chat_id: str,
+        *,
+        source: Source,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] = (),
+        external_id: str | None = None,
+    ) -> tuple[Subscriber, bool]:
+        """The subscriber for this person, and whether they were not subscribed until now.
 
         `channel` is the key of the bot that they are talking to, which reaches them from now on.
-        `tags` are added, and `external_id` is bound if they have none and nobody else on the channel
-        has it. Emits `subscription.created` for a new subscriber, and for one who had left.
+        `tags` are added and `permissions` granted, as far as the project has them; `external_id` is
+        bound if they have none and nobody else on the channel has it. Emits `subscription.created` for
+        a new subscriber, who has granted the project's defaults as well, and for one who had left;
+        the bot welcomes both: see `Greetings`.
         Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
         now_ms = self._service.clock.now_ms()
@@ -64,17 +103,51 @@ class Subscribers:
             created_at_ms=now_ms,
             last_seen_at_ms=now_ms,
         )
-        subscribed = await store.insert_if_new(tx, seen) or await store.refresh(tx, seen)
+        if external_id is not None:
+            await _lock_external_id(tx, project_id, external_id)
+        is_new, subscribed = False, None
+        while subscribed is None:
+            # Who is known at the first question may be erased before the second.
+            is_new = await store.insert_if_new(tx, seen)
+            subscribed = is_new or await store.refresh(tx, seen)
         subscriber = await self._known(tx, seen)
         if external_id is not None:
             await store.set_external_id(tx, project_id, subscriber.subscriber_id, external_id)
-        await self.add_tags(tx, project_id, tags, subscriber_id=subscriber.subscriber_id)
+        await self._service.tags.give(tx, project_id, subscriber.subscriber_id, tags)
         subscriber = await self._known(tx, seen)
         if subscribed:
             await self._service.events.emit(
                 tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
             )
-        return subscriber
+        if await self._service.permissions.grant(tx, subscriber, permissions, defaults=is_new):
+            subscriber = await self._known(tx, seen)
+        if subscribed:
+            await self._service.greetings.welcome(tx, subscriber, source)
+        return subscriber, subscribed
+
+    async def change(
+        self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
+    ) -> Subscriber:
+        """The subscriber after the change. Raises `SubscriberNotFound`, `InvalidExternalId`, `Conflict`
+        for an `external_id` that another one on the channel has and beyond the limit of tags, and
+        `ValidationFailed` for attributes that are too many."""
+        self._check(body)
+        await self.find(tx, project_id, subscriber_id)
+        # Locks before the subscriber's row, in this order, here and wherever else they are taken.
+        if body.tags is not None:
+            await self._service.tags.make(tx, project_id, body.tags)
+        if body.external_id is not None:
+            await _lock_external_id(tx, project_id, body.external_id)
+        given = body.model_dump(include=body.model_fields_set - {"tags"})
+        if not await store.update(tx, project_id, subscriber_id, given):
+            # Erased at this moment, or refused.
+            await self.find(tx, project_id, subscriber_id)
+            raise Conflict(
+                f"external_id: another subscriber of this channel has {body.external_id!r}"
+            )
+        if body.tags is not None:
+            await self._service.tags.replace(tx, project_id, subscriber_id, body.tags)
+        return await self.find(tx, project_id, subscriber_id)
 
     async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
         """Raises `SubscriberNotFound`, for another project's id as well."""
@@ -127,9 +200,15 @@ class Subscribers:
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
-        if query.channel is not None:
-            self._service.channels.check_name(project_id, query.channel)
-        return await store.list_page(tx, project_id, query, query.after, query.most)
+        return await self.list_after(tx, project_id, query, query.after, query.most)
+
+    async def list_after(
+        self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
+    ) -> list[Subscriber]:
+        """Up to `most` subscribers, newest first, from the one after the id `after` on."""
+        if filters.channel is not None:
+            self._service.channels.check_name(project_id, filters.channel)
+        return await store.list_page(tx, project_id, filters, after, most)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
         """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.
@@ -137,31 +216,79 @@ class Subscribers:
         `channel` is the bot's key. One that serves several projects is blocked for all of them.
         """
         for owner, subscriber_id in await store.end_active(tx, channel, user_id, "blocked"):
-            subscriber = await self.find(tx, owner, subscriber_id)
+            await self._tell_ended(tx, await self.find(tx, owner, subscriber_id), reason)
+
+    async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
+        """The person lets a bot write again, which is not to ask for messages: they are unsubscribed
+        until they press Start, or the project subscribes them. No event: they had left before."""
+        await store.end_blocked(tx, channel, user_id)
+
+    async def leave(self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str) -> bool:
+        """Unsubscribes somebody; False if they were not active, and then nothing is changed or told.
+
+        `reason` goes into `subscription.deleted`: `api`, or `stop` for who says so in the messenger.
+        Who has blocked the bot stays `blocked`. Raises `SubscriberNotFound`.
+        """
+        has_left = await store.end_one(tx, project_id, subscriber_id, "unsubscribed")
+        subscriber = await self.find(tx, project_id, subscriber_id)
+        if has_left:
+            await self._tell_ended(tx, subscriber, reason)
+        return has_left
+
+    async def come_back(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
+        """Makes somebody active again who had left, and emits `subscription.created`.
+
+        Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` for who has blocked the bot.
+        """
+        is_back = await store.begin_again(tx, project_id, subscriber_id)
+        subscriber = await self.find(tx, project_id, subscriber_id)
+        if is_back:
             await self._service.events.emit(
-                tx,
-                owner,
-                "subscription.deleted",
-                {"source": subscriber.source, "reason": reason},
-                subscriber=subscriber,
+                tx, project_id, "subscription.created", {"source": "api"}, subscriber=subscriber
             )
+        elif subscriber.status == "active":
+            raise AlreadySubscribed(f"{subscriber_id} is subscribed already")
+        else:
+            raise Conflict(
+                f"{subscriber_id} has blocked the bot; only they can let it write to them again, by"
+                " starting it or opening a subscription link"
+            )
+        return subscriber
+
+    async def erase(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Removes somebody for good, with all that is known of them. Raises `SubscriberNotFound`.
+
+        They are gone with `tx`; the copies in messages, events and plugins soon after, by a job.
+        """
+        subscriber = await self.find(tx, project_id, subscriber_id)
+        if not await erasing.begin(self._service, tx, subscriber):
+            raise _not_found(subscriber_id)
+
+    async def _tell_ended(self, tx: Tx, subscriber: Subscriber, reason: str) -> None:
+        await self._service.events.emit(
+            tx,
+            subscriber.project_id,
+            "subscription.deleted",
+            {"source": subscriber.source, "reason": reason},
+            subscriber=subscriber,
+        )
 
     async def _known(self, tx: Tx, seen: Subscriber) -> Subscriber:
         found = await store.find_by_user(tx, seen.project_id, seen.channel, seen.user_id)
         assert found is not None
         return found
 
-    async def add_tags(
-        self, tx: Tx, project_id: str, tags: Sequence[str], subscriber_id: str | None = None
-    ) -> None:
-        """Makes tags exist, and gives them to a subscriber. Raises `Conflict` beyond the limit."""
-        if not tags:
-            return
-        limit = self._service.settings.limits.tags
-        await tx.lock(f"tags of {project_id}")
-        if await store.count_tags(tx, project_id, tags) > limit:
-            raise Conflict(f"tags: a project has at most {limit}")
-        await store.add_tags(tx, project_id, subscriber_id, tags, self._service.clock.now_ms())
+    def _check(self, body: UpdateSubscriberBody) -> None:
+        if body.external_id is not None:
+            check_external_id(body.external_id)
+        limit = self._service.settings.limits.attributes_bytes
+        if body.attributes is not None and len(to_json(body.attributes).encode()) > limit:
+            raise ValidationFailed(f"attributes: must be at most {limit} bytes as JSON")
+
+
+async def _lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
+    """Two who are given the same at once would both find it free."""
+    await tx.lock(f"external_id {external_id} of {project_id}")
 
 
 def _not_found(subscriber_id: str) -> SubscriberNotFound:

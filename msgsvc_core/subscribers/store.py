@@ -1,19 +1,24 @@
-"""The SQL of subscribers, their tags and subscription links."""
+"""The SQL of subscribers and subscription links."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import joined, key_params, key_table
-from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberQuery
+from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.subscribers.filters import filter_of
+from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
 
+#: In the order of `Subscriber`'s fields, which rows become by position.
 _COLUMNS = (
     "project_id, subscriber_id, channel, bot, user_id, chat_id, first_name, username, lang,"
     " external_id, status, source, created_at_ms, last_seen_at_ms"
 )
+#: What a new subscriber has none of yet.
+_LATER = ("attributes",)
 
-_COLUMN_NAMES = tuple(_COLUMNS.split(", "))
+_COLUMN_NAMES = (*_COLUMNS.split(", "), *_LATER)
 _SELECTED = ", ".join(f"s.{column}" for column in _COLUMN_NAMES)
 
 
@@ -21,8 +26,10 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     """False if the person is a subscriber of that channel and project already."""
     return bool(
         await tx.execute(
+            # What they chose by /lang in this chat holds for whatever they subscribe to there.
             f"INSERT INTO core_subscribers ({_COLUMNS}) VALUES (:project_id, :subscriber_id,"
-            " :channel, :bot, :user_id, :chat_id, :first_name, :username, :lang, NULL, :status,"
+            " :channel, :bot, :user_id, :chat_id, :first_name, :username, COALESCE((SELECT lang"
+            " FROM core_chats WHERE channel = :bot AND chat_id = :chat_id), :lang), NULL, :status,"
             " :source, :now_ms, :now_ms) ON CONFLICT (project_id, channel, user_id) DO NOTHING",
             {
                 "project_id": subscriber.project_id,
@@ -42,15 +49,18 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     )
 
 
-async def refresh(tx: Tx, seen: Subscriber) -> bool:
-    """Brings name, bot, chat and time of a known person up to date; True if they were not active."""
+async def refresh(tx: Tx, seen: Subscriber) -> bool | None:
+    """Brings name, bot, chat and time of a known person up to date; True if they were not active.
+
+    None if they are not known.
+    """
     key = {
         "project_id": seen.project_id,
         "channel": seen.channel,
         "user_id": seen.user_id,
     }
     where = "project_id = :project_id AND channel = :channel AND user_id = :user_id"
-    await tx.execute(
+    is_known = await tx.execute(
         "UPDATE core_subscribers SET first_name = :first_name, username = :username,"
         f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}",
         {
@@ -62,6 +72,8 @@ async def refresh(tx: Tx, seen: Subscriber) -> bool:
             "now_ms": seen.last_seen_at_ms,
         },
     )
+    if not is_known:
+        return None
     return bool(
         await tx.execute(
             f"UPDATE core_subscribers SET status = 'active' WHERE {where} AND status <> 'active'",
@@ -93,14 +105,19 @@ async def _receivers(
 ) -> dict[tuple[str, str], list[Receiver]]:
     rows = await tx.fetch_all(
         "SELECT s.project_id, s.subscriber_id, s.external_id, s.channel, s.bot, s.status,"
-        f" s.last_seen_at_ms FROM {key_table(('project_id', 'id'), tx.dialect)}"
+        f" s.last_seen_at_ms, s.lang FROM {key_table(('project_id', 'id'), tx.dialect)}"
         f" CROSS JOIN core_subscribers s WHERE s.project_id = keys.project_id AND s.{column} = keys.id",
         key_params(keys, tx.dialect),
     )
     found: dict[tuple[str, str], list[Receiver]] = {}
     for row in rows:
         receiver = Receiver(
-            row["subscriber_id"], row["channel"], row["bot"], row["status"], row["last_seen_at_ms"]
+            row["subscriber_id"],
+            row["channel"],
+            row["bot"],
+            row["status"],
+            row["last_seen_at_ms"],
+            row["lang"],
         )
         found.setdefault((row["project_id"], row[column]), []).append(receiver)
     return found
@@ -127,27 +144,43 @@ async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, 
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: SubscriberQuery, after: str | None, limit: int
+    tx: Tx, project_id: str, query: SubscriberFilters, after: str | None, limit: int
 ) -> list[Subscriber]:
     """Newest first; `after` is the last id of the page before."""
-    conditions = ["project_id = :project_id"]
-    params: dict[str, Any] = {"project_id": project_id, "most": limit}
-    for column in ("channel", "status", "external_id"):
-        value = getattr(query, column)
-        if value is not None:
-            conditions.append(f"{column} = :{column}")
-            params[column] = value
-    if query.tag is not None:
-        conditions.append(
-            "subscriber_id IN (SELECT subscriber_id FROM core_subscriber_tags"
-            " WHERE project_id = :project_id AND tag = :tag)"
-        )
-        params["tag"] = query.tag
-    if after is not None:
-        conditions.append("subscriber_id < :after")
-        params["after"] = after
+    asked = filter_of(project_id, query, after)
     return await _select(
-        tx, " AND ".join(conditions) + " ORDER BY subscriber_id DESC LIMIT :most", params
+        tx,
+        f"{asked.condition} ORDER BY {asked.order} DESC LIMIT :most",
+        {**asked.params, "most": limit},
+        source=asked.source,
+    )
+
+
+async def find_chat(tx: Tx, bot: str, user_id: str) -> str | None:
+    """The id of the chat that a bot has with a person, the latest of several."""
+    chat_id: str | None = await tx.fetch_val(
+        "SELECT chat_id FROM core_chats WHERE channel = :bot AND user_id = :user_id"
+        " ORDER BY seen_at_ms DESC LIMIT 1",
+        {"bot": bot, "user_id": user_id},
+    )
+    return chat_id
+
+
+async def enter_chat(
+    tx: Tx, bot: str, chat_id: str, user_id: str, project_id: str, now_ms: int
+) -> None:
+    """Makes a chat belong to a project from now on, as a start link does."""
+    await tx.execute(
+        "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
+        " VALUES (:bot, :chat_id, :user_id, :project_id, :now_ms) ON CONFLICT (channel, chat_id)"
+        " DO UPDATE SET project_id = :project_id, seen_at_ms = :now_ms",
+        {
+            "bot": bot,
+            "chat_id": chat_id,
+            "user_id": user_id,
+            "project_id": project_id,
+            "now_ms": now_ms,
+        },
     )
 
 
@@ -159,6 +192,37 @@ async def end_active(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[
         {"status": status, "bot": bot, "user_id": user_id},
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
+
+
+async def end_one(tx: Tx, project_id: str, subscriber_id: str, status: str) -> bool:
+    """Ends one active subscription; False if there is none to end."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_subscribers SET status = :status WHERE project_id = :project_id"
+            " AND subscriber_id = :subscriber_id AND status = 'active'",
+            {"status": status, "project_id": project_id, "subscriber_id": subscriber_id},
+        )
+    )
+
+
+async def begin_again(tx: Tx, project_id: str, subscriber_id: str) -> bool:
+    """Makes somebody active who had left; False if they had not, or blocked the bot."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_subscribers SET status = 'active' WHERE project_id = :project_id"
+            " AND subscriber_id = :subscriber_id AND status = 'unsubscribed'",
+            {"project_id": project_id, "subscriber_id": subscriber_id},
+        )
+    )
+
+
+async def end_blocked(tx: Tx, bot: str, user_id: str) -> None:
+    """What a person's block had ended is theirs to begin again: they can be reached."""
+    await tx.execute(
+        "UPDATE core_subscribers SET status = 'unsubscribed' WHERE bot = :bot"
+        " AND user_id = :user_id AND status = 'blocked'",
+        {"bot": bot, "user_id": user_id},
+    )
 
 
 async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_id: str) -> bool:
@@ -179,30 +243,32 @@ async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_
     )
 
 
-async def count_tags(tx: Tx, project_id: str, besides: Iterable[str]) -> int:
-    """How many tags the project would have with `besides` added."""
-    rows = await tx.fetch_all(
-        "SELECT name FROM core_tags WHERE project_id = :project_id", {"project_id": project_id}
-    )
-    return len({row["name"] for row in rows} | set(besides))
+async def update(tx: Tx, project_id: str, subscriber_id: str, given: Mapping[str, Any]) -> bool:
+    """Writes `external_id`, `lang` and `attributes` as far as they are given.
 
-
-async def add_tags(
-    tx: Tx, project_id: str, subscriber_id: str | None, tags: Iterable[str], now_ms: int
-) -> None:
-    """Makes the tags exist, and gives them to the subscriber if one is named."""
-    for tag in tags:
-        await tx.execute(
-            "INSERT INTO core_tags (project_id, name, created_at_ms)"
-            " VALUES (:project_id, :tag, :now_ms) ON CONFLICT DO NOTHING",
-            {"project_id": project_id, "tag": tag, "now_ms": now_ms},
+    Nobody else changes the subscriber until the transaction ends, even if nothing is given. False if
+    there is no such subscriber, or `external_id` is taken on their channel.
+    """
+    params = {"project_id": project_id, "subscriber_id": subscriber_id, **given}
+    # The first assignment changes nothing and takes the row.
+    assignments = ["status = status", *(f"{column} = :{column}" for column in given)]
+    free = ""
+    if given.get("external_id") is not None:
+        free = (
+            " AND NOT EXISTS (SELECT 1 FROM core_subscribers other"
+            " WHERE other.project_id = :project_id AND other.external_id = :external_id"
+            " AND other.channel = core_subscribers.channel"
+            " AND other.subscriber_id <> core_subscribers.subscriber_id)"
         )
-        if subscriber_id is not None:
-            await tx.execute(
-                "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
-                " VALUES (:project_id, :subscriber_id, :tag) ON CONFLICT DO NOTHING",
-                {"project_id": project_id, "subscriber_id": subscriber_id, "tag": tag},
-            )
+    if "attributes" in given:
+        params["attributes"] = to_json(given["attributes"]) if given["attributes"] else None
+    return bool(
+        await tx.execute(
+            f"UPDATE core_subscribers SET {', '.join(assignments)}"
+            f" WHERE project_id = :project_id AND subscriber_id = :subscriber_id{free}",
+            params,
+        )
+    )
 
 
 async def insert_link(
@@ -211,6 +277,7 @@ async def insert_link(
     digest: str,
     *,
     tags: Sequence[str],
+    permissions: Sequence[str],
     external_id: str | None,
     expires_at_ms: int,
 ) -> None:
@@ -220,6 +287,7 @@ async def insert_link(
             "project_id": project_id,
             "digest": digest,
             "tags": json.dumps(tags, ensure_ascii=False),
+            "permissions": json.dumps(permissions),
             "external_id": external_id,
             "expires_at_ms": expires_at_ms,
         },
@@ -227,9 +295,9 @@ async def insert_link(
 
 
 async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | None:
-    """`project_id`, `tags` and `external_id` of a link that still works."""
+    """`project_id`, `tags`, `permissions` and `external_id` of a link that still works."""
     row = await tx.fetch_one(
-        "SELECT project_id, tags, external_id FROM core_links"
+        "SELECT project_id, tags, permissions, external_id FROM core_links"
         " WHERE digest = :digest AND expires_at_ms > :now_ms",
         {"digest": digest, "now_ms": now_ms},
     )
@@ -238,6 +306,7 @@ async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | Non
     return {
         "project_id": row["project_id"],
         "tags": json.loads(row["tags"]),
+        "permissions": json.loads(row["permissions"]),
         "external_id": row["external_id"],
     }
 
@@ -257,18 +326,26 @@ async def _select(
     tx: Tx, condition: str, params: Mapping[str, Any], source: str = "core_subscribers s"
 ) -> list[Subscriber]:
     """Subscribers of `source`, where their table is `s`."""
+    of_this = "t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
     rows = await tx.fetch_all(
-        # The tags come along: a query of their own would be one more on every send.
-        f"SELECT {_SELECTED}, (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t"
-        " WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id) AS tags"
+        # Tags and permissions come along: queries of their own would be two more on every send.
+        f"SELECT {_SELECTED},"
+        f" (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
+        f" (SELECT {joined('t.permission', tx.dialect)} FROM core_subscriber_permissions t"
+        f" WHERE {of_this}) AS permissions"
         f" FROM {source} WHERE {condition}",
         params,
     )
-    return [
-        Subscriber(
-            **{column: row[column] for column in _COLUMN_NAMES},
-            # A tag holds no comma (see `TagName`).
-            tags=tuple(sorted(row["tags"].split(","))) if row["tags"] else (),
-        )
-        for row in rows
-    ]
+    return [_subscriber(row) for row in rows]
+
+
+def _subscriber(row: Row) -> Subscriber:
+    *values, attributes, tags, permissions = row
+    read = None if attributes is None else from_json(attributes)
+    values += read, _split(tags), _split(permissions)
+    return Subscriber(*values)
+
+
+def _split(names: str | None) -> tuple[str, ...]:
+    """Neither tags nor permissions hold a comma (see `TagName`, `PermissionKey`)."""
+    return tuple(sorted(names.split(","))) if names else ()

@@ -1,6 +1,7 @@
 """For tests of msgsvc, of plugins and of programs that embed it.
 
 The fixtures are in `msgsvc_core.testing.fixtures`; load them with `-p msgsvc_core.testing.fixtures`.
+`msgsvc_core.testing.webhooks` is for those who receive webhooks, and needs no database.
 `ChannelContract` is what a channel has to show, `PluginContract` what every plugin has.
 """
 

@@ -46,7 +46,8 @@ class SendOnlyChannel(Channel):
 
 
 class RecordingChannel(Channel):
-    """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send."""
+    """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send, and
+    `refusals` by edits and deletions."""
 
     def __init__(self, identity: ChannelIdentity) -> None:
         super().__init__(identity)
@@ -55,6 +56,7 @@ class RecordingChannel(Channel):
         self.deleted: list[tuple[str, str]] = []
         self.answered: list[tuple[str, str | None]] = []
         self.failures: list[DeliveryError] = []
+        self.refusals: list[DeliveryError] = []
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         if self.failures:
@@ -64,9 +66,11 @@ class RecordingChannel(Channel):
         return ref
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        self._refuse()
         self.edited.append(Sent(chat_id, message_ref, message))
 
     async def delete(self, chat_id: str, message_ref: str) -> None:
+        self._refuse()
         self.deleted.append((chat_id, message_ref))
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
@@ -77,6 +81,10 @@ class RecordingChannel(Channel):
 
     async def check(self) -> ChannelHealth:
         return ChannelHealth(True, "recording", BotProfile(self.name))
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
 
     @property
     def texts(self) -> list[str]:

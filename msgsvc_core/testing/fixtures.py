@@ -1,7 +1,9 @@
 """Pytest fixtures: a service on each database, with a clock that stands still.
 
 `service` and `client` run a test once on SQLite and once on PostgreSQL, where it answers. The
-variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns what is missing into a failure.
+variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns what is missing into a failure;
+it also takes `node`, `php` and `go`, with which the verifiers of webhooks in those languages are run,
+and `npm`, which brings the checks of accessibility.
 """
 
 import asyncio
@@ -31,6 +33,7 @@ from msgsvc_core.testing.databases import (
 from msgsvc_core.testing.runners import RunnerName, TestRunner, rabbitmq_url, redis_url
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
+PROGRAMS = ("node", "npm", "php", "go")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
@@ -70,7 +73,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
-    found = backends_found() if required else {}
+    found = {name: shutil.which(name) is not None for name in PROGRAMS}
+    found |= backends_found() if required else {}
     missing = [name for name in required if not found.get(name)]
     if missing:
         raise pytest.UsageError(

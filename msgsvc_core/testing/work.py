@@ -9,8 +9,11 @@ from msgsvc_core.testing.runners import in_hand
 
 T = TypeVar("T")
 
+#: Seconds that background work gets on a busy machine: against tests that hang, not to measure it.
+PATIENCE_S = 60.0
 
-async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
+
+async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
     """Returns when no job is due or running, and no handler here does what comes after its commit.
     What waits for a bot that is stopped or told to wait is not due. Raises `TimeoutError`."""
 
@@ -29,7 +32,7 @@ async def settled(service: Service, *, timeout_s: float = 10.0) -> None:
 
 
 async def until(
-    found: Callable[[], Awaitable[T]], *, timeout_s: float = 10.0, interval_s: float = 0.005
+    found: Callable[[], Awaitable[T]], *, timeout_s: float = PATIENCE_S, interval_s: float = 0.005
 ) -> T:
     """What `found` answers once that is true. Raises `TimeoutError`."""
     async with asyncio.timeout(timeout_s):

@@ -59,6 +59,8 @@ BAD_JSON = {
 }
 
 WRONG_VALUES = {
+    "nothing": ("", "body: is empty; "),
+    "spaces alone": (" \n", "body: is empty; "),
     "null": ("null", "body: "),
     "an array": ("[]", "body: "),
     "a text": ('"Hi"', "body: "),

@@ -1,10 +1,14 @@
 """What a bot says by itself: sealed at rest, adapted to the messenger, tried again when it must."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason, calls
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -81,3 +85,71 @@ async def test_a_call_that_can_not_succeed_is_given_up(
     await settled(service)
 
     assert channel.texts == ["two"]
+
+
+async def told(service: Service, *, expires_in_s: float = 60) -> dict[str, Any]:
+    """What is told of one call, made after the failures that the channel was given."""
+    async with service.db.transaction() as tx:
+        await calls.enqueue_send(
+            service,
+            tx,
+            "messenger_a",
+            "chat-1",
+            OutgoingMessage("Your code"),
+            expires_at_ms=service.clock.now_ms() + round(expires_in_s * 1000),
+            then=calls.Then("teller.told", {"of": "otp_1"}),
+        )
+    await settled(service)
+    [payload] = TOLD
+    return payload
+
+
+TOLD: list[dict[str, Any]] = []
+
+
+class Teller:
+    """A plugin that hears how a call ended."""
+
+    @staticmethod
+    @hookimpl
+    def register_jobs() -> Sequence[JobSpec]:
+        async def hear(ctx: JobContext, jobs: Sequence[Job]) -> None:
+            TOLD.extend(job.payload for job in jobs)
+
+        TOLD.clear()
+        return [JobSpec("teller.told", hear)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "outcome"),
+    [
+        (None, {"outcome": "sent", "error": "", "message_ref": "m1"}),
+        (
+            DeliveryError(Reason.USER_BLOCKED_BOT, "gone"),
+            {"outcome": "user_blocked_bot", "error": "gone", "message_ref": None},
+        ),
+        (
+            RuntimeError("broken"),
+            {"outcome": "unknown", "error": "RuntimeError", "message_ref": None},
+        ),
+    ],
+)
+async def test_who_asked_for_it_is_told_how_a_call_ended(
+    make_service: ServiceFactory, failure: Exception | None, outcome: dict[str, Any]
+) -> None:
+    service = await make_service(extra_plugins=[("teller", Teller)])
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    if failure is not None:
+        channel.failures = [failure]
+
+    assert await told(service) == {"of": "otp_1", **outcome}
+
+
+async def test_a_call_is_not_made_after_its_time(make_service: ServiceFactory) -> None:
+    service = await make_service(extra_plugins=[("teller", Teller)])
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+
+    assert (await told(service, expires_in_s=0))["outcome"] == "expired"
+    assert channel.sent == []

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from msgsvc_core.channels import Capabilities, ChannelUser, DeliveryError, Reason
+from msgsvc_core.channels import (
+    Capabilities,
+    ChannelUser,
+    DeliveryError,
+    OutgoingMessage,
+    Reason,
+)
 from msgsvc_core.channels.calls import BATCH
 from msgsvc_core.db import Unit
 from msgsvc_core.errors import ValidationFailed
@@ -74,8 +80,8 @@ async def test_only_one_of_two_runners_may_send_a_message(
     async with service.db.transaction() as tx:
         second = await store.mark_sending(tx, [message])
 
-    assert first == {message.message_id}
-    assert second == set()
+    assert set(first) == {message.message_id}
+    assert second == {}
 
 
 async def test_a_send_in_process_is_refused_as_the_api_refuses_it(
@@ -266,3 +272,35 @@ async def test_a_platform_that_asks_to_wait_takes_up_no_attempt(
 
     [message] = await found(service, tenant, ids)
     assert (message.status, channel.texts) == ("sent", ["one"])
+
+
+async def test_what_failed_in_our_own_hands_is_not_overtaken_in_its_chat(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def break_contract(_message: OutgoingMessage) -> str | None:
+        raise RuntimeError("a channel that breaks its contract")
+
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    first = [f"first {number}" for number in range(5)]
+    async with service.db.transaction() as tx:
+        for text in first:
+            body = SendBody(subscriber_id=ann, text=text)
+            await service.messages.queue(tx, tenant.project.project_id, body)
+        monkeypatch.setattr(channel, "problem", break_contract)
+    await settled(service)
+    monkeypatch.undo()
+    await queued(service, tenant, ann, "later")
+    await settled(service)
+    at_once = list(channel.texts)
+    for _ in range(10):
+        clock.advance(0.2)
+        await settled(service)
+
+    assert at_once == []
+    assert channel.texts == [*first, "later"]

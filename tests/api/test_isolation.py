@@ -1,138 +1,122 @@
-"""Another project's id is answered exactly as one that does not exist."""
+"""Another project's resource is answered exactly as one that does not exist.
 
+Which places of which requests name resources is read from the routes: see `tests/api/naming.py`.
+"""
+
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import Subscribe
+from tests.api.naming import KEPT_AS_GIVEN, NAMING_BODIES, REFUSED_AS_IT_IS, Place, places
+from tests.api.resources import SETTINGS, MiniAppPlugin, Resources, resources_of
 
-PLUGINS = ("auth", "webhooks")
+MakeTenant = Callable[..., Awaitable[Tenant]]
 
-#: What each route with an id needs as its body. A new route with an id must be added to `ids` below.
-BODIES: dict[str, Any] = {
-    "update_webhook": {"description": "mine now"},
-    "update_auth_link": {"name": "mine now"},
-    "update_channel": {"settings": {}},
-}
+PLACES = places()
 
-CALLBACK = "https://shop.example/back"
+#: What begins the names that the two strangers chose.
+_OWN = re.compile("bob|bea", re.IGNORECASE)
 
-
-def routes_with_ids() -> list[Endpoint]:
-    settings = {
-        "secret_keys": (SECRET_KEY,),
-        "plugins": ("sandbox", *PLUGINS),
-        "channels": {"messenger_a": {"plugin": "sandbox"}},
-    }
-    service = Service(Settings.model_validate(settings))
-    return [
-        endpoint
-        for endpoint in service.endpoints
-        if endpoint.path_parameters and not endpoint.public
-    ]
+#: Ids and tokens, which are new in every answer.
+_RANDOM = re.compile(r"[0-9A-Za-z_-]{20,}")
 
 
 @pytest.fixture
 async def service(make_service: ServiceFactory) -> Service:
-    return await make_service(plugins=PLUGINS)
+    return await make_service(extra_plugins=[("mini_app", MiniAppPlugin())], **SETTINGS)
 
 
 @pytest.fixture
-async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> dict[str, str]:
-    """One resource of every kind that `tenant` owns, by the name of its path parameter."""
-    client = tenant.client
-    subscriber_id = await subscribe()
-
-    async def post(path: str, **body: Any) -> Any:
-        answer = await client.post(path, json=body)
-        assert answer.is_success, answer.text
-        return answer.json()
-
-    webhook = await post("/v1/webhooks", url="https://93.184.216.34/hook")
-    session = await post("/v1/auth/session", state="s")
-    link = await post("/v1/auth/links", slug="shop-login", name="Shop", callback_url=CALLBACK)
-    channel = await post("/v1/channels", name="own_bot", plugin="recording")
-    message = await post("/v1/send", subscriber_id=subscriber_id, text="Hi")
-    return {
-        "subscriber_id": subscriber_id,
-        "message_id": message["message_id"],
-        "webhook_id": next(value for name, value in webhook.items() if name.endswith("id")),
-        "session_id": session["session_id"],
-        "slug": link["slug"],
-        "name": channel["name"],
-    }
+async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> Resources:
+    """What `tenant` owns."""
+    return await resources_of(service, tenant, subscribe, "Ann")
 
 
-async def call(
-    client: httpx2.AsyncClient, endpoint: Endpoint, ids: dict[str, str]
-) -> httpx2.Response:
-    path = endpoint.path.format_map(ids)
-    body = BODIES.get(endpoint.name)
-    return await client.request(endpoint.method, path, **({} if body is None else {"json": body}))
+def missing_like(value: str) -> str:
+    """A value of the same form that names nothing: its last three characters are the next ones."""
+    following = str.maketrans(
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        "1234567890bcdefghijklmnopqrstuvwxyzaBCDEFGHIJKLMNOPQRSTUVWXYZA",
+    )
+    return value[:-3] + value[-3:].translate(following)
 
 
-@pytest.mark.parametrize("endpoint", routes_with_ids(), ids=lambda e: f"{e.method} {e.path}")
-async def test_a_foreign_id_is_answered_as_a_missing_one(
+def answered(answer: httpx2.Response, asked: str) -> tuple[int, str, list[tuple[str, str]]]:
+    """All of an answer but the request's id, what was asked for, own names, and a success's new ids."""
+    text = answer.text.replace(asked, "<asked>")
+    # First, for letters of a name can stand in an id by chance.
+    text = _OWN.sub("?", _RANDOM.sub("?", text) if answer.is_success else text)
+    headers = [
+        (name, value.replace(asked, "<asked>"))
+        for name, value in answer.headers.multi_items()
+        if name != "x-request-id"
+    ]
+    return answer.status_code, text, headers
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+async def test_what_another_project_owns_is_answered_as_missing(
     service: Service,
     tenant: Tenant,
-    make_tenant: Callable[..., Awaitable[Tenant]],
-    ids: dict[str, str],
-    endpoint: Endpoint,
-) -> None:
-    other = await make_tenant(service, "Other")
-    missing_ids = {name: "".join(reversed(value)) for name, value in ids.items()}
-
-    foreign = await call(other.client, endpoint, ids)
-    missing = await call(other.client, endpoint, missing_ids)
-    own = await call(tenant.client, endpoint, ids)
-
-    assert foreign.status_code == missing.status_code == 404
-    name = endpoint.path_parameters[0]
-    assert foreign.text.replace(ids[name], "?") == missing.text.replace(missing_ids[name], "?")
-    assert own.is_success, own.text
-
-
-@pytest.mark.parametrize("identifier", ["subscriber_id", "external_id"])
-async def test_a_send_to_a_foreign_subscriber_is_answered_as_to_a_missing_one(
-    service: Service,
-    make_tenant: Callable[..., Awaitable[Tenant]],
+    make_tenant: MakeTenant,
     subscribe: Subscribe,
-    identifier: str,
+    ids: Resources,
+    place: Place,
 ) -> None:
-    other = await make_tenant(service, "Other")
-    value = await subscribe(external_id="customer-1")
-    value = value if identifier == "subscriber_id" else "customer-1"
+    # Two strangers of equal history, so that even what is left of their rate limits is the same.
+    one, other = [await make_tenant(service, "Other") for _ in range(2)]
+    foreign, missing = ids[place.kind], missing_like(ids[place.kind])
+    owned = [
+        {} if place.is_alone else await resources_of(service, stranger, subscribe, person)
+        for stranger, person in ((one, "Bob"), (other, "Bea"))
+    ]
 
-    foreign = await other.client.post("/v1/send", json={identifier: value, "text": "Hi"})
-    missing = await other.client.post("/v1/send", json={identifier: "nobody", "text": "Hi"})
+    to_foreign = await one.client.request(**place.request(foreign, owned[0]))
+    to_missing = await other.client.request(**place.request(missing, owned[1]))
+    to_own = await tenant.client.request(**place.request(foreign, ids))
 
-    assert foreign.status_code == missing.status_code == 404
-    assert foreign.text.replace(value, "?") == missing.text.replace("nobody", "?")
+    assert answered(to_foreign, foreign) == answered(to_missing, missing)
+    if place.where == "path":
+        assert not place.is_alone or to_foreign.status_code == 404
+        refused = 409 if place.endpoint.name in REFUSED_AS_IT_IS else None
+        assert to_own.is_success or to_own.status_code == refused, to_own.text
+    if place.key not in KEPT_AS_GIVEN:
+        assert answered(to_own, foreign)[:2] != answered(to_foreign, foreign)[:2]
+
+
+def test_every_field_of_a_body_that_names_a_resource_is_asked_for() -> None:
+    named = {place.key for place in PLACES if place.where == "body"}
+
+    assert named == set(NAMING_BODIES)
+    assert named >= KEPT_AS_GIVEN
 
 
 @pytest.mark.parametrize(
     "path",
     [
         "/v1/subscribers",
+        "/v1/tags",
+        "/v1/permissions",
         "/v1/messages",
         "/v1/events",
         "/v1/channels",
+        "/v1/templates",
         "/v1/webhooks",
         "/v1/auth/links",
+        "/v1/drips",
     ],
 )
 async def test_lists_hold_nothing_of_another_project(
     service: Service,
     tenant: Tenant,
     make_tenant: Callable[..., Awaitable[Tenant]],
-    ids: dict[str, str],
+    ids: Resources,
     path: str,
 ) -> None:
     other = await make_tenant(service, "Other")

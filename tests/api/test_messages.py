@@ -18,6 +18,12 @@ from tests.api.reading import events_named, message_of
 
 
 @pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    """Nobody serves the file that is named here: see test_media_checks."""
+    return await make_service(media={"check": False})
+
+
+@pytest.fixture
 async def quiet(make_service: ServiceFactory, service: Service, ann: str) -> Service:
     """Takes messages for `service`, which is stopped, so that nothing is sent until it starts."""
     taking = await make_service(database_url=service.settings.database_url, jobs={"runner": "none"})
@@ -120,6 +126,55 @@ async def test_lists_show_the_newest_first_and_filter(
     assert await ids(status="failed") == [failed]
     assert await ids(subscriber_id=ann) == [failed, sent]
     assert await ids(subscriber_id="sub_nobody") == []
+    assert await ids(channel="messenger_a") == [failed, sent]
+    assert await ids(channel="messenger_b") == []
+
+
+async def test_a_list_shows_what_was_sent_after_a_moment(
+    service: Service, client: httpx2.AsyncClient, send: Send, clock: FakeClock
+) -> None:
+    first = await send()
+    clock.advance(60)
+    second = await send()
+    created_at = (await message_of(client, first))["created_at"]
+
+    listed = await client.get("/v1/messages", params={"created_after": created_at})
+
+    assert [message["message_id"] for message in listed.json()["data"]] == [second]
+
+
+async def test_a_list_of_an_unknown_channel_is_refused(
+    client: httpx2.AsyncClient, check_error: CheckError
+) -> None:
+    answer = await client.get("/v1/messages", params={"channel": "messenger_z"})
+
+    assert check_error(answer, 400, "validation_failed")["error"].startswith("channel: ")
+
+
+async def test_a_message_is_shown_with_all_that_was_sent(
+    client: httpx2.AsyncClient, send: Send
+) -> None:
+    media = {"type": "document", "url": "https://example.com/a.pdf", "filename": "a.pdf"}
+    message = await message_of(
+        client,
+        await send(
+            text="*Hi*",
+            format="markdown",
+            media=media,
+            buttons=[[{"text": "Open", "url": "https://example.com"}]],
+            silent=True,
+            expires_in=60,
+            metadata={"order": 7},
+        ),
+    )
+
+    assert (message["text"], message["format"], message["silent"]) == ("*Hi*", "markdown", True)
+    assert message["media"] == media
+    assert message["buttons"] == [[{"text": "Open", "url": "https://example.com", "data": None}]]
+    assert (message["permission"], message["batch_id"]) == (None, None)
+    assert message["metadata"] == {"order": 7}
+    assert message["expires_at"] == "2026-01-15T12:01:00.000Z"
+    assert (message["edited_at"], message["deleted_at"]) == (None, None)
 
 
 # ---- what does not ------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 
 TOKEN = "a-token-of-some-length-for-tests"
 
+#: Settings of a service that uses its database for nothing but what is asked of it.
+AT_REST: dict[str, Any] = {"jobs": {"runner": "none"}, "own_channels": {"follow_s": 3600}}
+
 
 def reader(service: Service, *, address: str = "127.0.0.1", **headers: str) -> httpx2.AsyncClient:
     """Somebody who asks from that address."""
@@ -169,7 +172,7 @@ async def test_jobs_are_counted_by_the_prefix_of_their_lane(
 
 
 async def test_the_use_of_connections_is_shown(make_service: ServiceFactory) -> None:
-    service = await make_service(jobs={"runner": "none"})
+    service = await make_service(**AT_REST)
     async with service.db.transaction():
         value = await figures(service)
 
@@ -179,7 +182,7 @@ async def test_the_use_of_connections_is_shown(make_service: ServiceFactory) -> 
 
 
 async def test_who_waits_for_a_connection_is_shown(make_service: ServiceFactory) -> None:
-    service = await make_service(database_pool=2, jobs={"runner": "none"})
+    service = await make_service(database_pool=2, **AT_REST)
 
     async def write() -> None:
         async with service.db.transaction():

@@ -13,7 +13,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
-PLUGINS = ("sandbox", "auth", "webhooks")
+PLUGINS = ("sandbox", "auth", "otp", "webhooks")
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +136,22 @@ async def test_posts_with_a_key_take_an_idempotency_key(document: dict[str, Any]
         names = {parameter["name"] for parameter in operation["parameters"]}
         needs = method == "post" and operation.get("security") != []
         assert ("Idempotency-Key" in names) is needs, path
+
+
+async def test_whatever_writes_says_that_it_may_refuse_what_it_is_sent(
+    document: dict[str, Any],
+) -> None:
+    for method, path, operation in operations(document):
+        if method != "get":
+            codes = operation["responses"]["400"]["description"].split()
+            assert {"`bad_request`", "`validation_failed`"} <= set(codes), path
+            assert "413" in operation["responses"], path
+
+
+async def test_sending_says_that_a_template_may_be_missing(document: dict[str, Any]) -> None:
+    missing = document["paths"]["/v1/send"]["post"]["responses"]["404"]["description"]
+
+    assert "`not_found`" in missing.split()
 
 
 async def test_every_error_of_an_endpoint_is_in_the_catalogue(described: Service) -> None:

@@ -44,6 +44,8 @@ async def test_a_subscriber_is_shown_as_they_are_on_the_platform(
         "username": "ann",
         "lang": "en",
         "tags": ["vip"],
+        "permissions": [],
+        "attributes": {},
         "external_id": "customer-1",
         "status": "active",
         "created_at": "2026-01-15T12:00:00.000Z",
@@ -288,37 +290,6 @@ async def test_a_project_has_20_tags_and_not_one_more(
 
     assert (full.status_code, known.status_code) == (201, 201)
     check_error(more, 409, "conflict")
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("channel=messenger_b", {"Bob"}),
-        ("status=active", {"Bob", "Cat"}),
-        ("status=blocked", {"Ann"}),
-        ("tag=vip", {"Ann", "Bob"}),
-        ("tag=vip&status=active", {"Bob"}),
-        ("tag=unknown", set()),
-        ("external_id=customer-3", {"Cat"}),
-    ],
-)
-async def test_a_filter_leaves_only_what_it_names(
-    service: Service,
-    client: httpx2.AsyncClient,
-    subscribe: Subscribe,
-    query: str,
-    expected: set[str],
-) -> None:
-    await subscribe("Ann", tags=["vip"])
-    await subscribe("Bob", tags=["vip"], channel="messenger_b")
-    await subscribe("Cat", external_id="customer-3")
-    await service.inbound.receive(
-        "messenger_a", Blocked(update_id="b1", chat_id="chat-Ann", user=ANN)
-    )
-
-    found = (await client.get(f"/v1/subscribers?{query}")).json()["data"]
-
-    assert {subscriber["first_name"] for subscriber in found} == expected
 
 
 async def test_pages_lead_from_the_newest_to_the_oldest_without_gap_or_repetition(

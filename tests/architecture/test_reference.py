@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.cli.reference import reference_pages
+from msgsvc_core.cli.reference import of_everything, reference_pages
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
-from msgsvc_core.testing.fixtures import SECRET_KEY
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-PAGES = reference_pages(Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)})))
+PAGES = reference_pages(Service(of_everything()))
 
 
 @pytest.mark.parametrize("name", PAGES)

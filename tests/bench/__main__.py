@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from msgsvc_core.logs import configure_logs
 from msgsvc_core.settings import LogSettings
 from tests.bench import report
+from tests.bench.broadcast import broadcast
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
 from tests.bench.jobs import jobs
@@ -25,16 +26,23 @@ from tests.bench.lane import lane
 from tests.bench.load import generator_name
 from tests.bench.memory import memory
 from tests.bench.polls import polls
+from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
 from tests.bench.sending import sending
 from tests.bench.status import status
+from tests.bench.verifying import verifying
+from tests.bench.webhooks import webhooks
 
 #: What can be measured, by the names that `--only` takes.
 MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "send": sending,
     "status": status,
+    "verify": verifying,
+    "yes": pressing,
     "deliver": delivery,
     "lane": lane,
+    "broadcast": broadcast,
+    "webhooks": webhooks,
     "jobs": jobs,
     "polls": polls,
     "memory": memory,
@@ -70,8 +78,12 @@ def _read(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--connections", type=int)
     parser.add_argument("--jobs", type=int, help="that do nothing")
     parser.add_argument("--polls", type=int, help="that are held")
+    parser.add_argument("--presses", type=int, help="of Yes, with a poll that waits for each")
     parser.add_argument("--sends", type=int, help="over which memory is watched")
-    parser.add_argument("--messages", type=int, help="that wait in a lane")
+    parser.add_argument(
+        "--messages", type=int, help="that wait in a lane, and deliveries to webhooks"
+    )
+    parser.add_argument("--audience", type=int, help="of the largest broadcast")
     parser.add_argument(
         "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)
     )

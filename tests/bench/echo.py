@@ -24,7 +24,7 @@ async def status(_request: Request) -> JSONResponse:
 
 def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    print(f"echo listens on http://127.0.0.1:{listener.getsockname()[1]}, bare", flush=True)  # noqa: T201 - read
+    print(f"echo listens on http://127.0.0.1:{listener.getsockname()[1]}, bare", flush=True)  # noqa: T201 - its starter reads it
     routes = [Route("/v1/send", echo, methods=["POST"]), Route("/status", status)]
     config = uvicorn.Config(
         Starlette(routes=routes),

@@ -54,7 +54,7 @@ async def _serve() -> None:
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     server = await loop.create_server(FakePlatform, sock=listener)
     port = listener.getsockname()[1]
-    print(f"platform {os.getpid()} listens on http://127.0.0.1:{port}, always kind", flush=True)  # noqa: T201 - read
+    print(f"platform {os.getpid()} listens on http://127.0.0.1:{port}, always kind", flush=True)  # noqa: T201 - its starter reads it
     await ended.wait()
     server.close()
 

@@ -22,7 +22,7 @@ def memory(run: Run) -> list[Finding]:
     """On SQLite, delivering meanwhile; idle with every plugin that is loaded by default."""
     number = run.options.sends
     run.tell("memory: idle")
-    by_default = Setup("sqlite", plugins=("sink", "sandbox", "auth", "webhooks"))
+    by_default = Setup("sqlite", plugins=("sink", "sandbox", "auth", "otp", "webhooks"))
     with started_service(run, by_default) as service:
         idle = memory_mib(service.server)
     run.tell("memory", total=number)

@@ -15,12 +15,21 @@ from tests.process import Server
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A request, and the server that is to answer it with `status`."""
+    """A request, and the server that is to answer it with `status`.
+
+    `fresh` gives each round a request of its own, whose lines work once.
+    """
 
     name: str
     server: Server
-    request: Request
+    request: Request | None = None
     status: int = 202
+    fresh: Callable[[], Request] | None = None
+
+    def next_request(self) -> Request:
+        request = self.request if self.fresh is None else self.fresh()
+        assert request is not None
+        return request
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +92,19 @@ def one_round(run: Run, target: Target, seconds: int, tick: Callable[[float], No
 
     Raises `BenchError` if a request failed.
     """
-    _check_answer(target)
-    load = put_load(target.request, connections=run.options.connections, seconds=seconds, tick=tick)
+    request = target.next_request()
+    _check_answer(target, request)
+    load = put_load(request, connections=run.options.connections, seconds=seconds, tick=tick)
     if load.failed:
         raise BenchError(f"{target.name}: {load.failed} of {load.requests} requests failed")
     return load
 
 
-def _check_answer(target: Target) -> None:
+def _check_answer(target: Target, request: Request) -> None:
     """The generators tell success from failure; what success is, is looked at here."""
-    request = target.request
-    with request.lines.open() as lines:
-        line = next(lines).strip()
+    line, _, others = request.lines.read_text().partition("\n")
+    if target.fresh is not None:
+        request.lines.write_text(others)
     headers = {"Authorization": f"Bearer {request.api_key}"}
     if request.method == "GET":
         answer = httpx2.get(httpx2.URL(request.url).join(line), headers=headers)

@@ -23,8 +23,10 @@ class Options:
     connections: int = 64
     jobs: int = 20_000
     polls: int = 5000
+    presses: int = 200
     sends: int = 30_000
     messages: int = 10_000
+    audience: int = 10_000
     only: Sequence[str] = ()
     databases: Sequence[str] = KINDS
     out: Path = Path("build/bench.json")

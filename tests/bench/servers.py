@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,13 @@ from types import ModuleType
 from typing import TypeVar
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.service import Service
 from msgsvc_core.settings import load_settings
+from tests import phone
 from tests.bench import courier, echo, sink
 from tests.bench.load import Request
-from tests.bench.run import Run
+from tests.bench.run import BenchError, Run
 from tests.process import Deployment, Server, install_module, start_server
 
 T = TypeVar("T")
@@ -28,8 +31,11 @@ TEXT = "Your order 4711 is on its way and arrives tomorrow between 10 and 12."
 #: Subscribers that the messages go to, in turn; one's messages are delivered one after another.
 SUBSCRIBERS = 500
 
+#: How often a server is stopped anew that was stopped in the middle of a transaction.
+PAUSES = 10
+
 #: Plugins of the bench's own, which the service's process finds by their entry points.
-_OWN: dict[str, ModuleType] = {"sink": sink, "courier": courier}
+_OWN: dict[str, ModuleType] = {"sink": sink, "courier": courier, "phone": phone}
 
 
 def pause(server: Server) -> None:
@@ -116,6 +122,23 @@ class ServiceUnderTest:
 
     def with_fresh_keys(self) -> Request:
         return replace(self.sends, fresh_keys=True)
+
+
+def while_it_stands(service: ServiceUnderTest, write: Callable[[Service], Awaitable[None]]) -> None:
+    """Has `write` done while the server, which `pause` stopped, stands still.
+
+    It may have been stopped in the middle of a transaction, and then nobody else can begin one on
+    SQLite; it goes on for a moment, and is stopped again.
+    """
+    for _ in range(PAUSES):
+        try:
+            service.use(write)
+            return
+        except DatabaseUnavailable:
+            go_on(service.server)
+            time.sleep(0.1)
+            pause(service.server)
+    raise BenchError("the server was always stopped in the middle of a transaction")
 
 
 @dataclass(frozen=True, slots=True)

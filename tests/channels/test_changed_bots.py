@@ -27,6 +27,10 @@ async def has_sent(bot: Bot, *texts: str) -> None:
     await until(found)
 
 
+async def _is(true: bool) -> bool:
+    return true
+
+
 async def profile_of(service: Service, key: str) -> str:
     async with service.db.read() as tx:
         return str(
@@ -82,6 +86,27 @@ async def test_the_same_bot_waits_as_it_was_told_to_whatever_else_is_set(
     assert state is not None
     assert state.paused_until_ms > service.clock.now_ms() + 3000_000
     assert platform.bots["own"].texts == []
+
+
+async def test_a_late_ban_of_the_bot_before_does_not_stop_the_one_in_its_place(
+    service: Service, client: httpx2.AsyncClient, platform: Platform, add_bot: AddBot
+) -> None:
+    made = await add_bot("messenger_a", receiving="nothing")
+    own = platform.bots["own"]
+    own.may_answer.clear()
+    own.failures = [DeliveryError(Reason.BOT_BANNED, "the token was revoked")]
+    await say(service, made["channel_id"], "Hello")
+    await until(lambda: _is(own.calling == 1))
+    before = service.channels[made["channel_id"]]
+
+    settings = {"token": "other", "receiving": "nothing"}
+    await client.put("/v1/channels/messenger_a", json={"settings": settings})
+    await until(lambda: _is(service.channels[made["channel_id"]] is not before))
+    own.may_answer.set()
+
+    await has_sent(platform.bots["other"], "Hello")
+    async with service.db.read() as tx:
+        assert await service.channel_states.troubled(tx) == []
 
 
 async def test_what_a_check_says_of_a_bot_that_was_changed_meanwhile_is_not_kept(

@@ -185,9 +185,14 @@ async def test_updates_that_were_taken_but_not_acknowledged_have_one_effect(
 
 
 async def test_a_process_that_lost_its_lease_notes_nothing(
-    service: Service, platform: Platform, guests: Guests
+    make_service: ServiceFactory, platform: Platform, guests: Guests, settings: dict[str, Any]
 ) -> None:
     """It was asleep, say, and another has taken over."""
+    # So long that it does not look whether it still has its lease, and ends, before the update came.
+    jobs = {**settings["jobs"], "lease_s": 3600}
+    service = await make_service(
+        extra_plugins=[("fake", platform), ("guests", guests)], **{**settings, "jobs": jobs}
+    )
     bot = platform.bots["shared"]
     await polled_again(bot)
     bot.may_answer.clear()

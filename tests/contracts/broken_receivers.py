@@ -16,7 +16,8 @@ from msgsvc_core.channels import (
     WebhookCall,
 )
 from tests.contracts.broken_channels import breaks
-from tests.contracts.pigeon import HEADER, PigeonChannel
+from tests.contracts.pigeon import PigeonChannel
+from tests.contracts.pigeons import HEADER
 
 
 @breaks("test_a_press_brings_back_the_data_and_names_the_message")

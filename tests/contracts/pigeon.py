@@ -1,19 +1,18 @@
-"""A messenger in memory that can do everything, and a channel for it that keeps the whole contract."""
+"""A channel that keeps the whole contract, for a messenger that can do everything."""
 
-import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import aiohttp
 import structlog
 from pydantic import Field, SecretStr
 
 from msgsvc_core.channels import (
     Blocked,
+    BotCommand,
     BotProfile,
     Button,
     ButtonPressed,
@@ -35,110 +34,12 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.channels.markup import to_spans, utf16_length
+from msgsvc_core.channels.markup import to_spans
 from msgsvc_core.settings import Section
 from msgsvc_core.testing import Fault, Messenger, Shown
+from tests.contracts.pigeons import HEADER, MAX_CAPTION, MAX_TEXT, PERSON, TOKEN, Pigeons
 
 log = structlog.get_logger(__name__)
-
-TOKEN = "pigeon-token-2f9d81c04e"
-HEADER = "x-pigeon-secret"
-MAX_TEXT, MAX_CAPTION = 4096, 1024
-
-
-class Pigeons:
-    """The platform: takes calls as (method, fields), and answers with a status and a body."""
-
-    def __init__(self) -> None:
-        self.messages: dict[int, dict[str, Any]] = {}
-        self.updates: list[dict[str, Any]] = []
-        self.notices: list[str] = []
-        self.presses: set[str] = set()
-        self.chats: set[str] = set()
-        self.blocked = self.revoked = False
-        self.next_failure: tuple[str, float | None] | Fault | None = None
-        self._webhook: tuple[str, str] | None = None
-        self._arrived = asyncio.Event()
-        self._count = 0
-
-    def number(self) -> int:
-        self._count += 1
-        return self._count
-
-    async def call(self, token: str, method: str, **fields: Any) -> tuple[int, bytes]:
-        failure, self.next_failure = self.next_failure, None
-        await asyncio.sleep(0)
-        if failure == "hang":
-            await asyncio.sleep(60)
-        if failure == "reset":
-            raise ConnectionResetError(f"https://pigeon.example/{token}/{method}")
-        if failure == "5xx":
-            return 502, b"<html>Bad gateway</html>"
-        if failure == "garbage":
-            return 200, b"<html>Welcome</html>"
-        if isinstance(failure, tuple):
-            return _refused(*failure)
-        if self.revoked or token != TOKEN:
-            return _refused("banned")
-        return await getattr(self, f"_{method}")(**fields)
-
-    async def tell(self, kind: str, **fields: Any) -> None:
-        """An update, by webhook or kept for who polls."""
-        update = {"id": self.number(), "kind": kind, "from": PERSON, **fields}
-        if self._webhook is None:
-            self.updates.append(update)
-            self._arrived.set()
-            return
-        url, secret = self._webhook
-        async with aiohttp.ClientSession() as session:
-            await session.post(url, data=json.dumps(update), headers={HEADER: secret})
-
-    async def _me(self) -> tuple[int, bytes]:
-        return _ok({"name": "Pigeon", "username": "pigeon_bot"})
-
-    async def _send(self, chat: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        if chat not in self.chats:
-            return _refused("no_chat")
-        if self.blocked:
-            return _refused("blocked")
-        longest = MAX_CAPTION if body["media"] else MAX_TEXT
-        if utf16_length(body["text"]) > longest:
-            return _refused("invalid")
-        number = self.number()
-        self.messages[number] = body
-        return _ok(number)
-
-    async def _edit(self, ref: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        old = self.messages.get(int(ref))
-        if old is None:
-            return _refused("gone")
-        if (old["text"], old["buttons"]) == (body["text"], body["buttons"]):
-            return _refused("not_modified")
-        self.messages[int(ref)] = {**body, "media": old["media"]}
-        return _ok(None)
-
-    async def _delete(self, ref: str) -> tuple[int, bytes]:
-        return _ok(None) if self.messages.pop(int(ref), None) else _refused("gone")
-
-    async def _answer(self, press: str, text: str | None) -> tuple[int, bytes]:
-        if press not in self.presses:
-            return _refused("too_old")
-        self.presses.remove(press)
-        self.notices.append(text or "")
-        return _ok(None)
-
-    async def _webhook_is(self, url: str | None, secret: str = "") -> tuple[int, bytes]:
-        self._webhook = (url, secret) if url else None
-        return _ok(None)
-
-    async def _updates(self, after: int) -> tuple[int, bytes]:
-        if self._webhook:
-            return _refused("conflict")
-        self.updates = [update for update in self.updates if update["id"] > after]
-        while not self.updates:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return _ok(self.updates)
 
 
 #: What the platform's codes mean.
@@ -152,7 +53,6 @@ REASONS = {
     "maintenance": Reason.PLATFORM_UNAVAILABLE,
 }
 CODES = {reason: code for code, reason in REASONS.items() if code != "gone"}
-PERSON = {"id": "4711", "name": "Ann", "username": "ann_b", "lang": "ru"}
 
 
 class PigeonSettings(Section):
@@ -170,7 +70,11 @@ class PigeonChannel(Channel):
     operator_settings = frozenset({"base_url"})
 
     capabilities = Capabilities(
-        max_text_length=MAX_TEXT, max_caption_length=MAX_CAPTION, text_unit="utf16", mini_app=True
+        max_text_length=MAX_TEXT,
+        max_caption_length=MAX_CAPTION,
+        text_unit="utf16",
+        mini_app=True,
+        commands=True,
     )
 
     def __init__(
@@ -232,6 +136,14 @@ class PigeonChannel(Channel):
         except DeliveryError as error:
             return ChannelHealth(False, error.text, revoked=error.reason is Reason.BOT_BANNED)
         return ChannelHealth(True, me["name"], BotProfile(me["name"], me["username"]))
+
+    async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
+        langs = {"": default_lang} | {lang: lang for one in commands for lang in one.about}
+        menus = {
+            shown_to: {one.name: one.about[lang] for one in commands}
+            for shown_to, lang in langs.items()
+        }
+        await self.call("commands", menus=menus)
 
     async def set_webhook(self, url: str, secret: str) -> None:
         await self.call("webhook_is", url=url, secret=secret)
@@ -326,6 +238,9 @@ class PigeonMessenger(Messenger):
         self._pigeons.presses.add(press)
         await self._pigeons.tell("press", data=data, message=int(ref), press=press)
 
+    async def menu(self, lang: str) -> Mapping[str, str]:
+        return self._pigeons.menus.get(lang) or self._pigeons.menus.get("", {})
+
     async def block(self) -> None:
         self._pigeons.blocked = True
         await self._pigeons.tell("block")
@@ -373,12 +288,3 @@ class PigeonMessenger(Messenger):
 
 def _signature(token: str, data: str) -> str:
     return hmac.new(token.encode(), data.encode(), hashlib.sha256).hexdigest()
-
-
-def _ok(result: Any) -> tuple[int, bytes]:
-    return 200, json.dumps({"ok": True, "result": result}).encode()
-
-
-def _refused(code: str, retry_after_s: float | None = None) -> tuple[int, bytes]:
-    more = {} if retry_after_s is None else {"retry_after": retry_after_s}
-    return 400, json.dumps({"ok": False, "code": code, **more}).encode()

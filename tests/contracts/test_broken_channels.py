@@ -23,7 +23,7 @@ from tests.contracts.test_channel_contract import PigeonPlugin
 CHECKS = sorted(name for name, _ in inspect.getmembers(ChannelContract) if name.startswith("test_"))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What never comes is given up soon."""
     monkeypatch.setattr(inboxes, "PATIENCE_S", 0.5)
@@ -84,6 +84,7 @@ async def _run(broken: Broken, case: dict[str, Any], folder: Path) -> None:
 @pytest.mark.parametrize(
     "broken", BROKEN, ids=lambda one: f"{one.channel.__name__}-{one.check.removeprefix('test_')}"
 )
+@pytest.mark.usefixtures("short_patience")
 async def test_a_broken_channel_fails_its_check(broken: Broken, tmp_path: Path) -> None:
     said = await failures(broken, tmp_path)
 

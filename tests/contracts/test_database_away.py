@@ -11,6 +11,7 @@ import pytest
 
 from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_core.testing.work import PATIENCE_S
 from tests.contracts.things import add, names
 from tests.expectations import failing
 
@@ -53,8 +54,20 @@ async def test_a_file_that_is_no_database_is_unavailable_and_leaves_no_thread(
 
     left = set(threading.enumerate()) - before
     for thread in left:
-        thread.join(5)
+        thread.join(PATIENCE_S)
     assert not any(thread.is_alive() for thread in left)
+
+
+async def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    async def open_and_close(path: Path) -> None:
+        database = Database(f"sqlite:///{path}")
+        await database.connect()
+        await database.disconnect()
+
+    # Without waiting for each other, one of some thirty failed.
+    for number in range(30):
+        path = tmp_path / f"{number}.db"
+        await asyncio.gather(*(open_and_close(path) for _ in range(6)))
 
 
 async def test_a_file_in_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
@@ -84,7 +97,7 @@ async def test_a_closed_database_is_unavailable_instead_of_waiting(db: Database)
     await db.disconnect()
 
     for block in (db.read, db.transaction):
-        async with failing(DatabaseUnavailable), asyncio.timeout(1), block():
+        async with failing(DatabaseUnavailable), asyncio.timeout(PATIENCE_S), block():
             pass
 
 

@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Refused, Taken, Unit
 from msgsvc_core.db.writer import UNITS_PER_BATCH
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_core.testing.work import PATIENCE_S
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -128,7 +129,7 @@ async def test_a_callback_that_raises_leaves_nobody_without_an_answer(db: Databa
     called: list[str] = []
     units[1].on_commit(lambda: 1 // 0)  # type: ignore[arg-type, return-value] # it returns nothing
     units[1].on_commit(lambda: called.append("after the fault"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await outcomes(db, *units) == [None, None, None]
         async with db.transaction() as tx:
             tx.on_commit(lambda: 1 // 0)  # type: ignore[arg-type, return-value] # it returns nothing

@@ -220,11 +220,11 @@ async def test_stopping_waits_for_what_runs_and_leaves_the_rest(
 ) -> None:
     ended: list[int] = []
 
-    async def take_a_moment(_ctx: JobContext, job: Job) -> None:
-        await asyncio.sleep(0.2)
+    async def work_until_stopping(ctx: JobContext, job: Job) -> None:
+        await until(holds(lambda: ctx.stopping))
         ended.append(job.payload["n"])
 
-    plugin = Work(take_a_moment)
+    plugin = Work(work_until_stopping)
     service = await start(make_service, plugin)
     await enqueue(service, work(1), work(2), work(3))
     await until(holds(lambda: plugin.runs))

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.jobs import BULK, NORMAL, URGENT, Job, JobContext
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
-from tests.contracts.work import Work, enqueue, holds, on_every_runner, start, work
+from tests.contracts.work import Work, change, enqueue, holds, on_every_runner, start, states, work
 
 pytestmark = on_every_runner
 
@@ -128,3 +128,49 @@ async def test_many_wakes_of_a_lane_at_once_are_one_drain(make_service: ServiceF
     await settled(service)
 
     assert sorted(plugin.runs) == list(range(50))
+
+
+async def test_a_job_whose_lease_ran_out_in_its_handler_is_not_begun_beside_itself(
+    make_service: ServiceFactory,
+) -> None:
+    may_end = asyncio.Event()
+
+    async def wait(_ctx: JobContext, _job: Job) -> None:
+        await may_end.wait()
+
+    plugin = Work(wait)
+    service = await start(make_service, plugin)
+    await enqueue(service, work(1, lane="three"))
+    await until(holds(lambda: plugin.runs))
+
+    # As if the process had stood still.
+    await change(service, "leased_until_ms = 0")
+    await enqueue(service, work(2, lane="three"))
+    await until(holds(lambda: 2 in plugin.runs))
+    may_end.set()
+    await settled(service)
+
+    assert plugin.runs == [1, 2]
+    assert await states(service) == []
+
+
+async def test_a_job_that_was_put_back_runs_again_before_the_rest_of_its_batch_has_ended(
+    make_service: ServiceFactory,
+) -> None:
+    may_end = asyncio.Event()
+
+    async def handle(ctx: JobContext, job: Job) -> None:
+        if job.deliveries == 1:
+            async with ctx.rescheduling(job, after_s=0):
+                pass
+            await may_end.wait()
+
+    plugin = Work(handle)
+    service = await start(make_service, plugin)
+    await enqueue(service, work(1, lane="three"))
+    await until(holds(lambda: plugin.runs == [1, 1]))
+    may_end.set()
+    await settled(service)
+
+    assert plugin.runs == [1, 1]
+    assert await states(service) == []

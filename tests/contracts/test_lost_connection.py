@@ -7,6 +7,7 @@ import pytest
 
 from msgsvc_core.db import Database
 from msgsvc_core.testing.databases import PostgresDatabases
+from msgsvc_core.testing.work import PATIENCE_S
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
@@ -22,7 +23,7 @@ async def test_a_connection_that_ends_while_it_is_given_back_is_no_error(
         async with db.read() as tx:
             answers.append(await tx.fetch_val("SELECT 1"))
             _in_steps(steps, tx._raw.terminate)
-    async with asyncio.timeout(10), db.transaction() as first, db.read() as second:
+    async with asyncio.timeout(PATIENCE_S), db.transaction() as first, db.read() as second:
         answers += [await first.fetch_val("SELECT 1"), await second.fetch_val("SELECT 1")]
     await db.disconnect()
     await backend.give_back(url)

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.channels import InboundRule
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.events import EventSpec
@@ -54,6 +55,10 @@ async def shop_silent(ctx: Any) -> Answer:
     return Answer(done=True)
 
 
+async def obey(ctx: Any) -> None:
+    """A command's."""
+
+
 async def work(ctx: Any, jobs: Any) -> None:
     """A job's."""
 
@@ -75,6 +80,10 @@ def settings(name: str = "shop", default: Any = 1, description: str | None = "On
         "one": Field(default, description=description),
     }
     return SettingsSection(name, type("ShopSettings", (Section,), namespace))
+
+
+def command(about: str) -> InboundRule:
+    return InboundRule("command", obey, name="shop", about=lambda _: about)
 
 
 def plugin(**hooks: Any) -> Any:
@@ -128,6 +137,9 @@ BROKEN: Sequence[tuple[str, dict[str, Any]]] = [
         "its_settings_have_defaults_and_say_what_they_mean",
         {"register_settings": settings(description=None)},
     ),
+    ("its_commands_say_in_a_line_what_they_are_for", {"register_inbound": [command("")]}),
+    ("its_commands_say_in_a_line_what_they_are_for", {"register_inbound": [command("x" * 65)]}),
+    ("its_commands_say_in_a_line_what_they_are_for", {"register_inbound": [command("x\ny")]}),
     ("its_texts_are_translated", {"register_locale": Path("/nowhere")}),
     ("it_loads_alone_and_the_service_is_ready", {"on_start": RuntimeError("not alone")}),
 ]

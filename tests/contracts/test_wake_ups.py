@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
 import structlog
@@ -55,7 +55,7 @@ async def test_a_worker_hears_of_a_job_before_any_sweep(make_service: ServiceFac
     await settled(service)
 
     await enqueue(service)
-    await settled(service, timeout_s=3)
+    await settled(service)
 
     assert work.runs == 1
 
@@ -89,10 +89,12 @@ async def test_a_thousand_jobs_of_a_lane_are_a_few_messages(
     broker, queue = open_broker(settings)
     listener = Listener(broker, queue, heard.append)
     listener.start()
+    began = time.monotonic()
     for number in range(1000):
         announcer.announce("lane")
         if number % 100 == 0:
             await asyncio.sleep(0.001)  # as requests come: not all in one turn of the loop
+    took_s = time.monotonic() - began
     announcer.announce("last")
 
     async def heard_last() -> bool:
@@ -102,7 +104,8 @@ async def test_a_thousand_jobs_of_a_lane_are_a_few_messages(
     await asyncio.to_thread(listener.stop)
     close_broker(broker)
 
-    assert 1 <= heard.count("lane") < 20
+    # One at once, one a pause, and one for what came in the last of them.
+    assert 1 <= heard.count("lane") <= took_s / broker_module.PAUSE_S + 2
 
 
 @by_each_broker
@@ -120,7 +123,7 @@ async def test_a_connection_that_the_broker_closed_delays_no_message(
         async def heard_it() -> bool:
             return lane in heard
 
-        return await until(heard_it, timeout_s=3)
+        return await until(heard_it)
 
     first = await hears("first")
     # As RabbitMQ does with one that was idle for minutes.
@@ -158,20 +161,23 @@ async def test_messages_do_not_pile_up_where_nobody_takes_them(
     assert len(heard) == 5
 
 
-def _closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    # Bound and not listening: nobody else gets it, and who connects is refused.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{}/0", "amqp://127.0.0.1:{}"])
 async def test_a_broker_that_is_away_delays_work_and_fails_nothing(
-    make_service: ServiceFactory, url: str
+    make_service: ServiceFactory, url: str, closed_port: int
 ) -> None:
     work = Work()
     settings = {
         "runner": "dramatiq",
-        "broker_url": url.format(_closed_port()),
+        "broker_url": url.format(closed_port),
         "sweep_s": 0.05,
     }
     with structlog.testing.capture_logs() as logs:

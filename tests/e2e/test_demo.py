@@ -1,5 +1,7 @@
 """`msgsvc demo` ends 0 if every step of its tour held, and only then."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,8 +32,30 @@ def test_the_tour_holds_and_ends_by_itself_without_a_terminal() -> None:
     )
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "All 15 steps held" in ended.stdout
-    assert ended.stdout.count("✓") == 15
+    assert "All 20 steps held" in ended.stdout
+    assert ended.stdout.count("✓") == 20
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_whose_terminal_is_closed_leaves_nothing_behind(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-u", "-m", "msgsvc_core", "demo", "--port", "0", "--site-port", "0"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    with demo:
+        assert demo.stdout is not None
+        while "✓" not in demo.stdout.readline():
+            assert demo.poll() is None
+        demo.send_signal(ending)
+        demo.wait(PATIENCE_S)
+
+    # The folder goes after the service and the site have ended.
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_tour_without_its_site_fails_at_the_step_that_needs_it(tmp_path: Path) -> None:

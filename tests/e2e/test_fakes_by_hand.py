@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.process import PATIENCE_S
+
 
 @pytest.mark.parametrize("kind", ["telegram", "max"])
 async def test_run_by_hand_it_ends_by_ctrl_c_and_tells_of_a_port_in_use(kind):
@@ -29,7 +31,7 @@ async def test_run_by_hand_it_ends_by_ctrl_c_and_tells_of_a_port_in_use(kind):
     )
     _, complaint = await second.communicate()
     process.send_signal(signal.SIGINT)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         _, left = await process.communicate()
 
     assert complaint.decode() == f"port {port} is in use; name another: --port\n"

@@ -1,4 +1,4 @@
-"""The guides for writing plugins do what they say, command by command, in an empty folder."""
+"""The guides do what they say, command by command, in an empty folder."""
 
 import os
 import subprocess
@@ -81,7 +81,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["write-a-channel.md", "write-an-area.md"])
+@pytest.mark.parametrize("name", ["write-a-channel.md", "write-an-area.md", "receive-webhooks.md"])
 def test_a_guide_does_what_it_says(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     reader = Reader(tmp_path, environment)
     blocks = list(blocks_of(GUIDES / name))

@@ -3,13 +3,14 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ports import free_ports
 
 #: Who runs the server when we are root, whom PostgreSQL refuses.
 SERVER_USER = "postgres"
@@ -62,9 +63,7 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="msgsvc-cluster-"))
     if os.geteuid() == 0:
         shutil.chown(folder, SERVER_USER)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    made = Cluster(folder, port)
+    made = Cluster(folder, free_ports())
     try:
         _run("initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8")
         made.start()

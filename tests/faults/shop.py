@@ -36,7 +36,7 @@ DELAY_S = 0.02
 SENDERS = 4
 
 #: Seconds after which an unanswered request counts as hung.
-HUNG_S = 20.0
+HUNG_S = 30.0
 
 #: Statuses that a message keeps.
 FINAL = {"sent", "failed", "skipped", "unknown"}

@@ -1,7 +1,7 @@
 """Whatever is sent to an endpoint, the answer is a success as described, or the envelope.
 
-Bodies, queries, paths and methods are made from our own OpenAPI: 300 requests for each database, and
-10,000 in the long form. `--hypothesis-seed` makes the same ones again.
+Bodies, queries, paths and methods are made from our own OpenAPI: 600 requests for each database, the
+same in each run, and 10,000 by chance in the long form, where `--hypothesis-seed` makes them again.
 """
 
 import json
@@ -73,6 +73,7 @@ class Fuzz:
         self._learn(listed)
         subscriber = {"subscriber_id": self.known["subscriber_id"][0], "text": "Hello"}
         await self._post("/v1/send", subscriber)
+        await self._post("/v1/otp/send", {"subscriber_id": subscriber["subscriber_id"]})
 
     async def _post(self, path: str, body: dict[str, str]) -> dict[str, Any]:
         headers = (self._key, (b"content-type", b"application/json"))
@@ -114,7 +115,7 @@ def check(request: Fuzzed, reply: Reply, what: str) -> None:
             assert reply.status in request.operation.statuses, (what, reply)
             json.loads(reply.body)
         return
-    if request.method == "HEAD":
+    if request.method == "HEAD" or _is_page(reply):
         return
     fields = json.loads(reply.body)
     assert set(fields) == {"error", "code", "retryable", "docs_url"}, what
@@ -128,15 +129,22 @@ def _is_elsewhere(reply: Reply) -> bool:
     return "json" not in reply.headers.get("content-type", "")
 
 
+def _is_page(reply: Reply) -> bool:
+    """Pages for people stand beside operations, e.g. GET beside POST /login/{slug}/app, and say what
+    went wrong in words."""
+    return reply.headers.get("content-type", "").startswith("text/html")
+
+
 @pytest.fixture
 async def fuzz(make_service: ServiceFactory, make_tenant: Any) -> Fuzz:
     many = 1_000_000
     service = await make_service(
-        plugins=("sandbox", "auth", "webhooks"),
+        plugins=("sandbox", "auth", "otp", "webhooks"),
         channels={"messenger_a": {"plugin": "sandbox"}, "messenger_b": {"plugin": "recording"}},
         jobs={"runner": "none"},
         limits={"requests_per_minute": many},
         auth={"sessions_per_hour": many},
+        otp={"sends_per_hour": many, "resend_after_s": 0},
         webhooks={"endpoints_per_project": many, "allow_cidrs": ("127.0.0.0/8",)},
     )
     made = Fuzz(service, await make_tenant(service))
@@ -144,13 +152,14 @@ async def fuzz(make_service: ServiceFactory, make_tenant: Any) -> Fuzz:
     return made
 
 
-def requests(count: int) -> list[Fuzzed]:
+def requests(count: int, *, by_chance: bool) -> list[Fuzzed]:
     """Made first and sent then: what one leaves behind is part of the next one's trouble, so a run
     can't be made smaller by leaving some out, which hypothesis would try."""
     found: list[Fuzzed] = []
 
     @settings(
         max_examples=count,
+        derandomize=not by_chance,
         phases=[Phase.generate],
         database=None,
         deadline=None,
@@ -167,8 +176,9 @@ def requests(count: int) -> list[Fuzzed]:
 async def test_no_request_is_answered_with_anything_but_success_or_the_envelope(
     fuzz: Fuzz, rounds: Rounds, figure: Figure
 ) -> None:
-    count = rounds(short=300, long=10_000)
-    for request in requests(count):
+    count = rounds(short=600, long=10_000)
+    # The short form sends the same each time: a change is judged by it, not by luck.
+    for request in requests(count, by_chance=rounds(short=0, long=1) == 1):
         await fuzz.send(request)
 
     sent, failed = fuzz.statuses.total(), sum(fuzz.statuses[status] for status in range(500, 600))

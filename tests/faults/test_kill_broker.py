@@ -10,8 +10,9 @@ import redis
 
 from msgsvc_core.testing.fixtures import backends_found
 from tests.faults.conftest import Figure, Rounds
-from tests.faults.redis_server import free_port, running_redis
+from tests.faults.redis_server import running_redis
 from tests.faults.workshop import workshop
+from tests.ports import free_ports
 
 pytestmark = [
     pytest.mark.faults,
@@ -31,7 +32,7 @@ async def test_work_goes_on_without_the_broker_and_none_is_lost(
     if not backends_found()["postgres"]:
         pytest.skip("PostgreSQL does not answer")
     count = rounds(short=2, long=10)
-    port = free_port()
+    port = free_ports()
     url = f"redis://127.0.0.1:{port}/0"
     settings = {"runner": "dramatiq", "broker_url": url}
     waits_s: dict[str, list[float]] = {"emptied": [], "away": [], "back": []}

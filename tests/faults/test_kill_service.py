@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tests.faults.conftest import Figure, Rounds
-from tests.faults.shop import PEOPLE, Shop, open_shop
+from tests.faults.shop import HUNG_S, PEOPLE, Shop, open_shop
 from tests.process import until
 
 pytestmark = pytest.mark.faults
@@ -24,8 +24,9 @@ async def shop(tmp_path: Path) -> Shop:
 
 
 def test_a_message_accepted_before_a_kill_is_delivered_after_the_restart(shop: Shop) -> None:
-    shop.configure(delay_s=2.0)
-    with shop.deployment.serving() as server, httpx2.Client(timeout=10) as client:
+    # Longer than all that is done here: the server is killed in the midst of the call.
+    shop.configure(delay_s=120.0)
+    with shop.deployment.serving() as server, httpx2.Client(timeout=HUNG_S) as client:
         first = shop.send(client, server.url)
         until(lambda: shop.statuses()[first] == "sending")
         # The lane is busy with the first one, so this one is accepted and not begun.

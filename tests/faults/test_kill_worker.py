@@ -61,7 +61,7 @@ async def test_a_killed_workers_jobs_go_on_soon_and_none_is_lost_or_done_twice(
             for _ in range(count):
                 await asyncio.sleep(LOAD_S * random.uniform(0.5, 1.5))
                 # Who has the messenger's lane is who is missed most.
-                victim = await until(shop.owner_of_messages, timeout_s=30)
+                victim = await until(shop.owner_of_messages)
                 assert victim is not None
                 killed_at_ms = shop.service.clock.now_ms()
                 victim.kill()
@@ -123,18 +123,19 @@ async def test_ended_workers_lose_and_double_nothing(
 
 
 @pytest.mark.parametrize(
-    ("poison", "lease_s"), [(effects.RAISE, 10.0), (effects.KILL, 6.0)], ids=["raises", "kills"]
+    ("poison", "lease_s"), [(effects.RAISE, 10.0), (effects.KILL, 8.0)], ids=["raises", "kills"]
 )
 async def test_a_poison_job_is_dead_soon_and_delays_no_other_lane(
     open_workshop: Open, figure: Figure, poison: str, lease_s: float
 ) -> None:
     """Beside it, in its own lane, stands work that was claimed with it.
 
-    The lease is shorter than usual where the poison kills, for that many leases pass; not so short
-    that it is taken up before the process that it killed is replaced.
+    The lease is shorter than usual where the poison kills, for that many leases pass. Of three
+    processes one lives on even if the next one is killed before the last is replaced, as on a busy
+    machine.
     """
     async with open_workshop(lease_s=lease_s) as shop:
-        with shop.deployment.working("--processes", "2"):
+        with shop.deployment.working("--processes", "3"):
 
             async def load_until(found: Callable[[], Any]) -> list[float]:
                 """Milliseconds from commit to effect of jobs meanwhile, in a lane of their own."""
@@ -161,14 +162,19 @@ async def test_a_poison_job_is_dead_soon_and_delays_no_other_lane(
                 await shop.service.jobs.enqueue(tx, NewJob(poison, lane="poison"))
             await shop.add_jobs(9, "poison")
             during = await load_until(dead)
+            after = await load_until(yes)
         found = await shop.findings()
         letters = await shop.query("SELECT name, attempts FROM core_jobs WHERE state = 'dead'")
 
-    calm, poisoned = (quantiles(times, n=100)[98] for times in (before, during))
+    earlier, poisoned, later = (quantiles(times, n=100)[98] for times in (before, during, after))
+    # Whatever else the machine does may begin or end meanwhile.
+    calm = max(earlier, later)
     figure(
         f"poison job ({poison.partition('.')[2]})",
-        f"p99 of another lane {calm:.0f} ms before, {poisoned:.0f} ms beside it; {found}",
-        p99_before_ms=calm,
+        f"p99 of another lane {earlier:.0f} ms before and {later:.0f} ms after,"
+        f" {poisoned:.0f} ms beside it; {found}",
+        p99_before_ms=earlier,
+        p99_after_ms=later,
         p99_beside_ms=poisoned,
         lost=found.jobs_lost,
     )

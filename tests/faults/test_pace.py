@@ -10,6 +10,7 @@ from msgsvc_core.channels import OutgoingMessage, Pace, calls
 from msgsvc_core.clock import SystemClock
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_core.testing.work import PATIENCE_S
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.recorder import Recorder, queue, subscribed
 
@@ -48,13 +49,13 @@ async def test_a_queue_ends_when_its_pace_says_and_a_login_does_not_wait_for_it(
 
     await queue(service, project.project_id, people[:-1], count)
     queued_s = time.monotonic()
-    await until(lambda: _count(recorder, count // 2), timeout_s=count / per_s)
+    await until(lambda: _count(recorder, count // 2), timeout_s=count / per_s + PATIENCE_S)
     asked_s = time.monotonic()
     async with service.db.transaction() as tx:
         await calls.enqueue_send(
             service, tx, "messenger_a", "chat-login", OutgoingMessage("Sign in?")
         )
-    await until(lambda: _count(recorder, count + 2), timeout_s=2 * count / per_s)
+    await until(lambda: _count(recorder, count + 2), timeout_s=count / per_s + PATIENCE_S)
     _, first, *_, last = recorder.calls
     took_s, began_s = last.answered_s - first.came_s, first.came_s - queued_s
     [question] = [call for call in recorder.calls if call.chat_id == "chat-login"]
@@ -96,7 +97,7 @@ async def test_a_restart_in_the_middle_breaches_no_pace(
     await service.stop()
     database_url = service.settings.database_url
     await make_service(extra_plugins=plugins, database_url=database_url, **settings)
-    await until(lambda: _count(recorder, count), timeout_s=30)
+    await until(lambda: _count(recorder, count))
     most = recorder.most_in(1.0)
     most_of_chat = max(recorder.most_in(1.0, f"chat-{n}") for n in range(len(people)))
 
@@ -122,7 +123,7 @@ async def test_a_chat_with_much_to_say_holds_up_no_other(make_service: ServiceFa
     talker, *others = await subscribed(service, project.project_id, 41)
     await queue(service, project.project_id, [talker], 5)
     await queue(service, project.project_id, others, len(others))
-    await until(lambda: _count(recorder, 45), timeout_s=20)
+    await until(lambda: _count(recorder, 45))
     asked_s = {call.text: call.came_s for call in recorder.calls if call.chat_id == "chat-0"}
     times = list(asked_s.values())
     last_of_others_s = max(call.came_s for call in recorder.calls if call.chat_id != "chat-0")

@@ -4,6 +4,7 @@ import socket
 import statistics
 import time
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 
 import httpx2
@@ -37,11 +38,13 @@ def deployment(tmp_path: Path) -> Deployment:
     return made
 
 
-def median_ms(server: Server, key: str, requests: int) -> float:
-    """The median time of an authenticated request that reads the database."""
-    times = []
+def median_ms(server: Server, key: str, requests: int, most_s: float = inf) -> float:
+    """The median time of an authenticated request that reads the database; no request begins after
+    `most_s`."""
+    times: list[float] = []
+    until_s = time.perf_counter() + most_s
     with httpx2.Client(headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
-        for _ in range(requests):
+        while len(times) < requests and time.perf_counter() < until_s:
             began = time.perf_counter()
             answer = client.get(f"{server.url}/v1/project")
             times.append((time.perf_counter() - began) * 1000)
@@ -86,9 +89,12 @@ def test_clients_that_never_finish_are_closed_and_the_others_don_t_notice(
         began = time.monotonic()
         slow = [stack.enter_context(connect(server, half_head)) for _ in range(HALF_HEADS)]
         slow += [stack.enter_context(connect(server, half_body)) for _ in range(HALF_BODIES)]
-        beside_ms = median_ms(server, key, requests)
+        left_s = DEADLINE_S - 2 - (time.monotonic() - began)
+        beside_ms = median_ms(server, key, requests, left_s)
         measured_for_s = time.monotonic() - began
         closed_s = seconds_until_closed(slow, began)
+        # Whatever else the machine does may begin or end meanwhile.
+        alone_ms = max(alone_ms, median_ms(server, key, requests))
 
     figure(
         f"{HALF_HEADS} half heads, {HALF_BODIES} half bodies",

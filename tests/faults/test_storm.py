@@ -47,7 +47,8 @@ class Storm:
         self.broke = 0
 
     def answer(self, _call: Call) -> DeliveryError | None:
-        if time.monotonic() > self._ends_s:
+        # On a busy machine few calls are made in that time.
+        if time.monotonic() > self._ends_s and self.refused > 5 and self.broke > 2:
             return None
         drawn = self._random.random()
         if drawn < 0.5:

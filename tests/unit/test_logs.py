@@ -53,11 +53,21 @@ def test_a_value_with_a_harmless_name_is_kept(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        (f"the key {KEY} is unknown", f"the key {HIDDEN} is unknown"),
+        pytest.param(f"the key {KEY} is unknown", f"the key {HIDDEN} is unknown", id="an API key"),
         ("whsec_abc+/=", HIDDEN),
         ("postgresql://me:pass@host/db", f"postgresql://{HIDDEN}@host/db"),
         ("postgresql://:pass@host/db", f"postgresql://{HIDDEN}@host/db"),
         ("https://example.com:8000/a@b", "https://example.com:8000/a@b"),
+        (
+            "GET https://shop.example/back?from=bot&code=c0De&state=x#y 200",
+            f"GET https://shop.example/back?from=bot&code={HIDDEN}&state=x#y 200",
+        ),
+        ('<a href="/back?from=bot&amp;code=c0De">', f'<a href="/back?from=bot&amp;code={HIDDEN}">'),
+        (
+            "{'url': 'https://shop.example?code=c0De'}",
+            f"{{'url': 'https://shop.example?code={HIDDEN}'}}",
+        ),
+        ("/v1/products?barcode=12&postcode=34", "/v1/products?barcode=12&postcode=34"),
         ("nothing to hide", "nothing to hide"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.api.pagination import after_cursor, next_cursor, position_of, read_position
 from msgsvc_core.errors import BadRequest
 from msgsvc_core.ids import new_id
 
@@ -21,3 +21,19 @@ def test_without_a_cursor_the_list_begins_at_its_top() -> None:
 def test_a_foreign_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(BadRequest, match="cursor"):
         after_cursor(cursor)
+
+
+@pytest.mark.parametrize("name", ["vip", "постоянный", "a-b_c", "常連"])
+def test_a_place_by_time_and_name_goes_through_a_cursor(name: str) -> None:
+    cursor = next_cursor(position_of(1_768_478_400_000, name))
+
+    assert read_position(after_cursor(cursor)) == (1_768_478_400_000, name)
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["", "sub_1", "1_", "1_6", "1_zz", "1_ff", "1_00", "-1_61", "1" * 16 + "_61", "1_61_61"],
+)
+def test_an_id_is_no_place_by_time_and_name(after: str) -> None:
+    with pytest.raises(BadRequest, match="cursor"):
+        read_position(after)

@@ -16,6 +16,15 @@ OWNERS = sorted(
 PO = Path("locale/ru/LC_MESSAGES/messages.po")
 
 
+MINUTES = """
+msgid "{count} minute ago"
+msgid_plural "{count} minutes ago"
+msgstr[0] "{count} минуту назад"
+msgstr[1] "{count} минуты назад"
+msgstr[2] "{count} минут назад"
+"""
+
+
 def translations(owner: Path) -> dict[str, str]:
     with (owner / PO).open("rb") as file:
         return {str(entry.id): str(entry.string) for entry in read_po(file) if entry.id}
@@ -23,7 +32,8 @@ def translations(owner: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
 def test_every_text_in_the_code_has_its_russian(owner: Path) -> None:
-    found = extract_from_dir(str(owner), method_map=[("**.py", "python")], keywords={"_": None})
+    keywords: dict[str, tuple[int, ...] | None] = {"_": None, "ngettext": (1, 2)}
+    found = extract_from_dir(str(owner), method_map=[("**.py", "python")], keywords=keywords)
     texts = {str(message) for _, _, message, _, _ in found}
 
     assert texts <= set(translations(owner))
@@ -56,3 +66,25 @@ def test_values_are_put_into_the_translation() -> None:
     text = _("You are subscribed to notifications from {project}.", project="{Shop}")
 
     assert text == "Вы подписаны на уведомления от «{Shop}»."
+
+
+@pytest.mark.parametrize(
+    ("lang", "count", "text"),
+    [
+        ("en", 1, "1 minute ago"),
+        ("en", 21, "21 minutes ago"),
+        ("ru", 1, "1 минуту назад"),
+        ("ru", 3, "3 минуты назад"),
+        ("ru", 11, "11 минут назад"),
+        ("ru", 21, "21 минуту назад"),
+    ],
+)
+def test_a_number_has_the_form_of_its_language(
+    tmp_path: Path, lang: str, count: int, text: str
+) -> None:
+    path = tmp_path / "ru/LC_MESSAGES/messages.po"
+    path.parent.mkdir(parents=True)
+    path.write_text(MINUTES, encoding="utf-8")
+    _ = Texts([ROOT / "msgsvc_core" / "locale", tmp_path], "en").into(lang)
+
+    assert _.ngettext("{count} minute ago", "{count} minutes ago", count) == text

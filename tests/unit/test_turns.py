@@ -4,6 +4,7 @@ import asyncio
 
 from msgsvc_core.channels.turns import Order, Turns
 from msgsvc_core.jobs import Job
+from msgsvc_core.testing.work import PATIENCE_S
 
 
 class Walkers:
@@ -80,7 +81,7 @@ async def test_who_fails_makes_room() -> None:
     except ZeroDivisionError:
         pass
 
-    async with asyncio.timeout(5), turns.take("a"):
+    async with asyncio.timeout(PATIENCE_S), turns.take("a"):
         assert turns._under_way
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from examples.login_site.tests.fake_service import FakeService
 
@@ -38,6 +39,13 @@ class Browser:
             answer: dict[str, Any] = await response.json()
         self.session_id = answer["session_id"]
         return answer
+
+    async def begin_hosted(self) -> str:
+        """Press the button that leads to the service's own page; returns the state in its address."""
+        async with self.http.get("/login", allow_redirects=False) as response:
+            page = URL(response.headers["Location"])
+        assert page.path == "/login/demo"
+        return page.query["state"]
 
     @property
     def state(self) -> str:

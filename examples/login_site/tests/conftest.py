@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from aiohttp import web
 
 from examples.login_site.tests.browser import Browser, new_http
 from examples.login_site.tests.fake_service import API_KEY, SECRET, FakeService
+from tests.ports import free_ports
 
 APP = Path(__file__).parents[1] / "app.py"
 
@@ -36,9 +36,7 @@ async def service() -> AsyncIterator[tuple[FakeService, str]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site_url(service: tuple[FakeService, str]) -> AsyncIterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_ports()
     settings = {
         "LOGIN_SITE_PORT": str(port),
         "LOGIN_SITE_SERVICE_URL": service[1],
@@ -59,7 +57,7 @@ async def site_url(service: tuple[FakeService, str]) -> AsyncIterator[str]:
 
 
 async def until_it_answers(process: asyncio.subprocess.Process, url: str) -> None:
-    async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+    async with aiohttp.ClientSession() as http, asyncio.timeout(60):
         while process.returncode is None:
             try:
                 async with http.get(f"{url}/session.json"):

@@ -26,6 +26,30 @@ async def test_a_session_comes_back_with_its_state_and_signs_in(browser: Browser
     assert (await browser.json("/session.json"))["subscriber_id"] == "sub_Boris"
 
 
+async def test_hosted_page_is_opened_with_a_state_that_comes_back(browser: Browser) -> None:
+    state = await browser.begin_hosted()
+    code = browser.service.code_for("Zoe", "ses_hosted", state=state)
+
+    again = await browser.begin_hosted()
+    _, page = await browser.get("/callback", params={"code": code, "state": state})
+
+    assert again == state
+    assert "Hello, Zoe!" in page
+
+
+async def test_hosted_state_of_another_browser_is_refused(browser: Browser, site_url: str) -> None:
+    state = await browser.begin_hosted()
+    code = browser.service.code_for("Mallory", "ses_hosted", state=state)
+
+    async with new_http(site_url) as http:
+        victim = Browser(http, browser.service)
+        await victim.begin_hosted()
+        status, _ = await victim.get("/callback", params={"code": code, "state": state})
+
+        assert status == 400
+        assert (await victim.json("/session.json")) == {"signed_in": False}
+
+
 async def test_only_the_link_session_names_a_callback(browser: Browser) -> None:
     await browser.begin("qr")
     qr = browser.service.sessions[browser.session_id]

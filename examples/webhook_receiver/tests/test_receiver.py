@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.ports import free_ports
+
 RECEIVER = Path(__file__).parents[1] / "receiver.py"
 SECRET = "whsec_dGVzdA=="
 BODY = b'{ "event": "event.tracked", "data": {"name": "visit"} }'
@@ -23,9 +24,7 @@ BODY = b'{ "event": "event.tracked", "data": {"name": "visit"} }'
 
 @pytest.fixture
 def receiver() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_ports())
     env = {**os.environ, "RECEIVER_SECRET": SECRET, "RECEIVER_PORT": port}
     with subprocess.Popen(
         [sys.executable, str(RECEIVER)], env=env, stdout=subprocess.PIPE, text=True
@@ -38,7 +37,7 @@ def receiver() -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def wait_for(url: str, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         try:
             urlopen(url).close()

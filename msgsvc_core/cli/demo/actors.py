@@ -67,6 +67,10 @@ class Person:
         """Opens a bot's link and presses Start."""
         await self._post("/open", {"link": link})
 
+    async def say(self, channel: str, text: str) -> None:
+        """Writes to a bot."""
+        await self._post(f"/chats/{channel}/messages", {"text": text})
+
     async def sees(self, channel: str, text: str, *, button: str | None = None) -> dict[str, Any]:
         """Waits for a message of the bot that holds `text`, and such a button; newest first."""
 

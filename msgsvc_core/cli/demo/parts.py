@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 
 #: Seconds within which a process must answer.
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 
 #: Lines of a process's log that are shown when it fails.
 LOG_LINES = 15
@@ -27,7 +27,7 @@ _SETTINGS = """\
 base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
-plugins = ["sandbox", "auth", "webhooks"]
+plugins = ["sandbox", "auth", "otp", "webhooks"]
 
 [server]
 port = {port}
@@ -41,6 +41,8 @@ plugin = "sandbox"
 [auth]
 # The spec allows a project five an hour; the demo is pressed more often than that.
 sessions_per_hour = 1000
+sessions_per_hour_per_address = 1000
+pages_per_hour_per_address = 1000
 
 [limits]
 requests_per_minute = 6000
@@ -90,7 +92,8 @@ async def running_parts(
     folder: Path, site: Path, port: int, site_port: int
 ) -> AsyncIterator[Parts]:
     """Starts the service, sets up a project, and starts the site; ends both at the end."""
-    port, site_port = _free_port(port), _free_port(site_port)
+    port = _free_port(port)
+    site_port = _free_port(site_port, besides=port)
     parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
     config = folder / "msgsvc.toml"
     config.write_text(
@@ -216,12 +219,13 @@ async def _end_all(parts: Parts) -> None:
             await process.wait()
 
 
-def _free_port(wanted: int) -> int:
-    """`wanted`, or any other if somebody has it."""
-    for port in (wanted, 0):
+def _free_port(wanted: int, besides: int = 0) -> int:
+    """`wanted`, or any other if somebody has it; not `besides`, whose owner has not started yet."""
+    for port in (wanted, 0, 0, 0):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
             found: int = listener.getsockname()[1]
-            return found
+            if found != besides:
+                return found
     raise DemoError("there is no free port on 127.0.0.1")

@@ -1,6 +1,7 @@
 """What the command does: starts the parts, plays the tour, and serves until Ctrl-C."""
 
 import asyncio
+import signal
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from msgsvc_core.cli.demo.parts import DemoError, Parts, running_parts
 from msgsvc_core.cli.demo.stage import StepFailed
 from msgsvc_core.cli.demo.tour import play
 
+#: What ends the demo as Ctrl-C does.
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
 
 def show(console: Console, site: Path, port: int, site_port: int, stay: bool) -> None:
     """The whole demo; with `stay` it ends at Ctrl-C. Raises `typer.Exit` when it stopped early."""
@@ -19,11 +23,16 @@ def show(console: Console, site: Path, port: int, site_port: int, stay: bool) ->
     except (DemoError, StepFailed) as error:
         console.print(f"[red]the demo stopped:[/red] {error}", markup=True)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("\nended; nothing is left behind")
 
 
 async def _demo(console: Console, site: Path, port: int, site_port: int, stay: bool) -> None:
+    # A terminal that is closed, or a kill, ends the parts too: they have sessions of their own.
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for ending in ENDINGS:
+        loop.add_signal_handler(ending, task.cancel)
     with tempfile.TemporaryDirectory(prefix="msgsvc-demo-") as folder:
         async with running_parts(Path(folder), site, port, site_port) as parts:
             await play(console, parts)

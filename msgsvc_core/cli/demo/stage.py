@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.console import Console
 
 #: Seconds that a step may wait for something to appear.
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 T = TypeVar("T")
 

@@ -41,6 +41,8 @@ async def play(console: Console, parts: Parts) -> None:
         cast = await _gather(stage, parts, stack)
         subscriber_id = await _subscribe(cast)
         await _notify(cast, subscriber_id)
+        await _template(cast, subscriber_id)
+        await _choose(cast, subscriber_id)
         await _static_link(cast)
         await _session_with_state(cast)
         await _qr_with_polling(cast)
@@ -69,7 +71,7 @@ async def _gather(stage: Stage, parts: Parts, stack: AsyncExitStack) -> Cast:
 
 
 async def _subscribe(cast: Cast) -> str:
-    async with cast.stage.step("Ann subscribes by a link; subscription.created"):
+    async with cast.stage.step("Ann subscribes by a link that carries a tag; subscription.created"):
         links = (await cast.api.post("/v1/subscribers/links", {"tags": ["tour"]}))["links"]
         await cast.ann.open(links["messenger_a"])
         await cast.ann.sees("messenger_a", PROJECT)
@@ -99,6 +101,53 @@ async def _notify(cast: Cast, subscriber_id: str) -> None:
     async with cast.stage.step("Ann presses Today; button.clicked"):
         await cast.ann.press(message, "Today")
         await cast.api.event("button.clicked", data="today", subscriber_id=subscriber_id)
+
+
+async def _template(cast: Cast, subscriber_id: str) -> None:
+    template = {
+        "key": "due",
+        "text": {
+            "en": "{{ name }}, **{{ book }}** is due",
+            "ru": "{{ name }}, пора вернуть «{{ book }}»",
+        },
+        "format": "markdown",
+        "buttons": [[{"text": {"en": "Keep it", "ru": "Продлить"}, "data": "keep {{ book }}"}]],
+    }
+    async with cast.stage.step("A template with a button, sent by a batch; batch.completed"):
+        await cast.api.post("/v1/templates", template)
+        variables = {"name": "Ann*", "book": "Emma"}
+        send = {"subscriber_id": subscriber_id, "template": "due", "variables": variables}
+        batch = await cast.api.post("/v1/send/batch", {"messages": [send]}, status=202)
+        message = await cast.ann.sees("messenger_a", "Ann*, Emma is due", button="Keep it")
+        event = await cast.api.event("batch.completed", batch_id=batch["batch_id"])
+        expect((event["sent"], event["total"]), (1, 1), "messages sent")
+    async with cast.stage.step("Ann presses Keep it; button.clicked says which book"):
+        await cast.ann.press(message, "Keep it")
+        await cast.api.event("button.clicked", data="keep Emma", subscriber_id=subscriber_id)
+
+
+async def _choose(cast: Cast, subscriber_id: str) -> None:
+    async with cast.stage.step("Ann writes /settings and turns a permission on, in one message"):
+        title = {"en": "New books", "ru": "Новые книги"}
+        await cast.api.post("/v1/permissions", {"key": "new_books", "title": title})
+        await cast.ann.say("messenger_a", "/settings")
+        settings = await cast.ann.sees("messenger_a", "New books: off")
+        await cast.ann.press(settings, "☐ New books: off")
+        await cast.api.event("subscription.permission_changed", permission="new_books")
+        changed = await cast.ann.sees("messenger_a", "New books: on")
+        expect(changed["ref"], settings["ref"], "the edited message")
+    async with cast.stage.step("She writes /stop, and comes back by /start"):
+        await cast.ann.say("messenger_a", "/stop")
+        await cast.api.event("subscription.deleted", reason="stop", subscriber_id=subscriber_id)
+        await cast.ann.say("messenger_a", "/start")
+        path = f"/v1/subscribers/{subscriber_id}"
+
+        async def active() -> bool:
+            return bool((await cast.api.get(path))["status"] == "active")
+
+        await appears("her subscription", active)
+        found = await cast.api.get(path)
+        expect(found["permissions"], ["new_books"], "what she had allowed")
 
 
 async def _static_link(cast: Cast) -> None:
@@ -189,6 +238,17 @@ async def _webhooks(cast: Cast) -> None:
         expect({one["signature_valid"] for one in received}, {True}, "signatures")
         ids = [one["delivery_id"] for one in received]
         expect(len(ids), len(set(ids)), "distinct delivery ids")
+    async with cast.stage.step("The journal has each delivery, and that the site answered 204"):
+        [endpoint] = (await cast.api.get("/v1/webhooks"))["data"]
+        journal = f"/v1/webhooks/{endpoint['webhook_id']}/deliveries?status=delivered&limit=100"
+
+        async def written() -> list[dict[str, Any]] | None:
+            deliveries = (await cast.api.get(journal))["data"]
+            return deliveries if set(ids) <= {one["delivery_id"] for one in deliveries} else None
+
+        deliveries = await appears("every delivery that arrived", written)
+        last = {one["attempts"][-1]["status_code"] for one in deliveries}
+        expect(last, {204}, "the site's answers")
     async with cast.stage.step("A forged webhook is refused"):
         forged = {"X-Service-Signature": f"t={int(time.time())},v1={'0' * 64}"}
         url = f"{cast.parts.site_url}/webhooks"

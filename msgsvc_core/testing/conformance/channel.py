@@ -18,6 +18,7 @@ that as the reason.
 
 from msgsvc_core.testing.conformance.buttons import Buttons
 from msgsvc_core.testing.conformance.changing import Changing
+from msgsvc_core.testing.conformance.commands import Commands
 from msgsvc_core.testing.conformance.failures import Failures
 from msgsvc_core.testing.conformance.life import Life
 from msgsvc_core.testing.conformance.mini_apps import MiniApps
@@ -31,5 +32,7 @@ class ReceivingContract(Receiving, Polling, Webhooks):
     """The part on updates alone: for a second class of a channel that polls or is called."""
 
 
-class ChannelContract(Sending, Buttons, Changing, Failures, MiniApps, Life, ReceivingContract):
+class ChannelContract(
+    Sending, Buttons, Changing, Failures, MiniApps, Commands, Life, ReceivingContract
+):
     """The whole contract. Set `plugin` and `kind`, and give the fixture `messenger`."""

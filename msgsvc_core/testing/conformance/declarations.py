@@ -25,6 +25,9 @@ _EVENT = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 #: The language that texts are written in; the others have catalogues.
 WRITTEN = "en"
 
+#: Characters of what a command is for: they stand in one line of a menu.
+MAX_ABOUT = 64
+
 
 class Declarations:
     """What needs no database. `loaded` is a service with the core and the plugin."""
@@ -34,6 +37,9 @@ class Declarations:
 
     #: Its name: that of its entry point, its settings and its tables.
     name: ClassVar[str]
+
+    #: Beginnings of paths outside `/v1/` and `/<name>/` that are the plugin's, e.g. of public pages.
+    own_paths: ClassVar[tuple[str, ...]] = ()
 
     def test_its_endpoints_are_documented(self, loaded: Service) -> None:
         document = openapi(loaded.endpoints, "http://msgsvc.test")["paths"]
@@ -45,8 +51,9 @@ class Declarations:
             operation = document[endpoint.path][endpoint.method.lower()]
             assert operation.get("summary", "").strip(), f"{where} has no summary in OpenAPI"
             assert operation.get("responses"), f"{where} has no answers in OpenAPI"
-            assert endpoint.path.startswith(("/v1/", f"/{self.name}/")), (
-                f"{where}: begin its path with /v1/, or with /{self.name}/ for what is no JSON API"
+            assert endpoint.path.startswith(("/v1/", f"/{self.name}/", *self.own_paths)), (
+                f"{where}: begin its path with /v1/, or with /{self.name}/ for what is no JSON API;"
+                " if another is published already, name its beginning in own_paths"
             )
 
     def test_its_endpoints_answer_with_errors_that_are_registered(self, loaded: Service) -> None:
@@ -114,6 +121,16 @@ class Declarations:
                     f"{lang}: {text!r} and {translated!r} have other values between braces"
                 )
 
+    def test_its_commands_say_in_a_line_what_they_are_for(self, loaded: Service) -> None:
+        found = loaded.plugins.hook.register_inbound(service=loaded)
+        for rule in (rule for rules in found for rule in rules if rule.about is not None):
+            for lang in LANGUAGES:
+                said = rule.about(loaded.texts.into(lang))
+                fits = 0 < len(said) <= MAX_ABOUT and "\n" not in said
+                assert fits, (
+                    f"/{rule.name}: {said!r} is no line of 1-{MAX_ABOUT} characters ({lang})"
+                )
+
     # ---- what it declares -----------------------------------------------------------------------
 
     def _endpoints(self, loaded: Service) -> list[Endpoint]:
@@ -138,7 +155,8 @@ class Declarations:
             file = inspect.getsourcefile(type(plugin))
             assert file
             found = [text for _, text, _, _ in extract_from_file("python", file)]
-        return {text for text in found if isinstance(text, str)}
+        # Of a plural, both forms, as the catalogue has them.
+        return {str(text) for text in found if text}
 
 
 def _catalogue(path: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from msgsvc_core.testing.conformance.messenger import Messenger
 SECRET = "5ec2e7" * 10 + "abcd"
 
 #: Seconds within which a fake platform on this machine has done anything.
-PATIENCE_S = 8.0
+PATIENCE_S = 30.0
 
 T = TypeVar("T")
 U = TypeVar("U", bound=Update)

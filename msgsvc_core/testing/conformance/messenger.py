@@ -110,6 +110,11 @@ class Messenger(ABC):
         """What the platform gives the page of the bot's mini app, or another's, that the person opens."""
         raise NotImplementedError("where capabilities.mini_app is True, Messenger.mini_app_data")
 
+    async def menu(self, lang: str) -> Mapping[str, str]:
+        """What commands the bot's menu shows to somebody of that language: descriptions by name."""
+        # Not abstract: asked only of platforms whose channel says that it has such a menu.
+        raise NotImplementedError("where capabilities.commands is True, Messenger.menu")
+
     async def told(self) -> Sequence[Update]:
         """The updates since the last call, where the channel's `receiving` is `nothing`."""
         raise NotImplementedError("where a channel receives `nothing`, Messenger.told")

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.api import idempotency
+from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import Tenant
@@ -70,9 +71,22 @@ async def test_a_conflict_leaves_the_stored_answer_as_it_is(client: httpx2.Async
 
 
 def test_another_method_makes_another_fingerprint() -> None:
-    prints = {idempotency.fingerprint_of(method, "/v1/x", b"{}") for method in ("POST", "PUT")}
+    box = SecretBox(["k" * 32])
+    prints = [
+        idempotency.fingerprints_of(box, method, "/v1/x", b"{}") for method in ("POST", "PUT")
+    ]
 
-    assert len(prints) == 2
+    assert prints[0] != prints[1]
+
+
+def test_a_fingerprint_can_not_be_made_without_the_key_and_outlives_its_rotation() -> None:
+    old, new = "o" * 32, "n" * 32
+    [made] = idempotency.fingerprints_of(SecretBox([old]), "POST", "/v1/x", b"{}")
+    other = idempotency.fingerprints_of(SecretBox([new]), "POST", "/v1/x", b"{}")
+    rotated = idempotency.fingerprints_of(SecretBox([new, old]), "POST", "/v1/x", b"{}")
+
+    assert made not in other
+    assert rotated == [*other, made]
 
 
 async def test_only_post_takes_a_key(

@@ -232,7 +232,7 @@ def request(url: str, folder: Path) -> load.Request:
 
 def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    print(f"peer listens on http://127.0.0.1:{listener.getsockname()[1]}, as usual", flush=True)  # noqa: T201 - read
+    print(f"peer listens on http://127.0.0.1:{listener.getsockname()[1]}, as usual", flush=True)  # noqa: T201 - its starter reads it
     config = uvicorn.Config(
         make_app(sys.argv[1]),
         loop="uvloop",

@@ -1,9 +1,20 @@
 """`msgsvc doctor`: each fault is named, with what to do about it."""
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+
+from msgsvc_core.service import Service
+from msgsvc_core.settings import load_settings
+from msgsvc_core.testing import FakeClock, settled
+
+#: The key of `config`, and another.
+KEY_1 = "kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"
+KEY_2 = "Vb8Rm3Xz6Tq1Wc9Ny4Lk7Ph2Jd5Gf0Sa"
 
 #: A port on which nothing listens: 1 is `tcpmux`, which no machine of ours serves.
 NOBODY = "postgresql://postgres@127.0.0.1:1/msgsvc"
@@ -38,6 +49,62 @@ def test_examining_leaves_the_database_as_it_was(run: Any, config: Path) -> None
     run("doctor")
 
     assert "problem" not in run("doctor").stdout
+
+
+async def _serve(config: Path, *, hours: int = 0) -> None:
+    """Starts and stops the service; after some hours, if they are to pass."""
+    clock = FakeClock()
+    async with Service(load_settings(config, env={}), clock=clock) as service:
+        clock.advance(hours * 3600)
+        await settled(service)
+
+
+def _set_keys(config: Path, *keys: str) -> None:
+    _set(config, f"secret_keys = {json.dumps(keys)}")
+
+
+def test_keys_that_read_the_database_are_well(run: Any, config: Path) -> None:
+    asyncio.run(_serve(config))
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert "secret keys: they read what the database holds" in result.stdout
+
+
+def test_keys_that_were_lost_are_a_problem_however_often_the_service_starts(
+    run: Any, config: Path
+) -> None:
+    asyncio.run(_serve(config))
+    _set_keys(config, KEY_2)
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(_serve(config, hours=2))
+    result = run("doctor")
+
+    assert result.exit_code == 1
+    assert "written with a key that is not in secret_keys any more" in result.stdout
+    assert "put that key back" in result.stdout
+    assert {"event": "secret_keys_lost", "log_level": "error"} in logs
+
+
+def test_a_key_that_is_put_back_mends_it(run: Any, config: Path) -> None:
+    asyncio.run(_serve(config))
+    _set_keys(config, KEY_2)
+    asyncio.run(_serve(config))
+    _set_keys(config, KEY_2, KEY_1)
+
+    assert run("doctor").exit_code == 0
+
+
+def test_an_older_key_may_go_after_the_current_one_has_served_for_an_hour(
+    run: Any, config: Path
+) -> None:
+    _set_keys(config, KEY_1)
+    asyncio.run(_serve(config))
+    _set_keys(config, KEY_2, KEY_1)
+    asyncio.run(_serve(config, hours=2))
+    _set_keys(config, KEY_2)
+
+    assert "secret keys: they read what the database holds" in run("doctor").stdout
 
 
 def test_a_fresh_init_is_well(run: Any, folder: Path) -> None:

@@ -101,6 +101,23 @@ def test_keys_are_listed_with_when_they_were_made_and_revoked(
     assert (second["name"], second["scopes"], second["revoked_at"]) == ("site", ["messages"], None)
 
 
+async def _use(config: Path, secret: str) -> None:
+    async with Service(load_settings(config, env={})) as service:
+        await service.projects.authenticate(secret)
+
+
+def test_keys_are_listed_with_when_they_were_last_used(
+    run: Any, config: Path, project_id: str, key: dict[str, Any]
+) -> None:
+    [before] = json.loads(run("key", "list", project_id, "--json").stdout)["data"]
+    asyncio.run(_use(config, key["key"]))
+    [after] = json.loads(run("key", "list", project_id, "--json").stdout)["data"]
+
+    assert before["last_used_at"] is None
+    assert after["last_used_at"] >= after["created_at"]
+    assert after["last_used_at"] in run("key", "list", project_id).stdout
+
+
 def test_the_table_of_keys_shows_whole_ids_and_no_secret(
     run: Any, project_id: str, key: dict[str, Any]
 ) -> None:

@@ -1,7 +1,6 @@
 """`msgsvc worker`: what it refuses, and that its processes come and go together."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,10 +18,11 @@ from msgsvc_core.settings import load_settings
 from msgsvc_core.testing.databases import PostgresDatabases
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import TestRunner, redis_url
+from tests.ports import free_ports
 from tests.process import until
 
 #: Seconds that processes get to come or go.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 def test_a_worker_without_a_broker_is_refused_with_the_reason(run: Any, config: Path) -> None:
@@ -142,8 +142,7 @@ def test_a_configuration_that_cannot_work_is_not_tried_again_and_again(
 
 
 def test_each_process_shows_its_figures_on_the_next_port(worker_config: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        first = free.getsockname()[1]
+    first = free_ports(2)
     with worker_config.open("a", encoding="utf-8") as file:
         file.write(f"[metrics]\nworker_port = {first}\n")
     with working(worker_config, "--processes", "2") as worker:

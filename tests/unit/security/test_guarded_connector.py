@@ -81,7 +81,8 @@ async def test_name_that_moves_to_loopback_after_its_check_gains_nothing(
     guard = OutboundGuard(allow_http=True)
     url = f"http://hooks.example.com:{canary.port}/"
     answer_dns("8.8.8.8")
-    await guard.check_target(url)
+    guard.check_url(url)
+    assert await guard.resolver().resolve("hooks.example.com")
     answer_dns("127.0.0.1")
 
     with pytest.raises(aiohttp.ClientConnectorError):

@@ -16,7 +16,7 @@ from msgsvc_core.sections import ServerSettings
 from msgsvc_core.server import Guard, Server, bind
 
 #: Seconds that something on this machine gets to happen.
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def pytest_asyncio_loop_factories(

@@ -1,9 +1,9 @@
-"""The data of Yes and Cancel: which session, and for whose press alone.
+"""The data of Yes, Cancel and numbers: which session, and for whose press alone.
 
-`~auth:y:<token>:<seal>`, 53 bytes of the 64 that a button may carry. The seal is a keyed hash over
-the session's token, the channel, the chat and the person who was asked. So only a press by that
-person in that chat counts, in a group as well; and nothing need be stored for each time that
-somebody opens a link.
+`~auth:y:<token>:<seal>`, for a number `~auth:47:…`: at most 54 bytes of the 64 that a button may carry.
+The seal is a keyed hash over the choice, the session's token, the channel, the chat and the person who
+was asked. So only a press by that person in that chat counts, in a group as well, and only of a button
+that was shown; and nothing need be stored for each time that somebody opens a link.
 """
 
 import hmac
@@ -22,10 +22,11 @@ PURPOSE = "auth.button"
 #: Bytes of a seal: 128 bits can't be guessed, and more would not fit beside the token.
 SEAL_BYTES = 16
 
-Choice = Literal["y", "n"]
+#: Yes, Cancel, or a number that was picked.
+Choice = Literal["y", "n"] | int
 
 _DATA = re.compile(
-    rf"{OWN_BUTTON}{PREFIX}([yn]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
+    rf"{OWN_BUTTON}{PREFIX}([yn]|[1-9][0-9]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
 )
 
 
@@ -36,7 +37,7 @@ class SealedButtons:
         self._secrets = secrets
 
     def write(self, ctx: InboundContext, choice: Choice, token: str) -> str:
-        return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{self._seals(ctx, token)[0]}"
+        return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{self._seals(ctx, choice, token)[0]}"
 
     def read(self, ctx: InboundContext) -> tuple[Choice, str] | None:
         """The choice and the session's token; None if this person was not asked in this chat."""
@@ -44,15 +45,22 @@ class SealedButtons:
         match = _DATA.fullmatch(ctx.update.data)
         if match is None:
             return None
-        choice, token, seal = match.groups()
-        if not any(hmac.compare_digest(seal, valid) for valid in self._seals(ctx, token)):
+        text, token, seal = match.groups()
+        choice = _choice(text)
+        if not any(hmac.compare_digest(seal, valid) for valid in self._seals(ctx, choice, token)):
             return None
-        return ("y" if choice == "y" else "n"), token
+        return choice, token
 
-    def _seals(self, ctx: InboundContext, token: str) -> list[str]:
+    def _seals(self, ctx: InboundContext, choice: Choice, token: str) -> list[str]:
         """The seal under every secret key, the current one first."""
-        parts = (token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
+        parts = (str(choice), token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
         return [
             encode_base62(derived[:SEAL_BYTES], ID_WIDTH)
             for derived in self._secrets.derive_all(PURPOSE, *parts)
         ]
+
+
+def _choice(text: str) -> Choice:
+    if text == "y":
+        return "y"
+    return "n" if text == "n" else int(text)

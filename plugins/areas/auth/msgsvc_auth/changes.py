@@ -6,24 +6,36 @@ from contextvars import Context
 
 import structlog
 
+from msgsvc_core.db import Tx
+
 #: Project and session.
 Key = tuple[str, str]
 
-#: Seconds between two looks at the sessions that are waited for: changes made in another process.
+#: Under which transactions tell of a changed session.
+TOPIC = "auth.session"
+
+#: Seconds between two looks at the sessions that are waited for: changes that no notice told of,
+#: because the session's time is over, or nobody in the other process could tell.
 REREAD_S = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class Changes:
-    """Tells at once of a change made in this process, and soon of one made elsewhere.
+    """Tells at once of a change that a transaction told of, and soon of every other.
 
     For the latter it asks `find_changed` which of all the awaited sessions have changed. One query a
-    second serves thousands who wait; when nobody does, there is none.
+    second serves thousands who wait; when nobody does, there is none. `listen` is `Database.listen`,
+    called when somebody waits for the first time.
     """
 
-    def __init__(self, find_changed: Callable[[Sequence[Key]], Awaitable[Iterable[Key]]]) -> None:
+    def __init__(
+        self,
+        find_changed: Callable[[Sequence[Key]], Awaitable[Iterable[Key]]],
+        listen: Callable[[str, Callable[[str], None]], None] | None = None,
+    ) -> None:
         self._find_changed = find_changed
+        self._listen = listen
         self._waiting: dict[Key, list[asyncio.Future[None]]] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -33,6 +45,9 @@ class Changes:
         Begin to watch before reading the session: what happens between the reading and the waiting
         would go unnoticed otherwise.
         """
+        if self._listen is not None:
+            self._listen(TOPIC, self._heard)
+            self._listen = None
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
         self._waiting.setdefault(key, []).append(changed)
@@ -52,8 +67,17 @@ class Changes:
             self._looking.cancel()
             self._looking = None
 
+    @staticmethod
+    def tell_on_commit(tx: Tx, key: Key) -> None:
+        """Wakes everybody who watches the session, wherever, once `tx` is committed."""
+        tx.tell(TOPIC, " ".join(key))
+
+    def _heard(self, text: str) -> None:
+        project_id, _, session_id = text.partition(" ")
+        self.tell((project_id, session_id))
+
     def tell(self, key: Key) -> None:
-        """Wakes everybody who watches the session. Call it after the commit."""
+        """Wakes everybody in this process who watches the session. Call it after the commit."""
         for changed in self._waiting.get(key, ()):
             wake(changed)
 

@@ -1,4 +1,4 @@
-"""Error codes of `POST /v1/auth/verify`."""
+"""Error codes of `POST /v1/auth/verify`, and of signing in by a mini app."""
 
 from msgsvc_core.errors import ApiError
 
@@ -21,4 +21,15 @@ class AuthCodeUsed(ApiError):
     code, status = "auth_code_used", 409
 
 
-AUTH_ERRORS: tuple[type[ApiError], ...] = (AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed)
+class AuthMiniAppUsed(ApiError):
+    """The mini app's data has signed in before; the person has to open the mini app again."""
+
+    code, status = "auth_mini_app_used", 409
+
+
+AUTH_ERRORS: tuple[type[ApiError], ...] = (
+    AuthCodeInvalid,
+    AuthCodeExpired,
+    AuthCodeUsed,
+    AuthMiniAppUsed,
+)

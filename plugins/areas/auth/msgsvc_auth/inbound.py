@@ -15,6 +15,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
+from msgsvc_core.errors import NotFound, SubscriberNotFound
 from msgsvc_core.projects.models import Project
 from msgsvc_core.texts import Translate
 
@@ -42,13 +43,16 @@ class SignInBot:
         opened = await self._opened(ctx)
         if opened is None:
             return False
-        project = await self._project(ctx, opened.session)
+        session = opened.session
+        project = await self._project(ctx, session)
         await ctx.reply(
             texts.question(
-                self._language(ctx, opened.session),
+                self._language(ctx, session),
                 project.name,
-                yes_data=self._buttons.write(ctx, "y", opened.token),
-                cancel_data=self._buttons.write(ctx, "n", opened.token),
+                session,
+                self._service.clock.now_ms(),
+                numbers=self._sign_in.numbers_of(session),
+                data=lambda choice: self._buttons.write(ctx, choice, opened.token),
             )
         )
         return True
@@ -78,7 +82,7 @@ class SignInBot:
         )
 
     async def _pressed(self, ctx: InboundContext) -> bool:
-        """Yes or Cancel. A press by somebody who was not asked is left to the core's answer."""
+        """Yes, Cancel, or a number. A press by somebody who was not asked is left to the core's answer."""
         pressed = self._buttons.read(ctx)
         if pressed is None:
             return False
@@ -89,16 +93,19 @@ class SignInBot:
         elif choice == "n":
             await self._cancel(ctx, session)
         else:
-            await self._confirm(ctx, session)
+            await self._confirm(ctx, session, None if choice == "y" else choice)
         return True
 
-    async def _confirm(self, ctx: InboundContext, session: Session) -> None:
+    async def _confirm(self, ctx: InboundContext, session: Session, number: int | None) -> None:
+        if number != session.match_number:
+            await self._deny_wrong_number(ctx, session)
+            return
         update = ctx.update
         project = await self._project(ctx, session)
         confirmed = None
         if project.status == "active":
             confirmed = await self._sign_in.confirm(
-                ctx.tx, session, ctx.channel, update.user, update.chat_id
+                ctx.tx, session, ctx.channel, update.user, update.chat_id, number=number
             )
         if confirmed is None:
             await self._refuse(ctx, session)
@@ -116,15 +123,32 @@ class SignInBot:
         project = await self._project(ctx, session)
         await self._replace_question(ctx, texts.denied(self._language(ctx, session), project.name))
 
+    async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
+        """One guess is all there is: of three numbers, the second would be right half the time."""
+        if not await self._sign_in.deny(ctx.tx, session):
+            await self._refuse(ctx, session)
+            return
+        project = await self._project(ctx, session)
+        message = texts.wrong_number(self._language(ctx, session), project.name)
+        await self._replace_question(ctx, message, notice=message.text)
+
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:
-        """The session waits no more. Read again: it may have changed since this press found it."""
-        now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
+        """The session waits no more."""
         _ = self._language(ctx, session)
-        if await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user):
+        if await self._is_own(ctx, session):
             # The second of two quick presses: the message with the way back must stay.
             await ctx.answer_button(texts.already(_))
         else:
             await self._tell_too_late(ctx, _)
+
+    async def _is_own(self, ctx: InboundContext, session: Session) -> bool:
+        """Whether this person has said Yes to it. Read again: it may have changed since this press
+        found it, or be gone, with somebody who said Yes and was erased."""
+        try:
+            now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
+            return await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user)
+        except (NotFound, SubscriberNotFound):
+            return False
 
     async def _tell_too_late(self, ctx: InboundContext, _: Translate) -> None:
         message = texts.too_late(_)

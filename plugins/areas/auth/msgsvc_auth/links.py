@@ -30,6 +30,7 @@ class StaticLinks:
             slug=body.slug,
             name=body.name,
             callback_url=body.callback_url,
+            number_matching=body.match,
             created_at_ms=self._service.clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
@@ -55,7 +56,12 @@ class StaticLinks:
         if body.callback_url is not None:
             check_callback_url(body.callback_url, allow_http=self._allow_http)
         changed = await store.update_link(
-            tx, project_id, slug, name=body.name, callback_url=body.callback_url
+            tx,
+            project_id,
+            slug,
+            name=body.name,
+            callback_url=body.callback_url,
+            number_matching=body.match,
         )
         return _found(changed, slug)
 

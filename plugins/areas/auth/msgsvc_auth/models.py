@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from msgsvc_auth.clients import Client
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import to_rfc3339
@@ -37,7 +38,13 @@ class Session:
     callback_url: str | None
     channel: str | None
     lang: Lang | None
+    created_at_ms: int
     expires_at_ms: int
+    #: What the site says of the browser that asks, for the bot's question.
+    client_ip: str | None = None
+    client_agent: str | None = None
+    #: 10-99; shown by the site, to be picked in the bot. None where Yes is enough.
+    match_number: int | None = None
     subscriber_id: str | None = None
     nonce: str | None = None
     code_hash: str | None = None
@@ -69,10 +76,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that was just opened, and the token that its bot link and buttons carry."""
+    """A session that was just opened, and the token that its bot link and buttons carry.
+
+    `browser_digest` is of the secret that a browser of the hosted page keeps; None for other sessions.
+    """
 
     session: Session
     token: str
+    browser_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,7 @@ class StaticLink:
     slug: str
     name: str
     callback_url: str
+    number_matching: bool
     created_at_ms: int
 
 
@@ -102,15 +114,26 @@ class SessionBody(Body):
     lang: Lang | None = Field(
         None, description="Language of the bot's question; without it, the person's own."
     )
+    match: bool = Field(
+        False, description="Have the person pick, in the bot, the number that your page shows."
+    )
+    client: Client | None = Field(
+        None, description="The browser that asks; shown in the bot's question."
+    )
 
 
 class SessionAnswer(Answer):
     """A session that waits for its Yes."""
 
+    leave_out_none = frozenset({"match_number"})
+
     session_id: str
     status: Literal["pending"] = "pending"
     links: dict[str, str] = Field(description="The link to open, per channel.")
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    match_number: int | None = Field(
+        None, description="10-99, to be shown beside the links; there if `match` was asked for."
+    )
     expires_in: int = Field(description="Seconds.")
     interval: int = Field(POLL_INTERVAL_S, description="Seconds to wait between polls.")
 
@@ -171,13 +194,21 @@ class StaticLinkBody(Body):
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
     name: str = Field(min_length=1, max_length=100, description="For you to tell links apart.")
     callback_url: str = Field(description="Gets `code`; https, or http on localhost.")
+    match: bool = Field(
+        False, description="Whether the hosted page shows a number to be picked in the bot."
+    )
 
 
 class StaticLinkChange(Body):
     """What to change of a static link; what is left out stays."""
 
-    name: str | None = Field(None, min_length=1, max_length=100)
-    callback_url: str | None = None
+    name: str | None = Field(
+        None, min_length=1, max_length=100, description="For you to tell links apart."
+    )
+    callback_url: str | None = Field(None, description="Gets `code`; https, or http on localhost.")
+    match: bool | None = Field(
+        None, description="Whether the hosted page shows a number to be picked in the bot."
+    )
 
 
 class StaticLinkQuery(PageQuery):
@@ -190,6 +221,7 @@ class StaticLinkAnswer(Answer):
     slug: str
     name: str
     callback_url: str
+    match: bool
     links: dict[str, str]
     qr: dict[str, str]
     created_at: str

@@ -6,9 +6,11 @@ from typing import Any
 
 from msgsvc_auth.errors import AUTH_ERRORS
 from msgsvc_auth.events import AUTH_EVENTS
+from msgsvc_auth.hosted.pages import HostedPages
 from msgsvc_auth.inbound import SignInBot
 from msgsvc_auth.jobs import PURGE_JOB
 from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
@@ -62,7 +64,12 @@ def register_jobs() -> Sequence[JobSpec]:
 
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
+    return [*router.endpoints, *mini_app_router.endpoints]
+
+
+@hookimpl
+def register_pages(service: Service) -> Sequence[Any]:
+    return HostedPages(service).routes()
 
 
 @hookimpl

@@ -27,7 +27,6 @@ from msgsvc_core.errors import (
     InvalidUrl,
     NotFound,
     RateLimitProject,
-    SubscriberNotFound,
 )
 
 router = Router(area="auth")
@@ -48,6 +47,7 @@ async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
         session_id=new.session.session_id,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        match_number=new.session.match_number,
         expires_in=new.session.expires_in_s(ctx.service.clock.now_ms()),
     )
 
@@ -73,11 +73,12 @@ async def get_session_status(ctx: Context, session_id: str, query: StatusQuery) 
 
 @router.post(
     "/v1/auth/verify",
-    errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed, SubscriberNotFound),
+    errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed),
+    shares_transaction=True,
 )
 async def verify(ctx: Context, body: VerifyBody) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
-    session, subscriber = await ctx.get(SignIn).verify(ctx.tx, ctx.project_id, body.code)
+    session, subscriber = await ctx.get(SignIn).verify(ctx.project_id, body.code, ctx.own_tx)
     return VerifyAnswer.of(session, subscriber)
 
 
@@ -106,7 +107,7 @@ async def get_auth_link(ctx: Context, slug: str) -> StaticLinkAnswer:
 
 @router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl))
 async def update_auth_link(ctx: Context, slug: str, body: StaticLinkChange) -> StaticLinkAnswer:
-    """Changes name or callback of a static sign-in link; what is left out stays."""
+    """Changes name, callback or `match` of a static sign-in link; what is left out stays."""
     changed = await ctx.get(StaticLinks).change(ctx.tx, ctx.project_id, slug, body)
     return _link_answer(ctx, changed)
 
@@ -124,6 +125,7 @@ def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
+        match=link.number_matching,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
         created_at=to_rfc3339(link.created_at_ms),

@@ -4,18 +4,21 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgsvc_auth import store
 from msgsvc_auth.changes import Changes, Key, wake
+from msgsvc_auth.clients import Client
 from msgsvc_auth.codes import Codes
-from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
-from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
+from msgsvc_auth.exchange import CodeExchange, Presented
+from msgsvc_auth.models import Lang, NewSession, Session, SessionBody, StaticLink
+from msgsvc_auth.numbers import new_number, offered
+from msgsvc_auth.openings import Openings
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import ApiError, InvalidUrl, NotFound, RateLimitProject
+from msgsvc_core.charging import Charge
+from msgsvc_core.db import Lookup, Together, Tx
+from msgsvc_core.errors import InvalidUrl, NotFound
 from msgsvc_core.ids import new_secret_id, new_token
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers.models import Subscriber
@@ -23,8 +26,8 @@ from msgsvc_core.subscribers.models import Subscriber
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Seconds of the window in which sessions are counted (interface spec, section 8: per hour).
-SESSION_WINDOW_S = 3600
+#: The paid operation of this plugin (interface spec, section 1: a credit per confirmation).
+CONFIRMED = "auth.confirmed"
 
 #: The shape of a session's id: what can't be one is not looked up.
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
@@ -47,7 +50,9 @@ class SignIn:
         self._settings = service.section(AuthSettings)
         self._codes = Codes(service.secrets)
         self._sessions = Lookup(service.db, store.find_sessions)
-        self._changes = Changes(self._find_decided)
+        self._openings = Openings(service.limiter, self._settings)
+        self._changes = Changes(self._find_decided, service.db.listen)
+        self._exchanges = Together(service.db, CodeExchange(service).exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """A session for whoever opens its link.
@@ -60,16 +65,30 @@ class SignIn:
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl("callback_url: must be exactly that of one of the static links")
         # Last, so that a request that is wrong takes no slot.
-        await self._count_session(project_id)
-        new = self._new_session(project_id, callback_url=url)
-        session = replace(new.session, state=body.state, channel=body.channel, lang=body.lang)
-        return await self._insert(tx, replace(new, session=session))
+        await self._openings.count(project_id, body.client)
+        session = self._new_session(project_id, url, body.client, match=body.match)
+        session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
+        return await self._insert(tx, NewSession(session, new_token()))
 
-    async def open_by_link(self, tx: Tx, link: StaticLink) -> NewSession:
-        """A session for the person who just opened a static link; the bot asks them at once."""
-        return await self._insert(
-            tx, self._new_session(link.project_id, callback_url=link.callback_url)
-        )
+    async def open_by_link(
+        self,
+        tx: Tx,
+        link: StaticLink,
+        *,
+        state: str = "",
+        lang: Lang | None = None,
+        channel: str | None = None,
+        client: Client | None = None,
+        browser_digest: str | None = None,
+        match: bool = False,
+    ) -> NewSession:
+        """A session begun by a static link: in the bot, or with a `client` on a page of ours.
+
+        Such sessions are not counted here. `match` asks for a number, which only a page can show.
+        """
+        session = self._new_session(link.project_id, link.callback_url, client, match=match)
+        session = replace(session, state=state, channel=channel, lang=lang)
+        return await self._insert(tx, NewSession(session, new_token(), browser_digest))
 
     async def find(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
         """Raises `NotFound`, for another project's session as well.
@@ -118,13 +137,29 @@ class SignIn:
         assert session.code_hash is not None
         return self._codes.again(session.session_id, session.nonce, session.code_hash)
 
-    async def confirm(
-        self, tx: Tx, session: Session, channel: str, user: ChannelUser, chat_id: str
-    ) -> Confirmed | None:
-        """The person said Yes. None if the session does not wait any more; nothing happens then.
+    def numbers_of(self, session: Session) -> list[int]:
+        """What the person picks from, the same at each opening; empty where Yes is enough."""
+        if session.match_number is None:
+            return []
+        return offered(self._service.secrets, session.session_id, session.match_number)
 
-        All of it is in `tx`: the session with its code, the subscription, `auth.completed`.
+    async def confirm(
+        self,
+        tx: Tx,
+        session: Session,
+        channel: str,
+        user: ChannelUser,
+        chat_id: str,
+        *,
+        number: int | None = None,
+    ) -> Confirmed | None:
+        """The person said Yes, by `number` where the session asks for one.
+
+        None if that is not the session's number, or it does not wait any more; nothing happens then.
+        All of it is in `tx`: the session with its code, the subscription, `auth.completed`, the charge.
         """
+        if number != session.match_number:
+            return None
         now_ms = self._service.clock.now_ms()
         code = self._codes.issue(session.session_id)
         confirmed = await store.confirm(
@@ -142,6 +177,9 @@ class SignIn:
         )
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
         await self._emit_completed(tx, confirmed, subscriber)
+        # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
+        charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
+        await self._service.charge(tx, charge)
         self._tell_on_commit(tx, session)
         return Confirmed(confirmed, subscriber, code.code)
 
@@ -160,16 +198,14 @@ class SignIn:
         winner = await self._service.subscribers.find(tx, session.project_id, session.subscriber_id)
         return (winner.bot, winner.user_id) == (channel, user.user_id)
 
-    async def verify(self, tx: Tx, project_id: str, code: str) -> tuple[Session, Subscriber]:
-        """Exchanges a code, once. Raises `AuthCodeInvalid`, `AuthCodeExpired`, `AuthCodeUsed`."""
-        hashes = self._codes.hashes(code)
-        now_ms = self._service.clock.now_ms()
-        session = await store.consume(tx, project_id, hashes, now_ms=now_ms)
-        if session is None:
-            raise await self._why_refused(tx, project_id, hashes)
-        assert session.subscriber_id is not None
-        subscriber = await self._service.subscribers.find(tx, project_id, session.subscriber_id)
-        return session, subscriber
+    async def verify(
+        self, project_id: str, code: str, tx: Tx | None = None
+    ) -> tuple[Session, Subscriber]:
+        """Exchanges a code, once. Raises `AuthCodeInvalid`, `AuthCodeExpired`, `AuthCodeUsed`.
+
+        Without `tx` it is done, and committed, together with what other requests exchange.
+        """
+        return await self._exchanges.do(Presented(project_id, self._codes.hashes(code)), tx)
 
     async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:
         fields = {
@@ -181,28 +217,11 @@ class SignIn:
             tx, session.project_id, "auth.completed", fields, subscriber=subscriber
         )
 
-    async def _why_refused(self, tx: Tx, project_id: str, hashes: list[str]) -> ApiError:
-        session = await store.find_session_by_code(tx, project_id, hashes)
-        if session is None:
-            return AuthCodeInvalid("code: not one that this project was given")
-        if session.stored_status == "consumed":
-            return AuthCodeUsed("code: exchanged before; a code works once")
-        return AuthCodeExpired("code: not exchanged in time; the person has to sign in again")
-
-    async def _count_session(self, project_id: str) -> None:
-        limit = self._settings.sessions_per_hour
-        # It bounds load, and guards no secret: without Redis people can still sign in.
-        window = await self._service.limiter.hit(
-            f"auth.sessions:{project_id}", limit, SESSION_WINDOW_S, when_away="count_locally"
-        )
-        if not window.allowed:
-            raise RateLimitProject(
-                f"more than {limit} sessions in {SESSION_WINDOW_S} s",
-                retry_after_s=window.retry_after_s,
-            )
-
-    def _new_session(self, project_id: str, *, callback_url: str | None) -> NewSession:
-        session = Session(
+    def _new_session(
+        self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool
+    ) -> Session:
+        now_ms = self._service.clock.now_ms()
+        return Session(
             project_id=project_id,
             # The token is no part of the id, so who sees the QR code can't ask for the code.
             session_id=new_secret_id("ses"),
@@ -211,16 +230,19 @@ class SignIn:
             callback_url=callback_url,
             channel=None,
             lang=None,
-            expires_at_ms=self._service.clock.now_ms() + self._settings.session_lifetime_s * 1000,
+            created_at_ms=now_ms,
+            expires_at_ms=now_ms + self._settings.session_lifetime_s * 1000,
+            client_ip=client.ip if client else None,
+            client_agent=client.user_agent if client else None,
+            match_number=new_number() if match else None,
         )
-        return NewSession(session, new_token())
 
     async def _insert(self, tx: Tx, new: NewSession) -> NewSession:
-        await store.insert_session(tx, new, digest(new.token), self._service.clock.now_ms())
+        await store.insert_session(tx, new, digest(new.token))
         return new
 
     def _tell_on_commit(self, tx: Tx, session: Session) -> None:
-        tx.on_commit(partial(self._changes.tell, (session.project_id, session.session_id)))
+        self._changes.tell_on_commit(tx, (session.project_id, session.session_id))
 
     async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
         async with self._service.db.read() as tx:

@@ -1,8 +1,13 @@
 """The section `[auth]` of the configuration."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from msgsvc_core.settings import Section
+
+#: A site as browsers name it: nothing else may stand in a content security policy.
+Site = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?$")]
 
 
 class AuthSettings(Section):
@@ -22,6 +27,29 @@ class AuthSettings(Section):
         ge=1,
         description="Sessions per project in any 3600 seconds (interface spec, section 8).",
     )
+    sessions_per_hour_per_address: int = Field(
+        20,
+        ge=1,
+        description="Sessions of a project for one address of a browser in any 3600 seconds.",
+    )
+    pages_per_hour_per_address: int = Field(
+        60,
+        ge=1,
+        description="Sign-ins that one address may begin on hosted pages in any 3600 seconds; an"
+        " IPv6 address counts by its first 64 bits.",
+    )
+    messenger_names: dict[str, str] = Field(
+        {},
+        description="What pages for people call a channel, by its name in the API; without it,"
+        " `messenger_a` reads Messenger A, and `max` MAX.",
+    )
     allow_http_callbacks: bool = Field(
         False, description="Take http callbacks of any host; otherwise only those of localhost."
+    )
+    mini_app_minutes: int = Field(
+        10, ge=1, le=1440, description="Minutes for which what a mini app was given signs in, once."
+    )
+    mini_app_frames: tuple[Site, ...] = Field(
+        ("https://web.telegram.org", "https://web.max.ru"),
+        description="Sites that show the mini app's page in a frame: messengers in the browser.",
     )

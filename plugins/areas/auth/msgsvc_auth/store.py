@@ -6,18 +6,20 @@ from typing import Any
 from msgsvc_auth.codes import IssuedCode
 from msgsvc_auth.models import NewSession, Session, StaticLink
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list, key_params, key_table
+from msgsvc_core.db.sql import key_params, key_table
 
 _SESSION = (
-    "project_id, session_id, status, state, callback_url, channel, lang, expires_at_ms,"
-    " subscriber_id, nonce, code_hash, confirmed_at_ms, code_expires_at_ms"
+    "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
+    " expires_at_ms, client_ip, client_agent, match_number, subscriber_id, nonce, code_hash,"
+    " confirmed_at_ms, code_expires_at_ms"
 )
 _SESSION_IN_JOIN = ", ".join(f"s.{column}" for column in _SESSION.split(", "))
 _KEY = ("project_id", "session_id")
-_LINK = "project_id, link_id, slug, name, callback_url, created_at_ms"
+_CODE = ("project_id", "code_hash")
+_LINK = "project_id, link_id, slug, name, callback_url, number_matching, created_at_ms"
 
 
-async def insert_session(tx: Tx, new: NewSession, token_digest: str, now_ms: int) -> None:
+async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
     session = new.session
     await tx.insert(
         "auth_sessions",
@@ -30,8 +32,12 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str, now_ms: int
             "callback_url": session.callback_url,
             "channel": session.channel,
             "lang": session.lang,
-            "created_at_ms": now_ms,
+            "created_at_ms": session.created_at_ms,
             "expires_at_ms": session.expires_at_ms,
+            "client_ip": session.client_ip,
+            "client_agent": session.client_agent,
+            "match_number": session.match_number,
+            "browser_digest": new.browser_digest,
         },
     )
 
@@ -107,29 +113,29 @@ async def set_subscriber(tx: Tx, session: Session, subscriber_id: str) -> None:
 
 
 async def consume(
-    tx: Tx, project_id: str, code_hashes: Sequence[str], *, now_ms: int
-) -> Session | None:
-    """The session whose code this is, consumed; None if it is not a live one. One call succeeds."""
-    hashes, params = in_list("hash", code_hashes)
-    row = await tx.fetch_one(
-        "UPDATE auth_sessions SET status = 'consumed'"
-        f" WHERE project_id = :project_id AND code_hash IN {hashes}"
+    tx: Tx, codes: Sequence[tuple[str, str]], *, now_ms: int
+) -> dict[tuple[str, str], Session]:
+    """The sessions of those of the codes that are live, consumed, by (project_id, code_hash).
+
+    Of many calls with the same code one gets its session. `codes` is not empty.
+    """
+    rows = await tx.fetch_all(
+        f"UPDATE auth_sessions SET status = 'consumed' WHERE {_of_codes(tx)}"
         f" AND status = 'confirmed' AND code_expires_at_ms > :now_ms RETURNING {_SESSION}",
-        {"project_id": project_id, "now_ms": now_ms, **params},
+        {**key_params(codes, tx.dialect), "now_ms": now_ms},
     )
-    return _session(row)
+    return _by_code(rows)
 
 
-async def find_session_by_code(
-    tx: Tx, project_id: str, code_hashes: Sequence[str]
-) -> Session | None:
-    hashes, params = in_list("hash", code_hashes)
-    row = await tx.fetch_one(
-        f"SELECT {_SESSION} FROM auth_sessions"
-        f" WHERE project_id = :project_id AND code_hash IN {hashes}",
-        {"project_id": project_id, **params},
+async def find_sessions_by_code(
+    tx: Tx, codes: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Session]:
+    """Those that there are, by (project_id, code_hash). `codes` is not empty."""
+    rows = await tx.fetch_all(
+        f"SELECT {_SESSION} FROM auth_sessions WHERE {_of_codes(tx)}",
+        key_params(codes, tx.dialect),
     )
-    return _session(row)
+    return _by_code(rows)
 
 
 async def purge_sessions(tx: Tx, opened_before_ms: int) -> int:
@@ -145,13 +151,14 @@ async def insert_link(tx: Tx, link: StaticLink) -> bool:
     return bool(
         await tx.execute(
             f"INSERT INTO auth_links ({_LINK}) VALUES (:project_id, :link_id, :slug, :name,"
-            " :callback_url, :created_at_ms) ON CONFLICT (slug) DO NOTHING",
+            " :callback_url, :number_matching, :created_at_ms) ON CONFLICT (slug) DO NOTHING",
             {
                 "project_id": link.project_id,
                 "link_id": link.link_id,
                 "slug": link.slug,
                 "name": link.name,
                 "callback_url": link.callback_url,
+                "number_matching": link.number_matching,
                 "created_at_ms": link.created_at_ms,
             },
         )
@@ -180,18 +187,31 @@ async def list_links(tx: Tx, project_id: str, after: str | None, limit: int) -> 
         + " ORDER BY link_id DESC LIMIT :most",
         {"project_id": project_id, "after": after, "most": limit},
     )
-    return [StaticLink(**_fields(row, _LINK)) for row in rows]
+    return [_as_link(row) for row in rows]
 
 
 async def update_link(
-    tx: Tx, project_id: str, slug: str, *, name: str | None, callback_url: str | None
+    tx: Tx,
+    project_id: str,
+    slug: str,
+    *,
+    name: str | None,
+    callback_url: str | None,
+    number_matching: bool | None,
 ) -> StaticLink | None:
     """The link with what is not None changed; None if there is no such link."""
     row = await tx.fetch_one(
         "UPDATE auth_links SET name = COALESCE(:name, name),"
-        " callback_url = COALESCE(:callback_url, callback_url)"
+        " callback_url = COALESCE(:callback_url, callback_url),"
+        " number_matching = COALESCE(:number_matching, number_matching)"
         f" WHERE project_id = :project_id AND slug = :slug RETURNING {_LINK}",
-        {"project_id": project_id, "slug": slug, "name": name, "callback_url": callback_url},
+        {
+            "project_id": project_id,
+            "slug": slug,
+            "name": name,
+            "callback_url": callback_url,
+            "number_matching": number_matching,
+        },
     )
     return _link(row)
 
@@ -227,6 +247,15 @@ async def _change_pending(
     return _session(row)
 
 
+def _of_codes(tx: Tx) -> str:
+    table = key_table(_CODE, tx.dialect)
+    return f"(project_id, code_hash) IN (SELECT keys.project_id, keys.code_hash FROM {table})"
+
+
+def _by_code(rows: Sequence[Row]) -> dict[tuple[str, str], Session]:
+    return {(row["project_id"], row["code_hash"]): _as_session(row) for row in rows}
+
+
 def _session(row: Row | None) -> Session | None:
     if row is None:
         return None
@@ -242,7 +271,11 @@ def _as_session(row: Row) -> Session:
         callback_url=row["callback_url"],
         channel=row["channel"],
         lang=row["lang"],
+        created_at_ms=row["created_at_ms"],
         expires_at_ms=row["expires_at_ms"],
+        client_ip=row["client_ip"],
+        client_agent=row["client_agent"],
+        match_number=row["match_number"],
         subscriber_id=row["subscriber_id"],
         nonce=row["nonce"],
         code_hash=row["code_hash"],
@@ -254,8 +287,10 @@ def _as_session(row: Row) -> Session:
 def _link(row: Row | None) -> StaticLink | None:
     if row is None:
         return None
-    return StaticLink(**_fields(row, _LINK))
+    return _as_link(row)
 
 
-def _fields(row: Row, columns: str) -> dict[str, Any]:
-    return {column: row[column] for column in columns.split(", ")}
+def _as_link(row: Row) -> StaticLink:
+    fields = {column: row[column] for column in _LINK.split(", ")}
+    # SQLite keeps 0 and 1.
+    return StaticLink(**{**fields, "number_matching": bool(fields["number_matching"])})

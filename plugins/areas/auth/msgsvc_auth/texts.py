@@ -1,14 +1,45 @@
-"""What the bot says: the question, and what becomes of its message."""
+"""What the bot says: the question, and what becomes of its message.
 
+All of it is plain text: a project's name and a user agent are other people's words.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgsvc_auth.agents import readable_agent
+from msgsvc_auth.buttons import Choice
+from msgsvc_auth.models import Session
+from msgsvc_auth.sites import readable_site
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.texts import Translate
 
+MINUTE_MS = 60_000
 
-def question(_: Translate, project: str, *, yes_data: str, cancel_data: str) -> OutgoingMessage:
-    """Asks whether to sign in to `project`."""
-    yes = Button(_("Yes"), data=yes_data)
-    cancel = Button(_("Cancel"), data=cancel_data)
-    return OutgoingMessage(_("Sign in to {project}?", project=project), buttons=((yes, cancel),))
+
+def question(
+    _: Translate,
+    project: str,
+    session: Session,
+    now_ms: int,
+    *,
+    numbers: Sequence[int],
+    data: Callable[[Choice], str],
+) -> OutgoingMessage:
+    """Asks whether to sign in to `project`, and says who wants to know.
+
+    With `numbers`, one of them takes the place of Yes. `data` gives a choice's button its data.
+    """
+    asked = _("Sign in to {project}?", project=project)
+    advice = _("If you did not begin this yourself, press Cancel.")
+    cancel = Button(_("Cancel"), data=data("n"))
+    if numbers:
+        pick = _("Press the number that the page shows.")
+        advice = f"{pick} {advice}"
+        picks = tuple(Button(str(number), data=data(number)) for number in numbers)
+        buttons: tuple[tuple[Button, ...], ...] = (picks, (cancel,))
+    else:
+        buttons = ((Button(_("Yes"), data=data("y")), cancel),)
+    text = "\n\n".join([asked, "\n".join(_circumstances(_, session, now_ms)), advice])
+    return OutgoingMessage(text, format="plain", buttons=buttons)
 
 
 def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMessage:
@@ -25,6 +56,14 @@ def denied(_: Translate, project: str) -> OutgoingMessage:
     return OutgoingMessage(_("Cancelled. You are not signed in to {project}.", project=project))
 
 
+def wrong_number(_: Translate, project: str) -> OutgoingMessage:
+    """Takes the question's place after a number that is not the page's."""
+    text = _(
+        "That is not the number on the page. You are not signed in to {project}.", project=project
+    )
+    return OutgoingMessage(text)
+
+
 def too_late(_: Translate) -> OutgoingMessage:
     """Takes the question's place when its answer can't count any more."""
     return OutgoingMessage(
@@ -35,3 +74,25 @@ def too_late(_: Translate) -> OutgoingMessage:
 def already(_: Translate) -> str:
     """A notice for who presses again after their own Yes."""
     return _("You are signed in already.")
+
+
+def _circumstances(_: Translate, session: Session, now_ms: int) -> list[str]:
+    """Which site asks, for which browser, since when: a line each."""
+    lines = []
+    if session.callback_url is not None:
+        lines.append(_("Site: {site}", site=readable_site(session.callback_url)))
+    if session.client_agent:
+        lines.append(
+            _("Browser: {browser}", browser=readable_agent(_, session.client_agent)),
+        )
+    if session.client_ip is not None:
+        lines.append(_("Address: {address}", address=session.client_ip))
+    lines.append(_("Asked: {when}", when=_ago(_, now_ms - session.created_at_ms)))
+    return lines
+
+
+def _ago(_: Translate, passed_ms: int) -> str:
+    minutes = passed_ms // MINUTE_MS
+    if minutes < 1:
+        return _("just now")
+    return _.ngettext("{count} minute ago", "{count} minutes ago", minutes)

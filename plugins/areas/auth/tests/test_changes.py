@@ -7,6 +7,7 @@ import pytest
 from msgsvc_auth import changes
 from msgsvc_auth.changes import Changes, Key
 from msgsvc_core.testing import until
+from msgsvc_core.testing.work import PATIENCE_S
 
 SESSIONS: list[Key] = [("prj_1", f"ses_{number}") for number in range(100)]
 
@@ -83,7 +84,7 @@ async def test_who_comes_after_all_have_gone_is_looked_for_again(elsewhere):
     elsewhere.changes.forget(SESSIONS[0], elsewhere.changes.watch(SESSIONS[0]))
     elsewhere.changed = {SESSIONS[1]}
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await elsewhere.changes.watch(SESSIONS[1])
 
 
@@ -96,5 +97,5 @@ async def test_a_look_that_fails_wakes_all_to_see_for_themselves(elsewhere):
     elsewhere.changed = {SESSIONS[0]}
 
     assert all(changed.done() for changed in watched)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await elsewhere.changes.watch(SESSIONS[0])

@@ -13,6 +13,7 @@ async def test_new_link_has_the_start_parameter_of_the_spec(client):
     assert response.status_code == 201
     assert response.json() == {
         **BODY,
+        "match": False,
         "links": {
             "messenger_a": "https://messenger_a.example/bot?start=auth_shop-1",
             "messenger_b": "https://messenger_b.example/bot?start=auth_shop-1",
@@ -30,11 +31,13 @@ async def test_link_is_read_changed_and_deleted(client):
     path = "/v1/auth/links/shop-1"
 
     read = (await client.get(path)).json()
-    changed = (await client.put(path, json={"name": "New name"})).json()
+    changed = (await client.put(path, json={"name": "New name", "match": True})).json()
+    renamed = (await client.put(path, json={"name": "Newer name"})).json()
     deleted = await client.delete(path)
 
     assert read == created
-    assert changed == {**created, "name": "New name"}
+    assert changed == {**created, "name": "New name", "match": True}
+    assert renamed == {**changed, "name": "Newer name"}
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert (await client.get(path)).status_code == 404
 
@@ -103,7 +106,7 @@ async def test_callback_that_breaks_a_rule_is_refused(client, link, method):
 async def test_person_who_opens_a_static_link_is_asked_at_once(client, link, ann):
     question = await ann.open(link["links"]["messenger_a"])
 
-    assert question.message.text == "Sign in to Shop?"
+    assert question.message.text.startswith("Sign in to Shop?\n")
 
 
 async def test_yes_on_a_static_link_leads_back_with_a_code_that_works(client, link, ann):
@@ -117,6 +120,18 @@ async def test_yes_on_a_static_link_leads_back_with_a_code_that_works(client, li
     assert query.keys() == {"from", "code"}
     assert (verified.status_code, verified.json()["state"]) == (200, "")
     assert verified.json()["first_name"] == "Ann"
+
+
+async def test_number_of_a_static_link_is_for_the_page_and_not_asked_in_the_bot_alone(
+    client, link, ann
+):
+    await client.put("/v1/auth/links/shop", json={"match": True})
+
+    question = await ann.open(link["links"]["messenger_a"])
+
+    assert [[button.text for button in row] for row in question.message.buttons] == [
+        ["Yes", "Cancel"]
+    ]
 
 
 async def test_every_opening_of_a_static_link_is_a_sign_in_of_its_own(client, link, ann, bob):
@@ -139,7 +154,7 @@ async def test_openings_of_static_links_do_not_count_as_sessions_of_the_project(
     for _ in range(6):
         question = await ann.open(link["links"]["messenger_a"])
 
-    assert question.message.text == "Sign in to Shop?"
+    assert question.message.text.startswith("Sign in to Shop?\n")
     assert (await client.post("/v1/auth/session", json={})).status_code == 201
 
 

@@ -22,7 +22,10 @@ DAY_S = 24 * 3600
 
 
 def test_every_text_has_its_russian():
-    used = {message for _, _, message, _, _ in extract_from_dir(PACKAGE)}
+    methods = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
+    keywords = {"_": None, "ngettext": (1, 2)}
+    found = extract_from_dir(PACKAGE, method_map=methods, keywords=keywords)
+    used = {message for _, _, message, _, _ in found}
     catalogue = read_po(BytesIO((PACKAGE / "locale/ru/LC_MESSAGES/messages.po").read_bytes()))
     translated = {message.id for message in catalogue if message.id and message.string}
 
@@ -36,12 +39,14 @@ async def test_sessions_are_forgotten_a_week_after_they_were_opened(service, cli
     clock.advance(5 * DAY_S + 1)
 
     async def forgotten():
-        response = await client.get(f"/v1/auth/session/{old}/status")
-        return response.status_code == 404
+        # Not by the API: its limit may be used up before a busy machine comes to the job.
+        async with service.db.read() as tx:
+            return await tx.fetch_val("SELECT COUNT(*) FROM auth_sessions") == 1
 
     # The job is due; what is left is that the runner notices it.
-    await until(forgotten)
+    await until(forgotten, interval_s=0.05)
 
+    assert (await client.get(f"/v1/auth/session/{old}/status")).status_code == 404
     assert (await client.get(f"/v1/auth/session/{young}/status")).json()["status"] == "expired"
 
 

@@ -49,6 +49,39 @@ async def test_hundred_parallel_verifies_of_one_code_give_one_person(client, ann
     assert outcomes.count((409, "auth_code_used")) == 99
 
 
+async def test_codes_that_come_at_once_are_each_exchanged_or_refused_alone(client, ann, sign_in):
+    codes = [(await sign_in(ann))["code"] for _ in range(3)]
+    used = codes.pop()
+    await client.post("/v1/auth/verify", json={"code": used})
+
+    responses = await asyncio.gather(
+        *(client.post("/v1/auth/verify", json={"code": code}) for code in (*codes, used, "wrong"))
+    )
+
+    outcomes = [(response.status_code, response.json().get("code")) for response in responses]
+    assert outcomes == [
+        (200, None),
+        (200, None),
+        (409, "auth_code_used"),
+        (400, "auth_code_invalid"),
+    ]
+    assert len({response.json()["session_id"] for response in responses[:2]}) == 2
+
+
+async def test_verify_with_an_idempotency_key_is_answered_alike_again(client, ann, sign_in):
+    body = {"code": (await sign_in(ann))["code"]}
+    headers = {"Idempotency-Key": "verify-1"}
+
+    first = await client.post("/v1/auth/verify", json=body, headers=headers)
+    again = await client.post("/v1/auth/verify", json=body, headers=headers)
+    without = await client.post("/v1/auth/verify", json=body)
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json() == first.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert without.json()["code"] == "auth_code_used"
+
+
 async def test_code_works_until_its_last_millisecond(client, clock, ann, sign_in):
     body = {"code": (await sign_in(ann))["code"]}
     clock.advance(299.999)

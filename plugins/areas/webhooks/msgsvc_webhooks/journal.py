@@ -3,15 +3,19 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import in_list
-from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus
+from msgsvc_core.db.sql import any_of, in_list, key_params, key_table
+from msgsvc_core.record import record
+from msgsvc_webhooks.models import Attempt, Delivery, DeliveryQuery, DeliveryStatus, Webhook
 
 _COLUMNS = (
     "project_id, delivery_id, webhook_id, event_id, event, body, status, attempts, step,"
     " created_at_ms, first_attempt_at_ms, next_attempt_at_ms, finished_at_ms"
 )
+_COLUMN_NAMES = _COLUMNS.split(", ")
+_KEY = ("project", "delivery")
 _THIS = "project_id = :project_id AND delivery_id = :delivery_id"
 
 
@@ -27,18 +31,68 @@ async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
     return None if row is None else _delivery(row)
 
 
-async def list_page(
-    tx: Tx, project_id: str, webhook_id: str, after: str | None, limit: int
-) -> list[Delivery]:
-    """A webhook's deliveries, newest first; `after` is the last id of the page before."""
+async def find_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
+    """A project's deliveries by id."""
+    these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM webhooks_deliveries"
-        " WHERE project_id = :project_id AND webhook_id = :webhook_id"
-        + (" AND delivery_id < :after" if after is not None else "")
-        + " ORDER BY delivery_id DESC LIMIT :most",
-        {"project_id": project_id, "webhook_id": webhook_id, "after": after, "most": limit},
+        f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE project_id = :project_id AND {these}",
+        {"project_id": project_id, **params},
+    )
+    return {row["delivery_id"]: _delivery(row) for row in rows}
+
+
+async def list_page(
+    tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery
+) -> list[Delivery]:
+    """A webhook's deliveries, newest first, and one more than the page holds."""
+    conditions = ["project_id = :project_id", "webhook_id = :webhook_id"]
+    params: dict[str, Any] = {"project_id": project_id, "webhook_id": webhook_id}
+    for column in ("status", "event"):
+        value = getattr(query, column)
+        if value is not None:
+            conditions.append(f"{column} = :{column}")
+            params[column] = value
+    if query.after is not None:
+        conditions.append("delivery_id < :after")
+        params["after"] = query.after
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE {' AND '.join(conditions)}"
+        " ORDER BY delivery_id DESC LIMIT :most",
+        {**params, "most": query.most},
     )
     return [_delivery(row) for row in rows]
+
+
+async def of_events(
+    tx: Tx, webhook: Webhook, event_ids: Sequence[str]
+) -> dict[str, list[tuple[str, DeliveryStatus]]]:
+    """The deliveries of events to a webhook, by event: the id and the status of each."""
+    these, params = any_of("event_id", "ids", event_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        "SELECT event_id, delivery_id, status FROM webhooks_deliveries"
+        f" WHERE project_id = :project_id AND webhook_id = :webhook_id AND {these}",
+        {"project_id": webhook.project_id, "webhook_id": webhook.webhook_id, **params},
+    )
+    found: dict[str, list[tuple[str, DeliveryStatus]]] = defaultdict(list)
+    for row in rows:
+        found[row["event_id"]].append((row["delivery_id"], row["status"]))
+    return found
+
+
+async def begin_again(
+    tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int
+) -> list[str]:
+    """Makes deliveries that have ended pending, at the beginning of their plan, their attempts kept;
+    returns the ids of those that had ended."""
+    these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        "UPDATE webhooks_deliveries SET status = 'pending', step = 0, first_attempt_at_ms = NULL,"
+        " next_attempt_at_ms = :now_ms, finished_at_ms = NULL"
+        f" WHERE project_id = :project_id AND {these} AND status <> 'pending'"
+        " RETURNING delivery_id",
+        {"project_id": project_id, "now_ms": now_ms, **params},
+    )
+    return sorted(row["delivery_id"] for row in rows)
 
 
 async def attempts_of(
@@ -60,70 +114,88 @@ async def attempts_of(
     return attempts
 
 
-async def record(
-    tx: Tx,
-    delivery: Delivery,
-    attempt: Attempt,
-    *,
-    status: DeliveryStatus,
-    step: int,
-    next_attempt_at_ms: int | None,
-    finished_at_ms: int | None,
-) -> None:
-    """Writes an attempt, and what has become of its delivery."""
-    number = delivery.attempts + 1
-    await tx.insert(
+@record
+class Tried:
+    """A delivery, an attempt that was made, and what the delivery is after it."""
+
+    delivery: Delivery
+    attempt: Attempt
+    status: DeliveryStatus
+    step: int
+    next_attempt_at_ms: int | None
+    written_at_ms: int
+
+
+#: What `record_attempts` writes of each delivery, by key.
+_WRITTEN = (*_KEY, "status", "number", "step", "started", "following", "finished")
+
+
+async def record_attempts(tx: Tx, tried: Sequence[Tried]) -> bool:
+    """Writes attempts, and what has become of their deliveries; False, and nothing to be committed, if
+    somebody else has recorded an attempt of one meanwhile."""
+    if not tried:
+        return True
+    changed = await tx.execute(
+        "UPDATE webhooks_deliveries AS d SET status = keys.status,"
+        " attempts = CAST(keys.number AS INTEGER), step = CAST(keys.step AS INTEGER),"
+        " first_attempt_at_ms = COALESCE(d.first_attempt_at_ms, CAST(keys.started AS BIGINT)),"
+        " next_attempt_at_ms = CAST(keys.following AS BIGINT),"
+        " finished_at_ms = CAST(keys.finished AS BIGINT)"
+        f" FROM {key_table(_WRITTEN, tx.dialect)}"
+        " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery"
+        " AND d.attempts = CAST(keys.number AS INTEGER) - 1",
+        key_params([_written(one) for one in tried], tx.dialect),
+    )
+    if changed < len(tried):
+        return False
+    await tx.insert_many(
         "webhooks_attempts",
-        {
-            "project_id": delivery.project_id,
-            "delivery_id": delivery.delivery_id,
-            "number": number,
-            "started_at_ms": attempt.started_at_ms,
-            "duration_ms": attempt.duration_ms,
-            "status_code": attempt.status_code,
-            "error": attempt.error,
-            "answer": attempt.answer,
-        },
+        [
+            {
+                "project_id": one.delivery.project_id,
+                "delivery_id": one.delivery.delivery_id,
+                "number": one.delivery.attempts + 1,
+                "started_at_ms": one.attempt.started_at_ms,
+                "duration_ms": one.attempt.duration_ms,
+                "status_code": one.attempt.status_code,
+                "error": one.attempt.error,
+                "answer": one.attempt.answer,
+            }
+            for one in tried
+        ],
     )
-    await tx.execute(
-        "UPDATE webhooks_deliveries SET status = :status, attempts = :number, step = :step,"
-        " first_attempt_at_ms = COALESCE(first_attempt_at_ms, :started_at_ms),"
-        " next_attempt_at_ms = :next_attempt_at_ms, finished_at_ms = :finished_at_ms"
-        f" WHERE {_THIS}",
-        {
-            "status": status,
-            "number": number,
-            "step": step,
-            "started_at_ms": attempt.started_at_ms,
-            "next_attempt_at_ms": next_attempt_at_ms,
-            "finished_at_ms": finished_at_ms,
-            "project_id": delivery.project_id,
-            "delivery_id": delivery.delivery_id,
-        },
+    return True
+
+
+def _written(one: Tried) -> tuple[str | None, ...]:
+    delivery, following_ms = one.delivery, one.next_attempt_at_ms
+    return (
+        delivery.project_id,
+        delivery.delivery_id,
+        one.status,
+        str(delivery.attempts + 1),
+        str(one.step),
+        str(one.attempt.started_at_ms),
+        None if following_ms is None else str(following_ms),
+        str(one.written_at_ms) if following_ms is None else None,
     )
 
 
-async def cancel(tx: Tx, delivery: Delivery, now_ms: int) -> None:
-    """Ends a delivery without a further attempt: its webhook is not there any more."""
-    await _end(tx, delivery, "cancelled", now_ms)
-
-
-async def fail(tx: Tx, delivery: Delivery, now_ms: int) -> None:
-    """Ends a delivery without a further attempt: we could not make one."""
-    await _end(tx, delivery, "failed", now_ms)
-
-
-async def _end(tx: Tx, delivery: Delivery, status: DeliveryStatus, now_ms: int) -> None:
-    await tx.execute(
-        "UPDATE webhooks_deliveries SET status = :status, next_attempt_at_ms = NULL,"
-        f" finished_at_ms = :now_ms WHERE {_THIS}",
-        {
-            "status": status,
-            "now_ms": now_ms,
-            "project_id": delivery.project_id,
-            "delivery_id": delivery.delivery_id,
-        },
-    )
+async def end(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int) -> None:
+    """Ends deliveries without a further attempt."""
+    if deliveries:
+        await tx.execute(
+            "UPDATE webhooks_deliveries AS d SET status = :status, next_attempt_at_ms = NULL,"
+            f" finished_at_ms = :now_ms FROM {key_table(_KEY, tx.dialect)}"
+            " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery",
+            {
+                **key_params(
+                    [(each.project_id, each.delivery_id) for each in deliveries], tx.dialect
+                ),
+                "status": status,
+                "now_ms": now_ms,
+            },
+        )
 
 
 async def purge(tx: Tx, before_ms: int) -> None:
@@ -134,7 +206,7 @@ async def purge(tx: Tx, before_ms: int) -> None:
 
 
 def _delivery(row: Row) -> Delivery:
-    return Delivery(**{column: row[column] for column in _COLUMNS.split(", ")})
+    return Delivery(*(row[column] for column in _COLUMN_NAMES))
 
 
 def _attempt(row: Row) -> Attempt:

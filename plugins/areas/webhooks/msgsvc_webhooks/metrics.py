@@ -1,7 +1,10 @@
 """How the attempts of deliveries end, for `/metrics`."""
 
+from typing import get_args
+
 from prometheus_client import CollectorRegistry, Counter
 
+from msgsvc_webhooks.models import DisabledReason
 from msgsvc_webhooks.retries import Verdict
 
 #: An attempt that is to be repeated is `retried`; `failed` was the last of its delivery.
@@ -25,7 +28,18 @@ class AttemptMetrics:
             registry=registry,
         )
         self._by_verdict = {verdict: counter.labels(name) for verdict, name in OUTCOMES.items()}
+        disabled = Counter(
+            "msgsvc_webhooks_disabled",
+            "Webhooks that the service disabled: failing (for days), gone (the receiver said so).",
+            ["reason"],
+            registry=registry,
+        )
+        self._by_reason = {reason: disabled.labels(reason) for reason in get_args(DisabledReason)}
 
-    def count(self, verdict: Verdict) -> None:
-        """Counts one attempt."""
-        self._by_verdict[verdict].inc()
+    def count(self, verdict: Verdict, attempts: int = 1) -> None:
+        """Counts attempts that ended so."""
+        self._by_verdict[verdict].inc(attempts)
+
+    def count_disabled(self, reason: DisabledReason) -> None:
+        """Counts one webhook."""
+        self._by_reason[reason].inc()

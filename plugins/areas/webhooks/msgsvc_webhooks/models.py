@@ -1,15 +1,18 @@
 """Webhooks, deliveries and attempts, inside and on the wire."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.api.types import MAX_URL_LENGTH
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import MAX_URL_LENGTH, MomentMs
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.record import record
 
 WebhookStatus = Literal["active", "disabled"]
+#: Why the service disabled a webhook: no attempt succeeded for days, or its receiver answered 410.
+DisabledReason = Literal["failing", "gone"]
 DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
 
 #: Characters of the note on a webhook.
@@ -19,9 +22,13 @@ MAX_DESCRIPTION_LENGTH = 500
 MAX_EVENTS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Webhook:
-    """An endpoint of a project. No `events` means all of them."""
+    """An endpoint of a project. No `events` means all of them.
+
+    `failing_since_ms` is the first failed attempt after the last one that succeeded;
+    `disabled_reason` is None for one that its project disabled itself.
+    """
 
     project_id: str
     webhook_id: str
@@ -31,17 +38,20 @@ class Webhook:
     status: WebhookStatus
     created_at_ms: int
     updated_at_ms: int
+    failing_since_ms: int | None = None
+    disabled_reason: DisabledReason | None = None
 
     def wants(self, event_name: str) -> bool:
         return not self.events or event_name in self.events
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attempt:
     """One HTTP call. `error` says what kept it from ending in a complete 2xx answer.
 
     `answer` is the beginning of the answer's body. `retry_after_s` is what the receiver asked for,
-    and `forbidden` is set when the guard refused the target; both count at once and are not kept.
+    and `forbidden` is set when the guard refused the target; both count at once and are not kept,
+    nor is `is_ours`, for an attempt that failed before anybody was called.
     """
 
     started_at_ms: int
@@ -51,9 +61,10 @@ class Attempt:
     answer: str = ""
     retry_after_s: float | None = None
     forbidden: bool = False
+    is_ours: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Delivery:
     """An event on its way to one webhook.
 
@@ -105,6 +116,22 @@ class UpdateWebhookBody(Body):
         return value
 
 
+class ReplayBody(Body):
+    """What is to be delivered again."""
+
+    since: MomentMs = Field(description="Events that happened then or later.")
+    include_delivered: bool = Field(
+        False, description="Deliver those again, too, that have arrived."
+    )
+
+
+class DeliveryQuery(PageQuery):
+    """Filters and paging."""
+
+    status: DeliveryStatus | None = None
+    event: str | None = Field(None, description="An event's name.")
+
+
 class WebhookAnswer(Answer):
     """A webhook as the API shows it."""
 
@@ -113,6 +140,12 @@ class WebhookAnswer(Answer):
     events: list[str]
     description: str | None
     status: WebhookStatus
+    failing_since: str | None = Field(
+        description="The first failed attempt after the last that succeeded; null if that is the last."
+    )
+    disabled_reason: DisabledReason | None = Field(
+        description="Why the service disabled it: `failing` for days, or `gone` (410)."
+    )
     created_at: str
     updated_at: str
 
@@ -170,6 +203,7 @@ class DeliveryAnswer(Answer):
     """A delivery and its attempts, the first one first."""
 
     delivery_id: str
+    webhook_id: str
     event_id: str
     event: str
     status: DeliveryStatus
@@ -182,6 +216,7 @@ class DeliveryAnswer(Answer):
     def of(cls, delivery: Delivery, attempts: list[Attempt]) -> "DeliveryAnswer":
         return cls(
             delivery_id=delivery.delivery_id,
+            webhook_id=delivery.webhook_id,
             event_id=delivery.event_id,
             event=delivery.event,
             status=delivery.status,
@@ -199,6 +234,16 @@ class DeliveryList(Answer):
     next_cursor: str | None
 
 
+class ReplayAnswer(Answer):
+    """A replay that has begun: `events` of that time are looked at, and delivered as they need be."""
+
+    webhook_id: str
+    since: str
+    until: str
+    include_delivered: bool
+    events: int
+
+
 def _shown(webhook: Webhook) -> dict[str, Any]:
     return {
         "webhook_id": webhook.webhook_id,
@@ -206,6 +251,8 @@ def _shown(webhook: Webhook) -> dict[str, Any]:
         "events": list(webhook.events),
         "description": webhook.description,
         "status": webhook.status,
+        "failing_since": optional_rfc3339(webhook.failing_since_ms),
+        "disabled_reason": webhook.disabled_reason,
         "created_at": to_rfc3339(webhook.created_at_ms),
         "updated_at": to_rfc3339(webhook.updated_at_ms),
     }

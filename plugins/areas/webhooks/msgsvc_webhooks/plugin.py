@@ -6,15 +6,20 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.db import MigrationSource, Tx
-from msgsvc_core.events import Event
+from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
-from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB
+from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
+from msgsvc_webhooks.events import WEBHOOK_EVENTS
+from msgsvc_webhooks.forgetting import forget
+from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB, REPLAY_JOB
 from msgsvc_webhooks.metrics import AttemptMetrics
+from msgsvc_webhooks.outcomes import OutcomeWriter
+from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.routes import router
-from msgsvc_webhooks.service import WEBHOOK_LANES, Webhooks
+from msgsvc_webhooks.service import Webhooks
 from msgsvc_webhooks.settings import WebhookSettings
 
 
@@ -29,9 +34,20 @@ def register_migrations() -> MigrationSource:
 
 
 @hookimpl
+def register_events() -> Sequence[EventSpec]:
+    return WEBHOOK_EVENTS
+
+
+@hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
-    metrics = AttemptMetrics(service.metrics.registry)
-    return {Webhooks: Webhooks(service), AttemptMetrics: metrics}
+    webhooks = Webhooks(service)
+    return {
+        Webhooks: webhooks,
+        Replays: Replays(service),
+        CallsByLane: CallsByLane(service),
+        OutcomeWriter: OutcomeWriter(service, webhooks.settings),
+        AttemptMetrics: AttemptMetrics(service.metrics.registry),
+    }
 
 
 @hookimpl
@@ -41,7 +57,7 @@ def register_lanes() -> Sequence[LaneSpec]:
 
 @hookimpl
 def register_jobs() -> Sequence[JobSpec]:
-    return [DELIVER_JOB, PURGE_JOB]
+    return [DELIVER_JOB, REPLAY_JOB, PURGE_JOB]
 
 
 @hookimpl
@@ -57,3 +73,8 @@ async def on_stop(service: Service) -> None:
 @hookimpl
 async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
     await service.get(Webhooks).queue_deliveries(tx, events)
+
+
+@hookimpl
+async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
+    await forget(service, project_id, subscriber_id)

@@ -9,12 +9,16 @@ from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryAnswer,
     DeliveryList,
+    DeliveryQuery,
     NewWebhookAnswer,
+    ReplayAnswer,
+    ReplayBody,
     RotatedSecretAnswer,
     UpdateWebhookBody,
     WebhookAnswer,
     WebhookList,
 )
+from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import Webhooks
 
 router = Router(area="webhooks")
@@ -66,14 +70,67 @@ async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretA
     )
 
 
+@router.post(
+    "/v1/webhooks/{webhook_id}/test",
+    status=202,
+    shows_secrets=False,
+    errors=(Conflict, NotFound),
+)
+async def send_test_to_webhook(ctx: Context, webhook_id: str) -> DeliveryAnswer:
+    """Sends a signed `webhook.test` to a webhook now, whatever events it names.
+
+    It is tried once; `GET /v1/webhooks/deliveries/{delivery_id}` shows what came of it.
+    """
+    delivery = await ctx.get(Webhooks).send_test(ctx.tx, ctx.project_id, webhook_id)
+    return DeliveryAnswer.of(delivery, [])
+
+
+@router.post(
+    "/v1/webhooks/{webhook_id}/replay",
+    status=202,
+    shows_secrets=False,
+    errors=(Conflict, NotFound),
+)
+async def replay_webhook(ctx: Context, webhook_id: str, body: ReplayBody) -> ReplayAnswer:
+    """Delivers events again that happened since a time and have not arrived.
+
+    Of the events that the webhook wants now, those that were never on their way to it get a delivery,
+    and deliveries that failed or were cancelled begin again under their id. It is done in the
+    background, behind what happens meanwhile; `events` says how many are looked at.
+    """
+    return await ctx.get(Replays).begin(ctx.tx, ctx.project_id, webhook_id, body)
+
+
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
-async def list_webhook_deliveries(ctx: Context, webhook_id: str, query: PageQuery) -> DeliveryList:
+async def list_webhook_deliveries(
+    ctx: Context, webhook_id: str, query: DeliveryQuery
+) -> DeliveryList:
     """Lists what was sent to a webhook, newest first, with every attempt and its answer."""
-    found = await ctx.get(Webhooks).deliveries(
-        ctx.tx, ctx.project_id, webhook_id, query.after, query.most
-    )
+    found = await ctx.get(Webhooks).deliveries(ctx.tx, ctx.project_id, webhook_id, query)
     page, following = query.cut(found, lambda entry: entry[0].delivery_id)
     return DeliveryList(
         data=[DeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
         next_cursor=following,
     )
+
+
+@router.get("/v1/webhooks/deliveries/{delivery_id}", errors=(NotFound,))
+async def get_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer:
+    """Shows one delivery, with every attempt and its answer."""
+    delivery, attempts = await ctx.get(Webhooks).delivery(ctx.tx, ctx.project_id, delivery_id)
+    return DeliveryAnswer.of(delivery, attempts)
+
+
+@router.post(
+    "/v1/webhooks/deliveries/{delivery_id}/redeliver",
+    status=202,
+    shows_secrets=False,
+    errors=(Conflict, NotFound),
+)
+async def redeliver_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer:
+    """Delivers once more what was delivered, failed or cancelled.
+
+    It has the same delivery id and body, a fresh signature, and all of the retry plan before it.
+    """
+    delivery, attempts = await ctx.get(Webhooks).redeliver(ctx.tx, ctx.project_id, delivery_id)
+    return DeliveryAnswer.of(delivery, attempts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from aiohttp import (
     ClientConnectorDNSError,
@@ -33,6 +34,9 @@ KEPT_ANSWER_BYTES = 2048
 
 USER_AGENT = "msgsvc"
 
+#: URLs whose form has been looked at that are remembered.
+KNOWN_URLS = 1000
+
 
 @dataclass(slots=True)
 class _Call:
@@ -55,6 +59,8 @@ class Sender:
     ) -> None:
         self._settings = settings
         self._guard = guard
+        # A tenth of a delivery's time, for an answer that depends on the URL alone.
+        self._check_url = lru_cache(maxsize=KNOWN_URLS)(guard.check_url)
         self._clock = clock
         self._header_prefix = header_prefix
         self._session: ClientSession | None = None
@@ -109,6 +115,8 @@ class Sender:
         self, url: str, delivery: Delivery, secrets: Sequence[str], call: _Call
     ) -> None:
         assert self._session is not None, "the service is not started"
+        # As it is stored: the client leaves out a login, and what it can't read it reports otherwise.
+        self._check_url(url)
         body = delivery.body.encode()
         async with self._session.post(
             url, data=body, headers=self._headers(delivery, body, secrets), allow_redirects=False
@@ -148,7 +156,7 @@ def _status_error(status: int | None) -> str | None:
 
 def _refusal(failure: Exception) -> ForbiddenTarget | None:
     """The guard's reason, if it was the guard that kept us from connecting."""
-    reason = failure.os_error if isinstance(failure, ClientConnectorError) else None
+    reason = failure.os_error if isinstance(failure, ClientConnectorError) else failure
     return reason if isinstance(reason, ForbiddenTarget) else None
 
 

@@ -5,21 +5,27 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.events import Event
 from msgsvc_core.ids import new_id
-from msgsvc_core.jobs import LaneSpec, NewJob
+from msgsvc_core.jobs import NORMAL, URGENT, NewJob
+from msgsvc_core.security import DecryptionError
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret
 from msgsvc_webhooks import journal, store
+from msgsvc_webhooks.calls import WEBHOOK_LANES
+from msgsvc_webhooks.events import TEST, WebhookTest
 from msgsvc_webhooks.models import (
     Attempt,
     CreateWebhookBody,
     Delivery,
+    DeliveryQuery,
     UpdateWebhookBody,
     Webhook,
 )
+from msgsvc_webhooks.retries import LAST_STEP
 from msgsvc_webhooks.settings import WebhookSettings
 
 if TYPE_CHECKING:
@@ -28,8 +34,8 @@ if TYPE_CHECKING:
 
 DELIVER = "webhooks.deliver"
 
-#: One lane a webhook, so that a slow receiver delays nobody else (API, "Webhooks": concurrency 8).
-WEBHOOK_LANES = LaneSpec("webhook", concurrency=8)
+#: A delivery and its attempts, the first one first.
+Logged = tuple[Delivery, list[Attempt]]
 
 #: Milliseconds for which a replaced secret still signs (interface spec, section 4: 24 hours).
 OLD_SECRET_MS = 24 * 3600 * 1000
@@ -50,13 +56,17 @@ class Webhooks:
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
         """An attempt to deliver, as `Sender.send` makes it; with the first one begins its pool."""
+        sender = self._sender or await self._open_sender()
+        return await sender.send(url, delivery, secrets)
+
+    async def _open_sender(self) -> "Sender":
         async with self._opening:
             if self._sender is None:
                 # In a thread, for requests would wait a tenth of a second while it is loaded.
                 sender = await asyncio.to_thread(self._new_sender)
                 await sender.open()
                 self._sender = sender
-        return await self._sender.send(url, delivery, secrets)
+        return self._sender
 
     async def close(self) -> None:
         """Closes the connections to receivers."""
@@ -109,6 +119,9 @@ class Webhooks:
             self._check_url(changes["url"])
         if "events" in changes:
             changes["events"] = self._known_events(changes["events"])
+        if "url" in changes or "status" in changes:
+            # What was seen of it until now tells nothing of what it is from now on.
+            changes |= {"failing_since_ms": None, "disabled_reason": None}
         now_ms = self._service.clock.now_ms()
         if not await store.update(tx, project_id, webhook_id, changes, now_ms):
             raise _not_found(webhook_id)
@@ -137,39 +150,123 @@ class Webhooks:
         await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
         return await self._add_secret(tx, project_id, webhook_id), until_ms
 
-    async def sealed_secrets(self, tx: Tx, project_id: str, webhook_id: str) -> list[str]:
-        """The secrets that sign at present, as they are stored, the newest first."""
-        now_ms = self._service.clock.now_ms()
-        return await store.valid_secrets(tx, project_id, webhook_id, now_ms)
-
     def unseal(self, secrets: Sequence[str]) -> list[str]:
         """The secrets themselves. Raises `DecryptionError` if our keys don't open them."""
         return [self._service.secrets.decrypt(secret) for secret in secrets]
 
+    async def reseal(self, tx: Tx) -> None:
+        """Has secrets that an older key of ours encrypted encrypted by the current one."""
+        for project_id, secret_id, sealed in await store.all_secrets(tx):
+            try:
+                renewed = self._service.secrets.renewed(sealed)
+            except DecryptionError:
+                # Every delivery that needs it tells; and it can be read again if the key comes back.
+                continue
+            if renewed is not None:
+                await store.reseal(tx, project_id, secret_id, sealed, renewed)
+
     async def deliveries(
-        self, tx: Tx, project_id: str, webhook_id: str, after: str | None, limit: int
-    ) -> list[tuple[Delivery, list[Attempt]]]:
-        """Up to `limit` deliveries with their attempts, newest first. Raises `NotFound`."""
+        self, tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery
+    ) -> list[Logged]:
+        """Deliveries with their attempts, newest first, one more than the page holds.
+
+        Raises `NotFound`.
+        """
         await self.find(tx, project_id, webhook_id)
-        page = await journal.list_page(tx, project_id, webhook_id, after, limit)
-        ids = [delivery.delivery_id for delivery in page]
-        attempts = await journal.attempts_of(tx, project_id, ids)
-        return [(delivery, attempts.get(delivery.delivery_id, [])) for delivery in page]
+        return await self._logged(tx, await journal.list_page(tx, project_id, webhook_id, query))
+
+    async def delivery(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
+        """One delivery with its attempts. Raises `NotFound`."""
+        delivery = await journal.find(tx, project_id, delivery_id)
+        if delivery is None:
+            raise NotFound(f"there is no delivery {delivery_id!r}")
+        [logged] = await self._logged(tx, [delivery])
+        return logged
+
+    async def _logged(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[Logged]:
+        if not deliveries:
+            return []
+        ids = [delivery.delivery_id for delivery in deliveries]
+        attempts = await journal.attempts_of(tx, deliveries[0].project_id, ids)
+        return [(delivery, attempts.get(delivery.delivery_id, [])) for delivery in deliveries]
+
+    async def send_test(self, tx: Tx, project_id: str, webhook_id: str) -> Delivery:
+        """A `webhook.test` on its way to this webhook alone, to be tried once.
+
+        Raises `NotFound`, and `Conflict` for a disabled webhook.
+        """
+        webhook = await self.find_active(tx, project_id, webhook_id)
+        now_ms = self._service.clock.now_ms()
+        fields = WebhookTest(webhook_id=webhook_id)
+        data = {"occurred_at": to_rfc3339(now_ms), **fields.to_data()}
+        event = Event(new_id("evt"), project_id, TEST, data, now_ms)
+        # Somebody waits for what comes of it; a retry tomorrow would help nobody.
+        delivery = new_delivery(webhook, event, body_of(event), now_ms, step=LAST_STEP)
+        await self.queue(tx, [delivery], priority=URGENT)
+        return delivery
+
+    async def redeliver(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
+        """The delivery, which begins its plan anew under the same id.
+
+        Raises `NotFound`, and `Conflict` while it is pending, or its webhook is disabled or deleted.
+        """
+        delivery, attempts = await self.delivery(tx, project_id, delivery_id)
+        if await store.find(tx, project_id, delivery.webhook_id) is None:
+            raise Conflict("the webhook of this delivery was deleted")
+        await self.find_active(tx, project_id, delivery.webhook_id)
+        now_ms = self._service.clock.now_ms()
+        if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
+            raise Conflict("the delivery is pending; it is tried at `next_attempt_at`")
+        await self.enqueue(tx, project_id, delivery.webhook_id, [delivery_id], priority=NORMAL)
+        return (await self.delivery(tx, project_id, delivery_id))[0], attempts
+
+    async def find_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+        """Raises `NotFound`, and `Conflict` for a disabled webhook."""
+        webhook = await self.find(tx, project_id, webhook_id)
+        if webhook.status != "active":
+            raise Conflict("the webhook is disabled; set its status to active first")
+        return webhook
 
     async def queue_deliveries(self, tx: Tx, events: Sequence[Event]) -> None:
         """Has events delivered to every active webhook that wants them, if `tx` commits."""
         active = await store.list_active(tx, {event.project_id for event in events})
-        now_ms = self._service.clock.now_ms()
-        deliveries = [
-            _new_delivery(webhook, event, now_ms)
-            for event in events
-            for webhook in active.get(event.project_id, ())
-            if webhook.wants(event.name)
-        ]
-        if not deliveries:
+        if not active:
             return
-        await journal.insert_many(tx, deliveries)
-        await self._service.jobs.enqueue(tx, *(_job_of(delivery) for delivery in deliveries))
+        now_ms = self._service.clock.now_ms()
+        deliveries: list[Delivery] = []
+        for event in events:
+            wanting = [
+                webhook for webhook in active.get(event.project_id, ()) if webhook.wants(event.name)
+            ]
+            if wanting:
+                body = body_of(event)
+                deliveries += [new_delivery(webhook, event, body, now_ms) for webhook in wanting]
+        await self.queue(tx, deliveries)
+
+    async def queue(
+        self, tx: Tx, deliveries: Sequence[Delivery], *, priority: int = NORMAL
+    ) -> None:
+        """Adds deliveries, and the jobs that make them."""
+        if deliveries:
+            await journal.insert_many(tx, deliveries)
+            jobs = (
+                _job(each.project_id, each.webhook_id, each.delivery_id, priority)
+                for each in deliveries
+            )
+            await self._service.jobs.enqueue(tx, *jobs)
+
+    async def enqueue(
+        self,
+        tx: Tx,
+        project_id: str,
+        webhook_id: str,
+        delivery_ids: Sequence[str],
+        *,
+        priority: int,
+    ) -> None:
+        """Adds the jobs that make deliveries which are there."""
+        jobs = (_job(project_id, webhook_id, each, priority) for each in delivery_ids)
+        await self._service.jobs.enqueue(tx, *jobs)
 
     async def _add_secret(self, tx: Tx, project_id: str, webhook_id: str) -> str:
         secret = new_secret()
@@ -200,11 +297,18 @@ class Webhooks:
         return tuple(dict.fromkeys(names))
 
 
-def _new_delivery(webhook: Webhook, event: Event, now_ms: int) -> Delivery:
-    # The text is made once and kept: what is signed must be what is sent, in every attempt.
-    body = json.dumps(
+def body_of(event: Event) -> str:
+    """The text of a request's body. It is made once and kept: what is signed must be what is sent, in
+    every attempt."""
+    return json.dumps(
         {"event": event.name, "data": event.data}, ensure_ascii=False, separators=(",", ":")
     )
+
+
+def new_delivery(
+    webhook: Webhook, event: Event, body: str, now_ms: int, *, step: int = 0
+) -> Delivery:
+    """A delivery that is to be tried at once, as that step of the retry plan."""
     return Delivery(
         project_id=webhook.project_id,
         delivery_id=new_id("whd"),
@@ -214,7 +318,7 @@ def _new_delivery(webhook: Webhook, event: Event, now_ms: int) -> Delivery:
         body=body,
         status="pending",
         attempts=0,
-        step=0,
+        step=step,
         created_at_ms=now_ms,
         first_attempt_at_ms=None,
         next_attempt_at_ms=now_ms,
@@ -222,12 +326,13 @@ def _new_delivery(webhook: Webhook, event: Event, now_ms: int) -> Delivery:
     )
 
 
-def _job_of(delivery: Delivery) -> NewJob:
+def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> NewJob:
     return NewJob(
         DELIVER,
-        {"delivery_id": delivery.delivery_id},
-        lane=f"{WEBHOOK_LANES.prefix}:{delivery.webhook_id}",
-        project_id=delivery.project_id,
+        {"delivery_id": delivery_id},
+        lane=f"{WEBHOOK_LANES.prefix}:{webhook_id}",
+        priority=priority,
+        project_id=project_id,
     )
 
 

@@ -22,6 +22,12 @@ class WebhookSettings(Section):
     retry_timeouts_and_throttling: bool = Field(
         True, description="Try again after 408, 425 and 429 too; otherwise they end a delivery."
     )
+    disable_after_days: float = Field(
+        5.0, gt=0, description="Days without a success after which a failing webhook is disabled."
+    )
+    replay_events: int = Field(
+        50_000, ge=1, description="Events that one replay goes through at most."
+    )
     allow_http: bool = Field(False, description="Take http:// endpoints beside https://.")
     allow_cidrs: tuple[str, ...] = Field(
         (), description="Ranges that are called although not public, for development."

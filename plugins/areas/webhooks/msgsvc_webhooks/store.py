@@ -7,10 +7,15 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, listed
-from msgsvc_webhooks.models import Webhook
+from msgsvc_webhooks.models import DisabledReason, Webhook
 
-_COLUMNS = "project_id, webhook_id, url, events, description, status, created_at_ms, updated_at_ms"
+_COLUMNS = (
+    "project_id, webhook_id, url, events, description, status, created_at_ms, updated_at_ms,"
+    " failing_since_ms, disabled_reason"
+)
 _THIS = "project_id = :project_id AND webhook_id = :webhook_id"
+#: What an address answers says nothing of the one that took its place during the call.
+_CALLED = f"{_THIS} AND url = :url"
 
 
 async def count(tx: Tx, project_id: str) -> int:
@@ -43,6 +48,23 @@ async def find(tx: Tx, project_id: str, webhook_id: str) -> Webhook | None:
         {"project_id": project_id, "webhook_id": webhook_id},
     )
     return None if row is None else _webhook(row)
+
+
+async def find_with_secrets(
+    tx: Tx, project_id: str, webhook_id: str, now_ms: int
+) -> tuple[Webhook | None, list[str]]:
+    """A webhook, and its encrypted secrets that sign at present, the newest first."""
+    selected = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
+    rows = await tx.fetch_all(
+        f"SELECT {selected}, s.encrypted FROM webhooks_endpoints e LEFT JOIN webhooks_secrets s"
+        " ON s.project_id = e.project_id AND s.webhook_id = e.webhook_id"
+        " AND (s.expires_at_ms IS NULL OR s.expires_at_ms > :now_ms)"
+        " WHERE e.project_id = :project_id AND e.webhook_id = :webhook_id"
+        " ORDER BY s.secret_id DESC",
+        {"project_id": project_id, "webhook_id": webhook_id, "now_ms": now_ms},
+    )
+    secrets = [row["encrypted"] for row in rows if row["encrypted"] is not None]
+    return (_webhook(rows[0]) if rows else None), secrets
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Webhook]:
@@ -81,6 +103,47 @@ async def update(
     changed = await tx.execute(
         f"UPDATE webhooks_endpoints SET {assignments} WHERE {_THIS}",
         {**values, "project_id": project_id, "webhook_id": webhook_id},
+    )
+    return bool(changed)
+
+
+async def note_success(tx: Tx, webhook: Webhook) -> None:
+    """Ends a time of failures."""
+    await tx.execute(
+        f"UPDATE webhooks_endpoints SET failing_since_ms = NULL WHERE {_CALLED}",
+        _called(webhook),
+    )
+
+
+async def note_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
+    """Begins a time of failures, unless it has begun."""
+    await tx.execute(
+        "UPDATE webhooks_endpoints SET failing_since_ms = :now_ms"
+        f" WHERE {_CALLED} AND failing_since_ms IS NULL",
+        {**_called(webhook), "now_ms": now_ms},
+    )
+
+
+async def disable(
+    tx: Tx,
+    webhook: Webhook,
+    reason: DisabledReason,
+    now_ms: int,
+    *,
+    failing_since_ms: int | None = None,
+) -> bool:
+    """Disables an active webhook, if given only where it has failed since then or longer; False if
+    nothing was changed, as where it has another address by now."""
+    condition = "" if failing_since_ms is None else " AND failing_since_ms <= :failing_since_ms"
+    changed = await tx.execute(
+        "UPDATE webhooks_endpoints SET status = 'disabled', disabled_reason = :reason,"
+        f" updated_at_ms = :now_ms WHERE {_CALLED} AND status = 'active'{condition}",
+        {
+            **_called(webhook),
+            "reason": reason,
+            "now_ms": now_ms,
+            "failing_since_ms": failing_since_ms,
+        },
     )
     return bool(changed)
 
@@ -136,11 +199,39 @@ async def valid_secrets(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -
     return [row["encrypted"] for row in rows]
 
 
+async def all_secrets(tx: Tx) -> list[tuple[str, str, str]]:
+    """Project, id and encrypted text of every secret there is."""
+    rows = await tx.fetch_all("SELECT project_id, secret_id, encrypted FROM webhooks_secrets")
+    return [(row["project_id"], row["secret_id"], row["encrypted"]) for row in rows]
+
+
+async def reseal(tx: Tx, project_id: str, secret_id: str, before: str, sealed: str) -> None:
+    """Writes the same secret under another key."""
+    await tx.execute(
+        "UPDATE webhooks_secrets SET encrypted = :sealed WHERE project_id = :project_id"
+        " AND secret_id = :secret_id AND encrypted = :before",
+        {
+            "project_id": project_id,
+            "secret_id": secret_id,
+            "before": before,
+            "sealed": sealed,
+        },
+    )
+
+
 async def purge_secrets(tx: Tx, now_ms: int) -> None:
     """Removes secrets that have ended, of all projects."""
     await tx.execute(
         "DELETE FROM webhooks_secrets WHERE expires_at_ms <= :now_ms", {"now_ms": now_ms}
     )
+
+
+def _called(webhook: Webhook) -> dict[str, Any]:
+    return {
+        "project_id": webhook.project_id,
+        "webhook_id": webhook.webhook_id,
+        "url": webhook.url,
+    }
 
 
 def _webhook(row: Row) -> Webhook:
@@ -153,4 +244,6 @@ def _webhook(row: Row) -> Webhook:
         status=row["status"],
         created_at_ms=row["created_at_ms"],
         updated_at_ms=row["updated_at_ms"],
+        failing_since_ms=row["failing_since_ms"],
+        disabled_reason=row["disabled_reason"],
     )

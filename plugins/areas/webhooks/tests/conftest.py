@@ -18,6 +18,9 @@ Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Plain http on loopback, where the tests' receiver is.
 SETTINGS = {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"], "attempt_timeout_s": 5}
 
+#: For a service that gives no call up while its test runs, and doesn't wait for them when it stops.
+PATIENT = {"attempt_timeout_s": 60, "core": {"jobs": {"sweep_s": 0.05, "grace_s": 0.2}}}
+
 
 @dataclass(frozen=True)
 class Received:
@@ -134,19 +137,23 @@ async def receiver(make_receiver: Callable[[], Awaitable[Receiver]]) -> Receiver
 
 @pytest.fixture
 async def make_webhook_service(make_service: Any) -> Callable[..., Awaitable[Service]]:
-    """Makes services with the plugin; arguments are settings of `[webhooks]`."""
+    """Makes services with the plugin; arguments are settings of `[webhooks]`, `core` the others."""
 
-    async def make(**webhooks: Any) -> Service:
+    async def make(*, core: Mapping[str, Any] | None = None, **webhooks: Any) -> Service:
         return await make_service(
-            extra_plugins=[("webhooks", plugin)], webhooks={**SETTINGS, **webhooks}
+            extra_plugins=[("webhooks", plugin)],
+            webhooks={**SETTINGS, **webhooks},
+            **(core or {}),
         )
 
     return make
 
 
 @pytest.fixture
-async def service(make_webhook_service: Callable[..., Awaitable[Service]]) -> Service:
-    return await make_webhook_service()
+async def service(
+    make_webhook_service: Callable[..., Awaitable[Service]], request: pytest.FixtureRequest
+) -> Service:
+    return await make_webhook_service(**getattr(request, "param", {}))
 
 
 @pytest.fixture

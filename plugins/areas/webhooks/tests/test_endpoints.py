@@ -32,6 +32,8 @@ async def test_new_webhook_is_answered_with_its_secret(client: Any):
         "events": ["delivery.failed"],
         "description": "Shop, production",
         "status": "active",
+        "failing_since": None,
+        "disabled_reason": None,
         "created_at": "2026-01-15T12:00:00.000Z",
         "updated_at": "2026-01-15T12:00:00.000Z",
     }

@@ -18,6 +18,7 @@ async def test_journal_shows_a_delivery_and_its_attempt(
 
     assert delivery == {
         "delivery_id": receiver.received[0].headers["X-Service-Delivery-Id"],
+        "webhook_id": webhook["webhook_id"],
         "event_id": event.event_id,
         "event": "subscription.created",
         "status": "delivered",
@@ -48,6 +49,29 @@ async def test_journal_is_paged_newest_first(
     listed = [delivery["event_id"] for delivery in first["data"] + second["data"]]
     assert listed == events[::-1]
     assert second["next_cursor"] is None
+
+
+async def test_journal_is_filtered_by_status_and_event(
+    service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any
+):
+    receiver.then(receiver.answer(404))
+    webhook = await add_webhook()
+    failed = await emit()
+    await settled(service)
+    left = await emit("subscription.deleted", source="api", reason="left")
+    created = await emit()
+    await settled(service)
+    path = f"/v1/webhooks/{webhook['webhook_id']}/deliveries"
+
+    async def listed(**query: str) -> list[str]:
+        answer = await client.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        return [delivery["event_id"] for delivery in answer.json()["data"]]
+
+    assert await listed(status="failed") == [failed.event_id]
+    assert await listed(event="subscription.deleted") == [left.event_id]
+    assert await listed(status="delivered", event="subscription.created") == [created.event_id]
+    assert (await client.get(path, params={"status": "lost"})).status_code == 400
 
 
 async def test_journal_is_forgotten_after_its_days(

@@ -15,6 +15,7 @@ import pytest
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.signing import new_secret, verify
 from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.work import PATIENCE_S
 from msgsvc_webhooks.models import Attempt, Delivery
 from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings
@@ -140,11 +141,12 @@ async def test_redirect_is_a_failure_and_not_followed(send: Sending, receiver: A
 async def test_answer_that_trickles_is_given_up_at_the_time_limit(send: Sending, receiver: Any):
     receiver.always = receiver.trickle
 
-    attempt = await send(receiver.url, attempt_timeout_s=0.3)
+    # As long as a busy machine may take to begin the answer, which has no end.
+    attempt = await send(receiver.url, attempt_timeout_s=2)
 
     assert attempt.status_code == 200
-    assert attempt.error == "no complete answer within 0.3 s"
-    assert 250 <= attempt.duration_ms < 2000
+    assert attempt.error == "no complete answer within 2 s"
+    assert 1950 <= attempt.duration_ms < 30_000
 
 
 async def test_receiver_that_never_answers_is_given_up_at_the_time_limit(send: Sending):
@@ -158,7 +160,7 @@ async def test_receiver_that_never_answers_is_given_up_at_the_time_limit(send: S
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         attempt = await send(f"http://127.0.0.1:{port}/", attempt_timeout_s=0.2)
-        await asyncio.wait_for(hung_up.wait(), 2)
+        await asyncio.wait_for(hung_up.wait(), PATIENCE_S)
 
     assert attempt.status_code is None
     assert attempt.error == "no complete answer within 0.2 s"
@@ -198,10 +200,10 @@ async def test_journal_text_is_storable_whatever_the_receiver_sends(send: Sendin
 
 
 async def test_closed_port_is_a_failed_attempt(send: Sending):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-
-    attempt = await send(f"http://127.0.0.1:{port}/")
+    # Bound and not listening: nobody else gets it meanwhile.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        attempt = await send(f"http://127.0.0.1:{bound.getsockname()[1]}/")
 
     assert attempt.status_code is None
     assert attempt.error == "could not connect: Connection refused"

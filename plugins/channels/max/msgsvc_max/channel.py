@@ -1,11 +1,13 @@
 """One bot on MAX, as the core sees it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from msgsvc_core.channels import (
+    BotCommand,
     BotProfile,
     Capabilities,
     Channel,
@@ -49,12 +51,19 @@ T = TypeVar("T")
 class MaxChannel(Channel):
     """Talks to the Bot API; decisions are in docs/decisions/0017."""
 
-    capabilities = Capabilities(max_text_length=MAX_TEXT, text_unit="utf16", mini_app=True)
+    capabilities = Capabilities(
+        max_text_length=MAX_TEXT,
+        text_unit="utf16",
+        edit_media=True,
+        mini_app=True,
+        commands=True,
+    )
 
     def __init__(
         self, service: "Service", identity: ChannelIdentity, settings: MaxSettings
     ) -> None:
         super().__init__(identity)
+        self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
         self.pace = Pace(per_bot_s=settings.per_bot_s, per_chat_s=settings.per_chat_s)
         self._token = settings.token
@@ -130,6 +139,12 @@ class MaxChannel(Channel):
         await self._client.subscribe(url, secret, UPDATE_TYPES)
         # The platform keeps addresses of before, and calls them too.
         await self._unsubscribe(keep=url)
+
+    async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
+        # MAX has one menu for people of every language.
+        await self._client.set_commands(
+            [{"name": one.name, "description": one.about[default_lang]} for one in commands]
+        )
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
         if not call.has_secret(SECRET_HEADER):

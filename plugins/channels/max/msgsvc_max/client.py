@@ -47,6 +47,10 @@ class MaxClient:
         """The bot (schema: BotInfo)."""
         return await self._call("GET", "/me")
 
+    async def set_commands(self, commands: Sequence[Mapping[str, str]]) -> None:
+        """Replaces all of them (dev.max.ru, PATCH /me/commands; PATCH /me ended in September 2026)."""
+        await self._call("PATCH", "/me/commands", None, {"commands": list(commands)})
+
     async def send(self, chat_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The message as it was made (schema: SendMessageResult)."""
         return await self._ask("POST", "/messages", {"chat_id": chat_id}, body)

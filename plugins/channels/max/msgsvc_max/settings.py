@@ -43,6 +43,10 @@ class MaxSettings(Section):
         " that the platform's own certificate is from.",
     )
     timeout_s: float = Field(30.0, gt=0, le=600, description="Seconds for one call.")
+    command_menu: bool = Field(
+        True,
+        description="Whether the bot's menu of commands is filled; `false` leaves it as it is.",
+    )
     per_bot_s: float | None = Field(
         PER_BOT_S, gt=0, description="Messages a second of this bot; the platform takes 30."
     )

@@ -1,18 +1,24 @@
 """A fake MAX, a channel that talks to it, and a host with files."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
 import pytest
+import uvicorn
 from aiohttp import web
 
+from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage
+from msgsvc_core.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_core.testing import FakeClock, until
+from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 from msgsvc_max import plugin
 from msgsvc_max.channel import MaxChannel
 from msgsvc_max.testing import FakeMax, Person
@@ -116,3 +122,92 @@ async def failure_of(call: Awaitable[Any]) -> DeliveryError:
 
 async def send_to(channel: Channel, person: Person, text: str = "Hello", **fields: Any) -> str:
     return await channel.send(str(person.chat_id), OutgoingMessage(text, **fields))
+
+
+#: Database, who runs the jobs, and how updates come.
+SETUPS = [
+    ("sqlite", "embedded", "poll"),
+    ("sqlite", "embedded", "webhook"),
+    ("postgresql", "embedded", "poll"),
+    ("postgresql", "embedded", "webhook"),
+    ("postgresql", "redis", "poll"),
+    ("postgresql", "redis", "webhook"),
+]
+
+
+@dataclass
+class Shop:
+    """A project of a service that listens, with its client and its messenger."""
+
+    service: Service
+    client: httpx2.AsyncClient
+    platform: FakeMax
+
+    @property
+    def hook(self) -> str:
+        return f"{self.service.settings.base_url}/hooks/messenger_a"
+
+    async def events(self, name: str) -> list[dict[str, Any]]:
+        """The project's events of one name, oldest first."""
+        answer = await self.client.get("/v1/events", params={"event": name})
+        return [event["data"] for event in reversed(answer.json()["data"])]
+
+    async def event(self, name: str) -> dict[str, Any]:
+        """The first event of that name, waited for."""
+        found = await until(lambda: self.events(name), interval_s=0.05)
+        return found[0]
+
+    async def subscribe(self, person: Person) -> str:
+        """Has the person open a subscription link; returns the subscriber's id."""
+        answer = await self.client.post("/v1/subscribers/links", json={})
+        before = len(await self.events("subscription.created"))
+        await person.open(answer.json()["links"]["messenger_a"])
+
+        async def subscribed() -> list[dict[str, Any]]:
+            return (await self.events("subscription.created"))[before:]
+
+        return str((await until(subscribed, interval_s=0.05))[0]["subscriber_id"])
+
+    async def send(self, subscriber_id: str, text: str, **message: Any) -> str:
+        answer = await self.client.post(
+            "/v1/send", json={"subscriber_id": subscriber_id, "text": text, **message}
+        )
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["message_id"])
+
+    async def status(self, message_id: str, status: str) -> None:
+        """Returns when the message has that status."""
+
+        async def reached() -> bool:
+            message = (await self.client.get(f"/v1/messages/{message_id}")).json()
+            return bool(message["status"] == status)
+
+        await until(reached)
+
+
+@pytest.fixture
+async def shop(
+    platform: FakeMax, receiving: str, make_service: ServiceFactory, make_tenant: Any
+) -> AsyncIterator[Shop]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    service = await make_service(
+        extra_plugins=[("max", plugin), ("auth", auth)],
+        use_clock=SystemClock(),
+        start=False,
+        base_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
+        channels={"messenger_a": {**platform.settings, "receiving": receiving}},
+        media=MEDIA,
+    )
+    server = uvicorn.Server(uvicorn.Config(service.app, lifespan="off", log_config=None))
+    async with service:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+
+        async def ready() -> bool:
+            profile = service.channels["messenger_a"].profile is not None
+            return profile and (receiving == "poll" or bool(platform.updates.subscriptions))
+
+        await until(ready)
+        tenant = await make_tenant(service)
+        yield Shop(service, tenant.client, platform)
+        server.should_exit = True
+        await serving

@@ -1,6 +1,6 @@
 """The channel keeps the core's contract, by polling and by webhook."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -97,6 +97,9 @@ class MaxMessenger(Messenger):
 
     async def forget_presses(self) -> None:
         self._platform.forget_presses()
+
+    async def menu(self, lang: str) -> Mapping[str, str]:
+        return self._platform.menu
 
     async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
         token = "another-bots-token" if of_other_bot else None

@@ -135,6 +135,33 @@ async def test_a_subscription_that_is_not_the_schemas_is_refused(http, platform,
     assert platform.updates.subscriptions == {}
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        {"commands": None},
+        {"commands": [{"name": "stop", "description": "x"}], "name": "Bot"},
+        {"commands": [{"name": "", "description": "x"}]},
+        {"commands": [{"name": "x" * 65, "description": "x"}]},
+        {"commands": [{"name": "stop", "description": ""}]},
+        {"commands": [{"name": "stop", "description": "x" * 129}]},
+        {"commands": [{"name": "stop", "about": "x"}]},
+        {"commands": [{"name": f"c{n}", "description": "x"} for n in range(33)]},
+    ],
+)
+async def test_commands_that_are_not_the_schemas_are_refused(http, platform, body):
+    answer = await http.patch("/me/commands", json=body)
+
+    assert answer.status == 400
+    assert platform.menu == {}
+
+
+async def test_commands_are_not_changed_by_the_call_of_before_september_2026(http):
+    answer = await http.patch("/me", json={"commands": []})
+
+    assert not answer.ok
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer f9LHodD0cOI-fake-token"}])
 async def test_the_token_is_wanted_in_the_header(platform, headers):
     async with aiohttp.ClientSession(platform.url, headers=headers) as http:
@@ -214,7 +241,7 @@ def test_it_runs_by_hand() -> None:
         input=commands,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=True,
     )
 

@@ -54,4 +54,6 @@ def test_every_module_is_on_the_map() -> None:
 def _shown(default: object) -> str:
     if default is None:
         return "none"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
     return f"{default:g}" if isinstance(default, float) else f"`{default}`"

@@ -4,15 +4,18 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import (
     BotProfile,
+    Capabilities,
     Channel,
     ChannelHealth,
     ChannelIdentity,
+    MiniAppUser,
     OutgoingMessage,
     Reason,
 )
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.links import start_link
 from msgsvc_sandbox.mailbox import Mailbox
+from msgsvc_sandbox.mini_app import read
 from msgsvc_sandbox.settings import SandboxChannelSettings
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 
 class SandboxChannel(Channel):
     """Puts messages into people's chats, unless its switches say otherwise."""
+
+    capabilities = Capabilities(edit_media=True, mini_app=True)
 
     def __init__(
         self, service: "Service", identity: ChannelIdentity, settings: SandboxChannelSettings
@@ -69,3 +74,6 @@ class SandboxChannel(Channel):
                 revoked=Reason(fault.reason) is Reason.BOT_BANNED,
             )
         return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        return read(self._service.secrets, self.key, init_data)

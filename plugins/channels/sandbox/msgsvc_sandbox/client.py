@@ -14,6 +14,7 @@ from msgsvc_sandbox.models import (
     Message,
     NewPerson,
     Opened,
+    OpenedMiniApp,
     OpenLink,
     Person,
     PersonState,
@@ -51,6 +52,10 @@ class HttpMessenger:
 
     async def open(self, person_id: str, link: OpenLink) -> Opened:
         return await self._ask(Opened, "POST", f"{_person(person_id)}/open", link)
+
+    async def open_mini_app(self, person_id: str, channel: str, payload: str = "") -> OpenedMiniApp:
+        path = f"{_chat(person_id, channel)}/mini-app"
+        return await self._ask(OpenedMiniApp, "GET", path, query={"payload": payload})
 
     async def send_text(self, person_id: str, channel: str, text: str) -> Message:
         path = f"{_chat(person_id, channel)}/messages"

@@ -178,6 +178,18 @@ class Opened(BaseModel):
     channel: str
 
 
+class MiniAppQuery(Query):
+    """What the mini app's link carried."""
+
+    payload: str = Field(default="", pattern=START_PAYLOAD)
+
+
+class OpenedMiniApp(BaseModel):
+    """What the mini app's page is given, signed for its bot."""
+
+    init_data: str
+
+
 class SentText(Body):
     """What a person types."""
 

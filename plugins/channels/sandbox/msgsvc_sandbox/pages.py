@@ -100,7 +100,14 @@ class SandboxPages:
     async def person(self, request: Request) -> Response:
         person = await self._messenger.person(request.path_params["person_id"])
         people = await self._messenger.people()
-        return self._page(request, "person.html", lang=person.lang, person=person, people=people)
+        return self._page(
+            request,
+            "person.html",
+            lang=person.lang,
+            person=person,
+            people=people,
+            commands=self._messenger.commands(person.lang),
+        )
 
     async def choose(self, request: Request) -> Response:
         """What a start link leads to: who is it that opens it?"""

@@ -16,8 +16,10 @@ from msgsvc_sandbox.models import (
     Fault,
     Message,
     Messages,
+    MiniAppQuery,
     NewPerson,
     Opened,
+    OpenedMiniApp,
     OpenLink,
     People,
     Person,
@@ -90,6 +92,14 @@ async def sandbox_state(ctx: Context, person_id: str, query: StateQuery) -> Pers
 async def sandbox_open(ctx: Context, person_id: str, body: OpenLink) -> Opened:
     """Opens a start link and presses Start."""
     return await ctx.get(Messenger).open(person_id, body)
+
+
+@router.get(CHAT + "/mini-app", errors=(NotFound,), **OPEN)
+async def sandbox_mini_app(
+    ctx: Context, person_id: str, channel: str, query: MiniAppQuery
+) -> OpenedMiniApp:
+    """Opens a bot's mini app: shows what its page would be given."""
+    return await ctx.get(Messenger).open_mini_app(person_id, channel, query.payload)
 
 
 @router.get(CHAT + "/messages", errors=(NotFound,), **OPEN)

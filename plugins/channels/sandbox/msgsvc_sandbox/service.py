@@ -22,12 +22,14 @@ from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.formatting import to_spans
 from msgsvc_sandbox.links import read_start_link, valid_payload
+from msgsvc_sandbox.mini_app import sign
 from msgsvc_sandbox.models import (
     Bot,
     Fault,
     Message,
     NewPerson,
     Opened,
+    OpenedMiniApp,
     OpenLink,
     Person,
     PersonChange,
@@ -107,6 +109,15 @@ class Messenger:
             if isinstance(channel, SandboxChannel)
         ]
 
+    def commands(self, lang: str) -> list[tuple[str, str]]:
+        """What bots here understand, as `/stop`, and what it is for, in a language."""
+        _ = self._service.texts.into(lang)
+        return [
+            (f"/{rule.name}", rule.about(_))
+            for rule in self._service.inbound.commands
+            if rule.about is not None
+        ]
+
     async def fault(self, channel: str) -> Fault:
         self._check_bot(channel)
         return await self._faults.of(channel)
@@ -172,6 +183,15 @@ class Messenger:
         assert channel is not None
         await self._start(person_id, channel, payload)
         return Opened(channel=channel)
+
+    async def open_mini_app(self, person_id: str, channel: str, payload: str = "") -> OpenedMiniApp:
+        """Opens a bot's mini app. Raises `NotFound`."""
+        self._check_bot(channel)
+        now_ms = self._service.clock.now_ms()
+        person = await self.person(person_id)
+        return OpenedMiniApp(
+            init_data=sign(self._service.secrets, channel, person, payload, now_ms)
+        )
 
     async def send_text(self, person_id: str, channel: str, text: str) -> Message:
         """Raises `Conflict` when the person has not started the bot, or blocks it."""

@@ -21,6 +21,7 @@ from msgsvc_sandbox.models import (
     Message,
     NewPerson,
     Opened,
+    OpenedMiniApp,
     OpenLink,
     Person,
     PersonState,
@@ -29,7 +30,7 @@ from msgsvc_sandbox.models import (
 from msgsvc_sandbox.service import Messenger
 
 #: Seconds that `press` and `wait_for` wait for a message unless told otherwise.
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 class MessengerCalls(Protocol):
@@ -38,6 +39,9 @@ class MessengerCalls(Protocol):
     async def add_person(self, new: NewPerson) -> Person: ...
     async def state(self, person_id: str, since: int = 0, wait_s: float = 0) -> PersonState: ...
     async def open(self, person_id: str, link: OpenLink) -> Opened: ...
+    async def open_mini_app(
+        self, person_id: str, channel: str, payload: str = ""
+    ) -> OpenedMiniApp: ...
     async def send_text(self, person_id: str, channel: str, text: str) -> Message: ...
     async def press(
         self, person_id: str, channel: str, ref: str, row: int, column: int
@@ -119,6 +123,11 @@ class SandboxPerson:
     async def start(self, channel: str, payload: str = "") -> str:
         """The same without a link: presses Start in the chat with a bot."""
         return await self._open(OpenLink(channel=channel, payload=payload))
+
+    async def open_mini_app(self, channel: str, payload: str = "") -> str:
+        """Opens a bot's mini app; returns the `init_data` that its page is given."""
+        opened = await self._calls.open_mini_app(self.person_id, channel, payload)
+        return opened.init_data
 
     async def say(self, text: str, *, channel: str | None = None) -> Message:
         """Writes to a bot."""

@@ -8,6 +8,7 @@ from msgsvc_core.channels import Button, ChannelUser, Reason, Update
 from msgsvc_core.service import Service
 from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
 from msgsvc_sandbox import plugin
+from msgsvc_sandbox.mini_app import sign
 from msgsvc_sandbox.models import Fault as Switches
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
 from msgsvc_sandbox.testing import Sandbox, SandboxPerson
@@ -19,6 +20,7 @@ class SandboxSide(Messenger):
     """A person of the sandbox messenger, in process."""
 
     def __init__(self, service: Service, person: SandboxPerson) -> None:
+        self._service = service
         self._messenger = service.get(SandboxMessenger)
         self._person = person
         self._told: list[Update] = []
@@ -73,6 +75,11 @@ class SandboxSide(Messenger):
     async def notices(self) -> Sequence[str]:
         state = await self._messenger.state(self.chat_id)
         return [chat.notice for chat in state.chats]
+
+    async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
+        if not of_other_bot:
+            return await self._person.open_mini_app(NAME, payload)
+        return sign(self._service.secrets, "other_bot", self._person.profile, payload, 10**12)
 
     async def fail_next(self, reason: Reason, retry_after_s: float | None = None) -> None:
         switches = {"reason": reason.value, "remaining": 1}

@@ -13,10 +13,14 @@ from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import chromium
+from msgsvc_core.testing.work import PATIENCE_S
 from msgsvc_sandbox.service import Messenger
 from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 pytestmark = pytest.mark.browser
+
+# Milliseconds: five seconds by default, which a busy machine may take.
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -183,3 +187,17 @@ async def test_a_profile_change_takes_effect_in_the_new_language(
 
     await expect(page.get_by_role("button", name="Ссылка или QR-код")).to_be_visible()
     await expect(page).to_have_title("Анна · Мессенджер-песочница")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_a_command_is_sent_from_the_menu(page: Page, anna: SandboxPerson, width: int) -> None:
+    await anna.start("messenger_a")
+    await page.set_viewport_size({"width": width, "height": 800})
+    await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
+
+    await page.get_by_role("button", name="Commands").click()
+    await page.get_by_role("button", name="/lang").click()
+    await page.get_by_role("button", name="Русский", exact=True).click()
+
+    await expect(page.get_by_role("log")).to_contain_text("Теперь вам будут писать по-русски.")
+    await expect(page.get_by_role("button", name="/lang")).to_be_hidden()

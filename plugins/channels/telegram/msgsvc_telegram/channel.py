@@ -1,11 +1,14 @@
 """One Telegram bot, as the core sees it."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from msgsvc_core.channels import (
+    BotCommand,
     BotProfile,
     Capabilities,
     Channel,
@@ -59,6 +62,7 @@ class TelegramChannel(Channel):
         max_caption_length=1024,  # Bot API, sendPhoto
         text_unit="utf16",
         mini_app=True,
+        commands=True,
     )
 
     def __init__(
@@ -68,6 +72,7 @@ class TelegramChannel(Channel):
         self._service = service
         self._settings = settings
         self._api = BotApi(settings)
+        self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
         self.pace = Pace(settings.per_bot_s, settings.per_chat_s, settings.per_group_min)
 
@@ -194,6 +199,17 @@ class TelegramChannel(Channel):
             "setWebhook",
             {"url": url, "secret_token": secret, "allowed_updates": ALLOWED_UPDATES},
         )
+
+    async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
+        langs = {lang for command in commands for lang in command.about}
+        # The list without a language is for everybody who reads none of these.
+        for lang in [None, *sorted(langs)]:
+            shown = [
+                {"command": one.name, "description": one.about[lang or default_lang]}
+                for one in commands
+            ]
+            params = {"commands": shown} | ({"language_code": lang} if lang else {})
+            await self._api.call("setMyCommands", params)
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
         if not call.has_secret(HEADER):

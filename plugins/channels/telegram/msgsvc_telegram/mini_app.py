@@ -28,7 +28,14 @@ def verify_init_data(init_data: str, token: str) -> MiniAppUser:
         signed_at_s = int(fields["auth_date"])
     except (KeyError, ValueError, RecursionError, ValidationError):
         raise InvalidMiniApp("it does not say who opened it, and when") from None
-    return MiniAppUser(user.channel_user(), signed_at_s * 1000, fields.get("start_param", ""))
+    opened = user.channel_user()
+    return MiniAppUser(
+        opened,
+        signed_at_s * 1000,
+        fields.get("start_param", ""),
+        # The private chat with somebody has their id.
+        chat_id=opened.user_id,
+    )
 
 
 def _fields(init_data: str) -> dict[str, str]:

@@ -40,6 +40,10 @@ class TelegramSettings(Section):
     timeout_s: float = Field(
         30.0, gt=0, description="Seconds for one call; waiting for updates takes longer."
     )
+    command_menu: bool = Field(
+        True,
+        description="Whether the bot's menu of commands is filled; `false` leaves what @BotFather was told.",
+    )
     per_bot_s: float = Field(
         30.0, gt=0, description="Messages a second (Telegram: 30, more only for paid broadcasts)."
     )

@@ -1,6 +1,6 @@
 """Telegram's plugin keeps the contract of channels, polling and called, and that of plugins."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
@@ -100,6 +100,9 @@ class TelegramSide(Messenger):
     async def forget_presses(self) -> None:
         for press in self._telegram.bot.presses.values():
             press.too_old = True
+
+    async def menu(self, lang: str) -> Mapping[str, str]:
+        return self._telegram.bot.menu(lang)
 
     async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
         if of_other_bot:

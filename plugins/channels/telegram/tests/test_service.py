@@ -222,11 +222,11 @@ async def test_a_storm_loses_nothing_doubles_nothing_and_is_not_answered_too_ear
 
     for subscriber_id in subscribers:
         await site.post("/v1/send", subscriber_id=subscriber_id, text="Sale!")
-    await until(lambda: _refused(telegram, before, 12), timeout_s=30)
+    await until(lambda: _refused(telegram, before, 12))
     telegram.faults.too_many = telegram.faults.server_errors = 0.0
 
     for person in people:
-        await person.wait_for("Sale!", timeout_s=30)
+        await person.wait_for("Sale!")
     await site.some_events("delivery.success", len(people))
     storm = telegram.calls[before:]
     for person in people:
@@ -262,3 +262,49 @@ async def _refused(telegram: FakeTelegram, before: int, times: int) -> bool:
 
 async def _taken(telegram: FakeTelegram) -> bool:
     return not len(telegram.bot.updates)
+
+
+@every_way
+async def test_a_message_is_edited_and_deleted(site: Site, telegram: FakeTelegram) -> None:
+    anna = telegram.person()
+    subscriber_id = await site.subscribe(anna)
+    photo = {"type": "image", "url": telegram.host_file("cup.png", PNG, "image/png")}
+    sent = await site.post("/v1/send", subscriber_id=subscriber_id, text="Ready at 6", media=photo)
+    path = f"/v1/messages/{sent['message_id']}"
+    shown = await anna.wait_for("Ready at 6")
+    await settled(site.service)
+
+    await site.post(f"{path}/edit", text="Ready at **7**", format="markdown")
+    await anna.wait_until(lambda: shown.edits)
+    await settled(site.service)
+    edited = (await site.client.get(path)).json()
+    deleted = await site.client.delete(path)
+    await anna.wait_until(lambda: shown.message_id not in anna.chat.messages)
+    await settled(site.service)
+
+    assert (shown.text, shown.entities) == (
+        "Ready at 7",
+        [{"type": "bold", "offset": 9, "length": 1}],
+    )
+    assert (edited["text"], edited["error"]) == ("Ready at **7**", None)
+    assert edited["edited_at"] is not None
+    assert deleted.status_code == 202
+    assert (await site.client.get(path)).json()["deleted_at"] is not None
+
+
+@pytest.mark.parametrize("receiving", ["poll"])
+async def test_what_telegram_does_not_delete_any_more_says_so(
+    site: Site, telegram: FakeTelegram
+) -> None:
+    anna = telegram.person()
+    sent = await site.post("/v1/send", subscriber_id=await site.subscribe(anna), text="Hi")
+    path = f"/v1/messages/{sent['message_id']}"
+    (await anna.wait_for("Hi")).old = True
+    await settled(site.service)
+
+    await site.client.delete(path)
+    await settled(site.service)
+
+    message = (await site.client.get(path)).json()
+    assert message["error"].startswith("delete: Bad Request: message can't be deleted")
+    assert message["deleted_at"] is None

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.channels import (
@@ -174,6 +174,7 @@ NEARLY = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)  # other work on the machine
 @given(st.lists(JSON | NEARLY, max_size=4))
 def test_nothing_that_comes_stops_the_bot(found):
     updates = read_updates([*found, message(text="last")], "messenger_a")

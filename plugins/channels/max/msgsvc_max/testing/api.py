@@ -32,6 +32,7 @@ def application(platform: "FakeMax") -> web.Application:
     app.add_routes(
         [
             web.get("/me", api.me, allow_head=False),
+            web.patch("/me/commands", api.set_commands),
             web.get("/messages", api.messages, allow_head=False),
             web.post("/messages", api.send),
             web.put("/messages", api.edit),
@@ -99,8 +100,14 @@ class _Api:
 
     async def me(self, request: web.Request) -> web.Response:
         checks.query_of(request.query, ())
-        about = {"description": "A bot for tests", "commands": []}
+        commands = [{"name": name, "description": it} for name, it in self._platform.menu.items()]
+        about = {"description": "A bot for tests", "commands": commands}
         return web.json_response({**self._platform.bot.to_wire(), **about})
+
+    async def set_commands(self, request: web.Request) -> web.Response:
+        checks.query_of(request.query, ())
+        self._platform.menu = checks.commands_body(request[BODY])
+        return web.json_response({"success": True})
 
     async def messages(self, request: web.Request) -> web.Response:
         query = checks.query_of(request.query, {"message_ids"})
@@ -204,7 +211,7 @@ def _required(request: web.Request, name: str) -> str:
 
 async def _json(request: web.Request) -> Any:
     body = await request.read()
-    if request.method not in {"POST", "PUT"} or not body:
+    if request.method not in {"POST", "PUT", "PATCH"} or not body:
         return None
     if request.content_type != "application/json":
         raise malformed("the body must be JSON")

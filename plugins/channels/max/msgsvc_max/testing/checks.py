@@ -32,6 +32,9 @@ FILE_TYPES = frozenset({"image", "video", "audio", "file"})
 #: Attachments of one message beside its keyboard (dev.max.ru, NewMessageBody).
 MOST_FILES = 12
 
+#: Commands of a bot, and the length of their names and descriptions (dev.max.ru, PATCH /me/commands).
+MOST_COMMANDS, LONGEST_COMMAND, LONGEST_ABOUT = 32, 64, 128
+
 _SECRET = re.compile(r"[a-zA-Z0-9_-]{5,256}")
 _WEBHOOK = re.compile(r"https://[a-zA-Z0-9.-]+(/\S*)?|http://127\.0\.0\.1:\d+(/\S*)?")
 
@@ -97,6 +100,23 @@ def answer_body(value: Any) -> dict[str, Any]:
     if body.get("message") is not None:
         message_body(body["message"])
     return body
+
+
+def commands_body(value: Any) -> dict[str, str]:
+    """Of PATCH /me/commands: descriptions by name."""
+    given = object_of(value, "body", {"commands"}).get("commands")
+    if not isinstance(given, list) or len(given) > MOST_COMMANDS:
+        raise malformed(f"commands: must be an array of at most {MOST_COMMANDS}")
+    shown: dict[str, str] = {}
+    for command in given:
+        fields = object_of(command, "commands", {"name", "description"})
+        name, description = fields.get("name"), fields.get("description", "-")
+        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_COMMAND:
+            raise malformed(f"commands.name: must have 1-{LONGEST_COMMAND} characters")
+        if not isinstance(description, str) or not 1 <= len(description) <= LONGEST_ABOUT:
+            raise malformed(f"commands.description: must have 1-{LONGEST_ABOUT} characters")
+        shown[name] = description
+    return shown
 
 
 def subscription_body(value: Any) -> dict[str, Any]:

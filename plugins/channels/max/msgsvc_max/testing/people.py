@@ -105,7 +105,7 @@ class Person:
         self._platform.tell("dialog_cleared", self._dialog)
 
     async def wait_for(
-        self, text: str | None = None, *, button: str | None = None, timeout_s: float = 10.0
+        self, text: str | None = None, *, button: str | None = None, timeout_s: float = 60.0
     ) -> Shown:
         """The newest message that holds `text`, and a button of that label. Raises TimeoutError."""
         try:

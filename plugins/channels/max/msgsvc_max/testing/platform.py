@@ -41,6 +41,8 @@ class FakeMax:
         self.faults = Faults()
         self.files = Files()
         self.updates = Updates()
+        #: What the bot's menu shows: descriptions by name.
+        self.menu: dict[str, str] = {}
         #: Every request of the bot, in the order of arrival.
         self.calls: list[Call] = []
         self.revoked = False

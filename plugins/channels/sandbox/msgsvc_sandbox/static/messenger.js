@@ -180,6 +180,7 @@ function setUp() {
     const plain = event.key === "Enter" && !event.shiftKey && !event.isComposing;
     if (plain && matchMedia("(pointer: fine)").matches) send(event);
   });
+  byId("commands-menu").addEventListener("click", sendCommand);
   byId("earlier").addEventListener("click", showEarlier);
   byId("edit-fault").addEventListener("click", () => editFault(bots.get(open)));
   for (const id of ["start", "restart"]) onMenu(id, () => api.start(open));
@@ -188,6 +189,13 @@ function setUp() {
   for (const button of document.querySelectorAll("[data-close]")) {
     button.addEventListener("click", () => button.closest("dialog").close());
   }
+}
+
+function sendCommand(event) {
+  const command = event.target.closest("[data-command]")?.dataset.command;
+  if (!command) return;
+  byId("commands-menu").hidePopover();
+  attempt(() => api.sendText(open, command));
 }
 
 function onMenu(id, act) {

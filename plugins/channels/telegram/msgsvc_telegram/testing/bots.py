@@ -1,7 +1,7 @@
 """A bot as Telegram knows it: its token, chats, updates and pressed buttons."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -27,6 +27,8 @@ class FakeBot:
     presses: dict[str, Press]
     updates: UpdateQueue
     numbers: "count[int]"
+    #: What its menu shows: names and descriptions by the language that the list is for, None for the rest.
+    commands: dict[str | None, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
     def make(cls, username: str, name: str) -> "FakeBot":
@@ -57,6 +59,10 @@ class FakeBot:
         group = Group(chat_id, {"id": chat_id, "type": "group", "title": title}, self.numbers)
         self.chats[chat_id] = group
         return group
+
+    def menu(self, lang: str) -> dict[str, str]:
+        """What somebody sees whose app has that language."""
+        return self.commands.get(lang) or self.commands.get(None, {})
 
     def chat(self, chat_id: int) -> Chat:
         """Raises `Refusal` for a chat that this bot has never seen."""

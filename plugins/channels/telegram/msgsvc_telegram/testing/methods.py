@@ -1,18 +1,22 @@
 """What each method of the Bot API does."""
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgsvc_telegram.testing.bots import FakeBot
-from msgsvc_telegram.testing.calls import Refusal, Upload, bad_request
+from msgsvc_telegram.testing.calls import Refusal, Upload, bad_request, complaint
 from msgsvc_telegram.testing.chats import Chat, ShownFile, ShownMessage
 from msgsvc_telegram.testing.looks import check_caption, check_text
 from msgsvc_telegram.testing.update_queue import Webhook
 
 #: Fetches a file for the bot: its URL and kind to its content. Raises `Refusal`.
 Fetch = Callable[[str, str], Awaitable[bytes]]
+
+#: Commands of a bot's menu, and characters of what one is for (Bot API, setMyCommands, BotCommand).
+MAX_COMMANDS, MAX_ABOUT = 100, 256
 
 #: Bytes of what a bot may upload (Bot API, "Sending files").
 MAX_PHOTO_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
@@ -42,6 +46,7 @@ class Methods:
             "getMe": lambda bot, _: bot.user | {"can_join_groups": True},
             "deleteMessage": _delete,
             "answerCallbackQuery": _answer,
+            "setMyCommands": _set_commands,
             "setWebhook": self._set_webhook,
             "deleteWebhook": _delete_webhook,
             "getWebhookInfo": _webhook_info,
@@ -137,6 +142,26 @@ def _answer(bot: FakeBot, params: dict[str, Any]) -> bool:
     if press is None:
         raise bad_request("query is too old and response timeout expired or query ID is invalid")
     press.answer(params.get("text", ""))
+    return True
+
+
+def _set_commands(bot: FakeBot, params: dict[str, Any]) -> bool:
+    given, lang = params["commands"], params.get("language_code") or None
+    if len(given) > MAX_COMMANDS:
+        raise bad_request("BOT_COMMANDS_TOO_MUCH")
+    if lang is not None and not re.fullmatch(r"[a-z]{2}", lang):
+        raise bad_request("invalid language_code specified")
+    shown: dict[str, str] = {}
+    for command in given:
+        if not isinstance(command, dict) or set(command) != {"command", "description"}:
+            raise complaint("commands must hold objects of command and description")
+        name, description = command["command"], command["description"]
+        if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9_]{1,32}", name):
+            raise bad_request("BOT_COMMAND_INVALID")
+        if not isinstance(description, str) or not 1 <= len(description.strip()) <= MAX_ABOUT:
+            raise bad_request("BOT_COMMAND_DESCRIPTION_INVALID")
+        shown[name] = description
+    bot.commands[lang] = shown
     return True
 
 

@@ -36,6 +36,7 @@ METHODS: dict[str, dict[str, str]] = {
         "text": "String",
         "show_alert": "Boolean",
     },
+    "setMyCommands": {"commands": "Commands!", "language_code": "String"},
     "setWebhook": {
         "url": "String!",
         "max_connections": "Integer",
@@ -59,6 +60,7 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "String": str,
     "Strings": list,
     "Entities": list,
+    "Commands": list,
     "Keyboard": dict,
     "File": (str, Upload),
 }

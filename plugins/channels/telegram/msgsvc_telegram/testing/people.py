@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Seconds for which people wait for a bot.
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 _user_ids = count(1001)
 _query_ids = count(5_000_001)

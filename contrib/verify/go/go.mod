@@ -1,0 +1,3 @@
+module example.com/msgsvcwebhook
+
+go 1.19

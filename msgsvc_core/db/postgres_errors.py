@@ -1,0 +1,20 @@
+"""What asyncpg raises, by what it means to us. Loaded by who has loaded asyncpg."""
+
+import asyncpg
+
+LOCK_TIMEOUT = asyncpg.LockNotAvailableError
+
+REFUSAL = asyncpg.IntegrityConstraintViolationError
+
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    # What a quarter of the connections said whose server process was ended in mid-transaction.
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)

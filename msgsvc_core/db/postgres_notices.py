@@ -1,0 +1,92 @@
+"""Hears what other processes tell, on a connection of PostgreSQL that does nothing else."""
+
+import asyncio
+from contextlib import suppress
+from contextvars import Context
+from typing import Any
+
+import structlog
+from databases.backends.postgres import PostgresBackend
+
+from msgsvc_core.db.notices import CHANNEL, Notices
+
+#: Seconds until a connection that was lost is opened again.
+RETRY_S = 1.0
+
+#: Seconds between two looks whether it is still there: some ways of losing one make no sound.
+CHECK_S = 30.0
+
+#: Seconds that opening, looking and closing may take.
+PATIENCE_S = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class PostgresEar:
+    """Tells `notices` of what is heard, from `start` to `stop`.
+
+    What others tell while the connection is away is not heard.
+    """
+
+    def __init__(self, url: str, notices: Notices) -> None:
+        self._url = url
+        self._notices = notices
+        self._task: asyncio.Task[None] | None = None
+        #: Set while it hears.
+        self.open = asyncio.Event()
+
+    def start(self) -> None:
+        if self._task is None:
+            # Not the caller's context: its request id would stand in the logs of all.
+            self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._hear()
+            except Exception as error:  # noqa: BLE001 - whatever befell the connection, a new one is tried
+                log.warning("notices_not_heard", error=str(error) or type(error).__name__)
+            finally:
+                self.open.clear()
+            await asyncio.sleep(RETRY_S)
+
+    async def _hear(self) -> None:
+        """Until the connection is lost. Raises what the driver raises."""
+        # A pool of one: so it is opened as all the others are, whatever the URL says.
+        backend = PostgresBackend(self._url, min_size=1, max_size=1, timeout=PATIENCE_S)
+        await backend.connect()
+        try:
+            connection = backend.connection()
+            await connection.acquire()
+            raw = connection.raw_connection
+            try:
+                await self._listen(raw)
+            finally:
+                # First: the pool would complain of one that still listens.
+                with suppress(OSError, TimeoutError):
+                    await raw.close(timeout=PATIENCE_S)
+                await connection.release()
+        finally:
+            await backend.disconnect()
+
+    async def _listen(self, raw: Any) -> None:
+        lost = asyncio.Event()
+        raw.add_termination_listener(lambda _connection: lost.set())
+        await raw.add_listener(CHANNEL, self._heard)
+        self.open.set()
+        while not lost.is_set():
+            try:
+                async with asyncio.timeout(CHECK_S):
+                    await lost.wait()
+            except TimeoutError:
+                await raw.execute("SELECT 1", timeout=PATIENCE_S)
+        log.warning("notices_not_heard", error="the connection was lost")
+
+    def _heard(self, _connection: Any, _process_id: int, _channel: str, notice: str) -> None:
+        self._notices.tell(notice)

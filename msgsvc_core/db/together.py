@@ -1,0 +1,120 @@
+"""Transactions that are made together: many callers come at once, and share one commit."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from typing import Generic, TypeVar
+
+from msgsvc_core.db.database import Database
+from msgsvc_core.db.errors import DatabaseUnavailable
+from msgsvc_core.db.tx import Tx
+
+R = TypeVar("R")
+V = TypeVar("V")
+
+#: Requests of one transaction.
+REQUESTS_PER_BATCH = 500
+
+#: Seconds that a batch waits for rows that other transactions hold, before each goes its own way:
+#: one row that is held for long must not hold up those who want others.
+BATCH_WAIT_S = 0.25
+
+#: Takes requests of several callers; answers each, in their order, with a value or an error.
+Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
+
+
+class Together(Generic[R, V]):
+    """`do` as if alone; in truth the requests of all who wait go into one transaction.
+
+    For changes that are one conditional statement for any number of rows, such as exchanging a code:
+    a commit costs the same for one as for hundreds. An error that the work answers with is its
+    caller's alone, and undoes nothing; one that it raises undoes the batch, and each is done again in
+    a transaction of its own.
+    """
+
+    def __init__(self, db: Database, work: Work[R, V]) -> None:
+        self._db = db
+        self._work = work
+        self._waiting: deque[tuple[R, asyncio.Future[V]]] = deque()
+        #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
+        self._at_once = 1 if db.dialect == "sqlite" else 2
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._alone: set[asyncio.Task[None]] = set()
+
+    async def do(self, request: R, tx: Tx | None = None) -> V:
+        """What the work answers, after the commit. Raises what it raises, `DatabaseUnavailable`.
+
+        With `tx` it is done there, alone. A caller who is cancelled before the transaction begins
+        takes the request along; later, it is done all the same.
+        """
+        if tx is not None:
+            return _value((await self._work(tx, [request]))[0])
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[V] = loop.create_future()
+        self._waiting.append((request, done))
+        if len(self._under_way) < self._at_once:
+            # Not the first caller's context: its request id would stand in the logs of all.
+            task = loop.create_task(self._do_all(), context=Context())
+            self._under_way.add(task)
+        return await done
+
+    async def _do_all(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            while self._waiting:
+                await self._do(self._take())
+        finally:
+            # Here and not when the task is done: who comes in between would find it still at work.
+            self._under_way.discard(task)
+
+    def _take(self) -> list[tuple[R, asyncio.Future[V]]]:
+        batch: list[tuple[R, asyncio.Future[V]]] = []
+        while self._waiting and len(batch) < REQUESTS_PER_BATCH:
+            request, done = self._waiting.popleft()
+            if not done.cancelled():
+                batch.append((request, done))
+        return batch
+
+    async def _do(self, batch: Sequence[tuple[R, asyncio.Future[V]]]) -> None:
+        if not batch:
+            return
+        try:
+            outcomes = await self._in_transaction([request for request, _ in batch])
+        except asyncio.CancelledError:
+            # The loop is ending; whether the commit was made is not known.
+            for _, done in batch:
+                done.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - raised to whoever asked
+            if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
+                # One of them is at fault, or waits for somebody; the others are not, and don't.
+                for one in batch:
+                    task = asyncio.create_task(self._do([one]))
+                    self._alone.add(task)
+                    task.add_done_callback(self._alone.discard)
+                return
+            outcomes = [error] * len(batch)
+        for (_, done), outcome in zip(batch, outcomes, strict=True):
+            if done.done():
+                continue
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    async def _in_transaction(self, requests: Sequence[R]) -> Sequence[V | Exception]:
+        async with self._db.transaction() as tx:
+            if len(requests) > 1:
+                await tx.wait_for_locks(BATCH_WAIT_S)
+            outcomes = await self._work(tx, requests)
+            if len(outcomes) != len(requests):
+                raise RuntimeError(f"{len(outcomes)} outcomes of {len(requests)} requests")
+            return outcomes
+
+
+def _value(outcome: V | Exception) -> V:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

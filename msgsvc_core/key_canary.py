@@ -1,0 +1,49 @@
+"""A text that `secret_keys` sealed when the database was new, by which their loss shows.
+
+Without it nobody would notice before a webhook could not be signed or a bot not be started. It is
+sealed anew, once an hour, with the current key, as other secrets are.
+"""
+
+from msgsvc_core.db import Tx
+from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+
+CANARY = "what can be read by the keys of this database"
+
+
+async def plant(tx: Tx, secrets: SecretBox) -> None:
+    """Leaves the text in the database, unless it is there already."""
+    await tx.execute(
+        "INSERT INTO core_key_canary (canary_id, sealed) VALUES (1, :sealed)"
+        " ON CONFLICT (canary_id) DO NOTHING",
+        {"sealed": secrets.encrypt(CANARY)},
+    )
+
+
+async def is_readable(tx: Tx, secrets: SecretBox) -> bool | None:
+    """Whether the keys still open what the database holds; None before the first start."""
+    sealed = await _find(tx)
+    if sealed is None:
+        return None
+    try:
+        return secrets.decrypt(sealed) == CANARY
+    except DecryptionError:
+        return False
+
+
+async def reseal(tx: Tx, secrets: SecretBox) -> None:
+    """Seals it with the current key, if an older one did and is still there."""
+    sealed = await _find(tx)
+    if sealed is None:
+        return
+    try:
+        renewed = secrets.renewed(sealed)
+    except DecryptionError:
+        # It stays as a sign: `msgsvc doctor` tells what is to be done.
+        return
+    if renewed is not None:
+        await tx.execute("UPDATE core_key_canary SET sealed = :sealed", {"sealed": renewed})
+
+
+async def _find(tx: Tx) -> str | None:
+    found: str | None = await tx.fetch_val("SELECT sealed FROM core_key_canary")
+    return found

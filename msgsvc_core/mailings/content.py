@@ -1,0 +1,139 @@
+"""What a mailing shows: kept as it was at the call, rendered for each recipient."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from msgsvc_core.channels.outgoing import Media, OutgoingMessage
+from msgsvc_core.json_text import to_json
+from msgsvc_core.localized import in_language
+from msgsvc_core.messages.substitution import to_text
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.templates.rendering import Rendering, read_content
+from msgsvc_core.subscribers.models import Subscriber
+
+#: Variables that every recipient has.
+ALWAYS = ("first_name", "lang", "tags")
+
+#: Those that a recipient may lack: they need a default.
+SOMETIMES = ("username",)
+ATTRIBUTE = "attributes."
+
+#: Contents that are kept as they were read. They are found by their text, so none can be out of date.
+KEPT = 64
+
+
+@dataclass
+class MailingContent:
+    """Contents that were read. `variables` are the same for all recipients."""
+
+    rendering: Rendering
+    variables: Mapping[str, str]
+    silent: bool
+    _shared: dict[str, OutgoingMessage] = field(default_factory=dict)
+
+    @property
+    def personal(self) -> list[str]:
+        """The variables that are each recipient's own."""
+        return [name for name in self.rendering.variables if name not in self.variables]
+
+    @property
+    def unknown(self) -> list[str]:
+        """Variables without a default that some recipient would have no value for."""
+        return [
+            name
+            for name in self.rendering.required
+            if name not in self.variables and name not in ALWAYS
+        ]
+
+    @property
+    def shared_media(self) -> Media | None:
+        """The file that everybody gets; None without one, and where the address is personal."""
+        media = self.rendering.content.media
+        if media is None or self._is_personal(("media", "url"), ("media", "filename")):
+            return None
+        sample = dict.fromkeys(self.personal, "x")
+        return self.render("en", "en", sample, most=2**31).media
+
+    def message_for(self, subscriber: Subscriber, default_lang: str, most: int) -> OutgoingMessage:
+        """What a recipient is shown; `most` bounds the text.
+
+        Raises `WrongVariable` and `ValidationFailed` for values that don't fit.
+        """
+        if self.personal:
+            values = self.values_of(subscriber)
+            return self.render(subscriber.lang, default_lang, values, most)
+        shared = self._shared.get(subscriber.lang)
+        if shared is None:
+            shared = self.render(subscriber.lang, default_lang, {}, most)
+            self._shared[subscriber.lang] = shared
+        return shared
+
+    @property
+    def unfilled(self) -> OutgoingMessage:
+        """What is kept of a message that a recipient's values did not fit: the text as it is written."""
+        content = self.rendering.content
+        text = in_language(content.text, "en", "en")
+        return OutgoingMessage(text=text, format=content.format, silent=self.silent)
+
+    def render(
+        self, lang: str, default_lang: str, personal: Mapping[str, str], most: int
+    ) -> OutgoingMessage:
+        """The message with these values beside the common ones, which win.
+
+        Raises what `message_for` does.
+        """
+        values = {**personal, **self.variables}
+        return self.rendering.render(lang, default_lang, values, most).to_message(
+            silent=self.silent
+        )
+
+    def values_of(self, subscriber: Subscriber) -> dict[str, str]:
+        """The recipient's own values, of the variables that are asked for."""
+        own: dict[str, Any] = {
+            "first_name": subscriber.first_name or None,
+            "username": subscriber.username,
+            "lang": subscriber.lang,
+            "tags": ", ".join(subscriber.tags) or None,
+        }
+        values: dict[str, str] = {}
+        for name in self.personal:
+            if name.startswith(ATTRIBUTE):
+                value = (subscriber.attributes or {}).get(name.removeprefix(ATTRIBUTE))
+            else:
+                value = own.get(name)
+            if isinstance(value, str | int | float):
+                values[name] = to_text(value)
+            elif name in self.rendering.required and name in ALWAYS:
+                # Nothing stands for "no tags" but nothing.
+                values[name] = ""
+        return values
+
+    def _is_personal(self, *places: tuple[str, ...]) -> bool:
+        return any(
+            hole.name not in self.variables
+            for place in places
+            for template in self.rendering.texts.get(place, {}).values()
+            for hole in template.holes
+        )
+
+
+def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent: bool) -> str:
+    """The contents as they are kept."""
+    return to_json(
+        {
+            "content": content.model_dump(exclude_defaults=True),
+            "variables": {name: to_text(value) for name, value in variables.items()},
+            "silent": silent,
+        }
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def read_column(column: str) -> MailingContent:
+    """Contents as they were kept. Raises `ValidationFailed` for a text that is no template."""
+    kept = json.loads(column)
+    content = TemplateContent.model_validate(kept["content"])
+    return MailingContent(read_content(content), kept["variables"], kept["silent"])

@@ -1,0 +1,83 @@
+"""Fixes a mailing's audience when its time has come: the database writes the ledger, step by step."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
+from msgsvc_core.mailings import audience, store
+from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
+from msgsvc_core.mailings.service import EXPAND_JOB, send_job
+
+#: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
+STEP = 5000
+
+
+async def expand(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Goes on from where the last step ended; when nobody is left, has the mailing sent."""
+    for job in jobs:
+        while await _step(ctx, job):
+            if ctx.stopping:
+                raise Stopping
+        await _begin_sending(ctx, job)
+
+
+async def _step(ctx: JobContext, job: Job) -> bool:
+    """Writes the next recipients; False when there are no more, or the mailing is cancelled."""
+    service, project_id = ctx.service, job.project_id or ""
+    now_ms = service.clock.now_ms()
+    async with ctx.holding(job) as tx:
+        await store.start(tx, project_id, job.payload["job_id"], now_ms)
+        mailing = await store.lock(tx, project_id, job.payload["job_id"])
+        if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
+            return False
+        end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
+        if end is None:
+            return False
+        more = await audience.expand(
+            tx,
+            project_id,
+            mailing.job_id,
+            Audience.model_validate(mailing.audience),
+            mailing.resend_of,
+            after=mailing.expanded_to,
+            until=end,
+            before_ms=mailing.started_at_ms or now_ms,
+        )
+        await store.expanded(tx, *mailing.key, more=more, expanded_to=end)
+        most = service.settings.limits.broadcast_recipients
+        if mailing.total + more <= most:
+            return True
+        # It was within the limit when it was asked for; to send to the first of them would be worse.
+        error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
+        before: tuple[MailingStatus, ...] = ("running", "paused")
+        await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
+        await service.mailings.end(tx, *mailing.key, "cancelled")
+        return False
+
+
+async def _begin_sending(ctx: JobContext, job: Job) -> None:
+    """Makes the ways out, one for each bot; without any the mailing is completed."""
+    project_id = job.project_id or ""
+    async with ctx.completing(job) as tx:
+        mailing = await store.lock(tx, project_id, job.payload["job_id"])
+        if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
+            return
+        await store.fixed(tx, mailing, ctx.service.clock.now_ms())
+        bots = await audience.bots_of(tx, *mailing.key)
+        await store.add_ways(tx, *mailing.key, bots)
+        if mailing.status == "running":
+            await _send(ctx, tx, mailing, bots)
+
+
+async def _send(ctx: JobContext, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
+    await ctx.service.jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
+    if not bots:
+        await ctx.service.mailings.end(tx, *mailing.key, "completed")
+
+
+def _goes_on(mailing: Mailing) -> bool:
+    """A pause holds back the sending alone."""
+    return mailing.status in {"running", "paused"}
+
+
+SPEC = JobSpec(EXPAND_JOB, expand, max_attempts=1000)

@@ -1,0 +1,173 @@
+"""The SQL of a mailing's ledger: who is next, and what became of whom."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import any_of, key_params, key_table
+from msgsvc_core.jobs.contract import NORMAL, URGENT
+from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus, Way
+from msgsvc_core.record import record
+
+_COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
+_OF_MAILING = "project_id = :project_id AND job_id = :job_id"
+
+#: Milliseconds for which something more urgent may be due before a mailing stands aside for it: the
+#: lane takes it up by itself sooner, unless mailings use up all that it has.
+LATE_MS = 100
+
+
+@record
+class Outcome:
+    """What became of a recipient; with `run_at_ms` they stay `queued` until then.
+
+    `tries` are added to their attempts.
+    """
+
+    subscriber_id: str
+    status: RecipientStatus
+    tries: int = 0
+    message_id: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    run_at_ms: int | None = None
+
+
+async def due_again(
+    tx: Tx, mailing: Mailing, bot: str, now_ms: int, most: int
+) -> list[tuple[str, int]]:
+    """Recipients who are to be tried again now, with their attempts so far."""
+    rows = await tx.fetch_all(
+        f"SELECT subscriber_id, attempts FROM core_recipients WHERE {_OF_MAILING} AND bot = :bot"
+        " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :most",
+        {**_key(mailing), "bot": bot, "now_ms": now_ms, "most": most},
+    )
+    return [(row["subscriber_id"], row["attempts"]) for row in rows]
+
+
+async def next_again_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
+    """When the first of those is due who are to be tried again; None if there are none."""
+    due_ms: int | None = await tx.fetch_val(
+        f"SELECT MIN(run_at_ms) AS due FROM core_recipients WHERE {_OF_MAILING} AND bot = :bot"
+        " AND run_at_ms IS NOT NULL",
+        {**_key(mailing), "bot": bot},
+    )
+    return due_ms
+
+
+async def take_hold(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
+    """Takes recipients out of those who wait to be tried again: they are in hand now."""
+    if subscriber_ids:
+        await tx.execute(
+            "UPDATE core_recipients AS r SET run_at_ms = NULL"
+            f" FROM {key_table(('project', 'subscriber', 'job'), tx.dialect)} WHERE {_THESE}",
+            key_params(
+                [(mailing.project_id, each, mailing.job_id) for each in subscriber_ids], tx.dialect
+            ),
+        )
+
+
+async def walk(tx: Tx, mailing: Mailing, way: Way, most: int) -> list[str]:
+    """The next recipients of a way, in the order of their ids."""
+    if most <= 0:
+        return []
+    rows = await tx.fetch_all(
+        f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
+        " AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL"
+        " ORDER BY subscriber_id LIMIT :most",
+        {**_key(mailing), "bot": way.bot, "after": way.walked_to, "most": most},
+    )
+    return [row["subscriber_id"] for row in rows]
+
+
+async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str]:
+    """Writes outcomes; returns the ids of those who are still in the ledger, and had none yet."""
+    if not outcomes:
+        return set()
+    columns = (
+        *("project", "subscriber", "job", "status", "tries", "message", "reason"),
+        *("error", "run_at"),
+    )
+    rows = await tx.fetch_all(
+        "UPDATE core_recipients AS r SET status = keys.status, message_id = keys.message,"
+        " attempts = r.attempts + CAST(keys.tries AS integer), reason = keys.reason,"
+        " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint)"
+        f" FROM {key_table(columns, tx.dialect)} WHERE {_THESE} RETURNING subscriber_id",
+        key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
+    )
+    return {row["subscriber_id"] for row in rows}
+
+
+#: All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
+_THESE = (
+    "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
+    " AND r.status = 'queued'"
+)
+
+
+def _values(mailing: Mailing, outcome: Outcome) -> tuple[str | None, ...]:
+    run_at_ms = outcome.run_at_ms
+    return (
+        mailing.project_id,
+        outcome.subscriber_id,
+        mailing.job_id,
+        outcome.status,
+        str(outcome.tries),
+        outcome.message_id,
+        outcome.reason,
+        outcome.error,
+        None if run_at_ms is None else str(run_at_ms),
+    )
+
+
+async def stands_aside(tx: Tx, lane: str, now_ms: int) -> bool:
+    """Whether something more urgent waits in the lane that a mailing holds up."""
+    found = await tx.fetch_all(
+        "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state = 'ready'"
+        " AND ((priority = :urgent AND run_at_ms <= :now_ms)"
+        " OR (priority = :normal AND run_at_ms <= :late_ms)) LIMIT 1",
+        {
+            "lane": lane,
+            "urgent": URGENT,
+            "normal": NORMAL,
+            "now_ms": now_ms,
+            "late_ms": now_ms - LATE_MS,
+        },
+    )
+    return bool(found)
+
+
+async def list_page(
+    tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+) -> list[Recipient]:
+    """Newest subscribers first; `after` is the last id of the page before."""
+    conditions = [_OF_MAILING]
+    params: dict[str, Any] = {**_key(mailing), "most": limit}
+    if status is not None:
+        names = [status]
+        if mailing.finished_at_ms is not None:
+            # Who waited when it was cancelled has been skipped by that.
+            names = {"skipped": ["skipped", "queued"], "queued": []}.get(status, names)
+        known, named = any_of("status", "statuses", names, tx.dialect)
+        conditions.append(known)
+        params |= named
+    if after is not None:
+        conditions.append("subscriber_id < :after")
+        params["after"] = after
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_recipients WHERE {' AND '.join(conditions)}"
+        " ORDER BY subscriber_id DESC LIMIT :most",
+        params,
+    )
+    return [_recipient(row, ended=mailing.finished_at_ms is not None) for row in rows]
+
+
+def _key(mailing: Mailing) -> dict[str, Any]:
+    return {"project_id": mailing.project_id, "job_id": mailing.job_id}
+
+
+def _recipient(row: Row, *, ended: bool) -> Recipient:
+    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    if ended and values["status"] == "queued":
+        values |= {"status": "skipped", "error": "cancelled"}
+    return Recipient(**values)

@@ -1,0 +1,132 @@
+"""One recipient's message on its way: what stands against it, the call, and what became of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.mailings.content import MailingContent
+from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.messages.substitution import WrongVariable
+from msgsvc_core.subscribers.models import Subscriber
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Letter:
+    """A recipient who is in hand. `job` stands for the call in the line's reckoning of a paced bot."""
+
+    subscriber: Subscriber
+    attempts: int
+    job: Job
+    content: OutgoingMessage | None = None
+    message_ref: str | None = None
+    failure: DeliveryError | None = None
+    #: In how many milliseconds to try again, no call having been made; None if one was.
+    again_in_ms: int | None = None
+
+    @property
+    def subscriber_id(self) -> str:
+        return self.subscriber.subscriber_id
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What all letters of a way have in common. `failure` is why none of them can be sent."""
+
+    service: "Service"
+    mailing: Mailing
+    content: MailingContent
+    channel: Channel | None
+    line: Line
+    failure: DeliveryError | None = None
+
+
+def obstacle(post: Post, subscriber: Subscriber | None) -> str | None:
+    """Why a recipient is skipped; None if they are not."""
+    if subscriber is None or subscriber.status != "active":
+        return "not subscribed"
+    mailing = post.mailing
+    now_ms = post.service.clock.now_ms()
+    if mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms:
+        return "expired"
+    if post.channel is None:
+        return "its channel is gone"
+    for permission in (mailing.permission, mailing.audience.get("permission")):
+        if permission not in {None, *subscriber.permissions}:
+            return f"the permission {permission!r} is not granted"
+    if subscriber.bot != post.channel.key:
+        return "the person has gone over to another bot"
+    return None
+
+
+def write(post: Post, letters: Sequence[Letter]) -> list[Letter]:
+    """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
+    settings = post.service.settings
+    for letter in letters:
+        letter.failure = post.failure
+        try:
+            letter.content = post.content.message_for(
+                letter.subscriber, settings.default_lang, settings.limits.text_length
+            )
+            post.service.messages.check_size(letter.content)
+        except (ValidationFailed, WrongVariable) as error:
+            letter.failure = DeliveryError(Reason.INVALID_MESSAGE, str(error))
+            continue
+        assert post.channel is not None, "who is in hand has a channel"
+        if problem := post.channel.problem(letter.content):
+            letter.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+    _look_at_files(post, [letter for letter in letters if letter.failure is None])
+    return [each for each in letters if each.failure is None and each.again_in_ms is None]
+
+
+def _look_at_files(post: Post, letters: Sequence[Letter]) -> None:
+    """Of files whose address is personal: one that all get is looked at before anybody is in hand."""
+    if post.content.shared_media is not None or not post.service.settings.media.check:
+        return
+    with_file = [
+        (letter, letter.content.media)
+        for letter in letters
+        if letter.content is not None and letter.content.media is not None
+    ]
+    if not with_file:
+        return
+    checks = post.service.media.checks.known([media for _, media in with_file])
+    for (letter, _), check in zip(with_file, checks, strict=True):
+        letter.failure = check.failure
+        if not check.done:
+            letter.again_in_ms = ceil(check.look_again_s * 1000)
+
+
+async def send(post: Post, letter: Letter) -> None:
+    """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
+    channel, line, chat_id = post.channel, post.line, letter.subscriber.chat_id
+    assert channel is not None, "who is in hand has a channel"
+    assert letter.content is not None, "what is sent was written"
+    try:
+        wait_s = line.too_early_s(chat_id, PATIENCE_S)
+        if wait_s is not None:
+            letter.again_in_ms = ceil(wait_s * 1000)
+            return
+        made = partial(channel.send, chat_id, letter.content)
+        letter.message_ref = await line.call(channel, letter.job, chat_id, made)
+    except Held:
+        letter.again_in_ms = 0
+    except DeliveryError as error:
+        letter.failure = error
+    except Exception as error:
+        log.exception("channel_broke_contract", channel=channel.key)
+        letter.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)

@@ -1,0 +1,235 @@
+"""Mailings, inside and on the wire."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from msgsvc_core.api.endpoint import Body
+from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.localized import Language, Localized
+from msgsvc_core.messages.models import check_source
+from msgsvc_core.messages.substitution import Variables
+from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import PermissionKey, TagName
+
+MailingStatus = Literal["scheduled", "running", "paused", "completed", "cancelled"]
+RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
+
+
+class Audience(Body):
+    """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
+
+    all: Literal[True] | None = Field(None, description="Everybody who is subscribed.")
+    tags_any: list[TagName] | None = Field(
+        None, min_length=1, max_length=100, description="They carry one of these tags at least."
+    )
+    tags_all: list[TagName] | None = Field(
+        None, min_length=1, max_length=100, description="They carry all of these tags."
+    )
+    tags_none: list[TagName] | None = Field(
+        None, min_length=1, max_length=100, description="They carry none of these tags."
+    )
+    permission: PermissionKey | None = Field(
+        None, description="They have granted it, and still have when the message is sent."
+    )
+    channels: list[str] | None = Field(None, min_length=1, max_length=100)
+    langs: list[Language] | None = Field(None, min_length=1, max_length=10)
+    subscriber_ids: list[str] | None = Field(
+        None, min_length=1, description="At most 10,000; those who are not subscribed are left out."
+    )
+
+    @model_validator(mode="after")
+    def _all_or_some(self) -> "Audience":
+        filters = [name for name in self.model_fields_set - {"all"} if getattr(self, name)]
+        if (self.all is None) == (not filters):
+            raise ValueError("give either all, or one filter at least")
+        return self
+
+    def to_column(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
+class MailingMessage(Body):
+    """What everybody of an audience gets: a `text`, or a `template`.
+
+    Both may hold `variables`, which are the same for all, and each recipient's own: `first_name`,
+    `username`, `lang`, `tags`, `attributes.<name>`.
+    """
+
+    template: str | None = Field(
+        None, description="Key of a template, in place of text, format, media and buttons."
+    )
+    variables: Variables | None = Field(
+        None, description="Texts, numbers, true or false for `{{ name }}`, the same for all."
+    )
+    text: Localized | None = Field(
+        None, description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.'
+    )
+    format: Format = "plain"
+    media: TemplateMedia | None = None
+    buttons: list[list[TemplateButton]] = Field(
+        default_factory=list, description="Rows from top to bottom."
+    )
+    permission: PermissionKey | None = Field(
+        None, description="Skipped for those who have not granted it when it is sent."
+    )
+    silent: bool = Field(False, description="Deliver without a sound.")
+    expires_in: int | None = Field(
+        None,
+        ge=1,
+        le=30 * 24 * 3600,
+        description="Seconds after the start, after which those not reached yet are skipped.",
+    )
+    metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
+
+    @model_validator(mode="after")
+    def _text_or_template(self) -> "MailingMessage":
+        check_source(self)
+        return self
+
+
+@record
+class NewMailing:
+    """A mailing to be started: now, or at `send_at_ms`.
+
+    `source` is the plugin that asks for it, e.g. `broadcasts`. `per_minute` bounds the messages of any
+    minute.
+    """
+
+    source: str
+    message: MailingMessage
+    audience: Audience
+    send_at_ms: int | None = None
+    per_minute: int | None = None
+
+
+@record
+class Mailing:
+    """A row. `total` is counted at the call, and anew when the audience has been fixed.
+
+    At the end, with `finished_at_ms`, it is the sum of `sent`, `failed` and `skipped`.
+    """
+
+    project_id: str
+    job_id: str
+    source: str
+    status: MailingStatus
+    content: str
+    audience: dict[str, Any]
+    permission: str | None
+    metadata: dict[str, Any] | None
+    per_minute: int | None
+    expires_at_ms: int | None
+    send_at_ms: int | None
+    total: int
+    sent: int
+    failed: int
+    skipped: int
+    #: Why it could not go on, for people.
+    error: str | None
+    #: The mailing whose recipients of unknown fate get this one.
+    resend_of: str | None
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    #: The last subscriber that was looked at for the audience; None once it is fixed.
+    expanded_to: str | None
+    #: When the next message is due by `per_minute`, in Unix microseconds.
+    next_us: int
+    #: Since when, and since which count of recipients, the rate is measured.
+    timed_from_ms: int | None
+    timed_from: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.project_id, self.job_id
+
+    def again(self, job_id: str, audience: dict[str, Any], *, total: int, now_ms: int) -> "Mailing":
+        """A new mailing of the same contents, to those of this one whose fate nobody knows."""
+        return replace(
+            self,
+            job_id=job_id,
+            status="scheduled",
+            audience=audience,
+            send_at_ms=None,
+            total=total,
+            sent=0,
+            failed=0,
+            skipped=0,
+            error=None,
+            resend_of=self.job_id,
+            created_at_ms=now_ms,
+            started_at_ms=None,
+            finished_at_ms=None,
+            expanded_to="",
+            next_us=0,
+            timed_from_ms=None,
+            timed_from=0,
+        )
+
+    @property
+    def shown_audience(self) -> dict[str, Any]:
+        """The audience with the number of its `subscriber_ids` in place of up to 10,000 of them."""
+        shown = {name: value for name, value in self.audience.items() if name != "subscriber_ids"}
+        if "subscriber_ids" in self.audience:
+            shown["subscriber_ids_count"] = len(set(self.audience["subscriber_ids"]))
+        return shown
+
+    @property
+    def done(self) -> int:
+        """Recipients who have their outcome."""
+        return self.sent + self.failed + self.skipped
+
+    def event_fields(self) -> dict[str, Any]:
+        return {
+            "job_id": self.job_id,
+            "sent": self.sent,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "total": self.total,
+        }
+
+    def progress(self) -> float:
+        """The part of the recipients who have their outcome, 0 to 1."""
+        if self.finished_at_ms is not None:
+            return 1.0
+        return round(self.done / self.total, 4) if self.total else 0.0
+
+    def eta_seconds(self, now_ms: int) -> int | None:
+        """Seconds that are left, by what `per_minute` allows and the rate since the last start.
+
+        None while it does not run, and before there is a rate.
+        """
+        if self.status != "running" or self.timed_from_ms is None:
+            return None
+        left, made = self.total - self.done, self.done - self.timed_from
+        passed_ms = now_ms - self.timed_from_ms
+        by_pace = left * 60 / self.per_minute if self.per_minute else 0.0
+        if made <= 0 or passed_ms <= 0:
+            return round(by_pace) if self.per_minute else None
+        return round(max(by_pace, left * passed_ms / made / 1000))
+
+
+@record
+class Recipient:
+    """A row of the ledger: a person, and what became of the mailing for them."""
+
+    subscriber_id: str
+    bot: str
+    status: RecipientStatus
+    attempts: int
+    message_id: str | None
+    reason: str | None
+    error: str | None
+
+
+@record
+class Way:
+    """A mailing's way out by one bot: how far it has come, and who is in hand."""
+
+    bot: str
+    walked_to: str
+    in_hand: list[str]
+    is_done: bool

@@ -1,0 +1,164 @@
+"""Writes down what became of recipients: the ledger, the counts, their messages and events, at once."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.mailings import ledger, store
+from msgsvc_core.mailings.ledger import Outcome
+from msgsvc_core.mailings.letters import Letter, Post
+from msgsvc_core.messages.deliveries import Delivery
+from msgsvc_core.messages.delivery import BACKOFF, count_endings, failure_event, success_event
+from msgsvc_core.messages.models import Ending, Message
+from msgsvc_core.messages.store import add_ended
+from msgsvc_core.messages.substitution import WrongVariable
+from msgsvc_core.subscribers.models import Subscriber
+
+#: What is said of those who were in hand when a process died.
+DIED = "the service stopped while the platform was being called"
+
+
+async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
+    """Writes down letters that were sent, failed, or go back to wait."""
+    if not letters:
+        return
+    ends: dict[str, tuple[Letter, Ending]] = {}
+    outcomes: list[Outcome] = []
+    for letter in letters:
+        again = _again(post, letter)
+        if again is None:
+            ending = _ending(post, letter)
+            ends[letter.subscriber_id] = letter, ending
+            again = _outcome(letter, ending)
+        outcomes.append(again)
+    # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
+    noted = await ledger.note(tx, post.mailing, outcomes)
+    ended = [end for subscriber_id, end in ends.items() if subscriber_id in noted]
+    counts = Counter(ending.status for _, ending in ended)
+    await store.count(
+        tx, post.mailing, counts["sent"], counts["failed"] + counts["unknown"], skipped=0
+    )
+    await _tell(post, tx, ended)
+
+
+async def skip(post: Post, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
+    """Writes down recipients who don't get it, each with the reason why."""
+    if skipped:
+        outcomes = [Outcome(each, "skipped", error=error) for each, error in skipped]
+        noted = await ledger.note(tx, post.mailing, outcomes)
+        await store.count(tx, post.mailing, 0, 0, skipped=len(noted))
+
+
+async def give_up(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
+    """Writes down those who were in hand when a process died: nobody knows whether they got it."""
+    for letter in letters:
+        letter.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
+        with suppress(ValidationFailed, WrongVariable):
+            letter.content = post.content.message_for(
+                letter.subscriber, post.service.settings.default_lang, most=2**31
+            )
+    await settle(post, tx, letters)
+
+
+async def _tell(post: Post, tx: Tx, ended: Sequence[tuple[Letter, Ending]]) -> None:
+    """Adds the messages, and emits an event of each."""
+    service = post.service
+    endings = [ending for _, ending in ended]
+    await add_ended(tx, endings, service.clock.now_ms())
+    tx.on_commit(partial(count_endings, service, endings))
+    events = []
+    for letter, ending in ended:
+        delivery = Delivery(letter.job, ending.message, letter.subscriber)
+        failure = letter.failure
+        events.append(
+            success_event(delivery) if failure is None else failure_event(delivery, failure)
+        )
+    await service.events.emit_many(tx, events)
+    for letter, _ in ended:
+        if letter.failure is not None and letter.failure.reason.should_unsubscribe:
+            await _block(post, tx, letter.subscriber, letter.failure)
+
+
+async def _block(post: Post, tx: Tx, subscriber: Subscriber, failure: DeliveryError) -> None:
+    await post.service.subscribers.block(
+        tx, subscriber.bot, subscriber.user_id, reason=str(failure.reason)
+    )
+
+
+def _again(post: Post, letter: Letter) -> Outcome | None:
+    """When a letter is to be sent again; None if it has come to its end.
+
+    A platform that asks to wait takes up none of the attempts, only time; what is in doubt is not
+    tried again (docs/decisions/0007-crash-during-delivery.md).
+    """
+    failure, now_ms = letter.failure, post.service.clock.now_ms()
+    if letter.again_in_ms is not None:
+        return Outcome(letter.subscriber_id, "queued", run_at_ms=now_ms + letter.again_in_ms)
+    if failure is None or failure.in_doubt or not failure.reason.retryable:
+        return None
+    limits = post.service.settings.limits
+    is_refused = failure.reason is Reason.RATE_LIMITED
+    if is_refused:
+        since_ms = post.mailing.started_at_ms or now_ms
+        is_over = now_ms - since_ms >= limits.delivery_hours * 3600 * 1000
+    else:
+        is_over = letter.attempts + 1 >= limits.delivery_attempts
+    if is_over:
+        return None
+    # All of a closed line waits, so nobody need wait for themselves.
+    run_at_ms = (
+        now_ms
+        if is_refused and post.line.closed
+        else post.line.retry_at_ms(failure, BACKOFF, letter.attempts + 1)
+    )
+    tries = 0 if is_refused else 1
+    return Outcome(letter.subscriber_id, "queued", tries, error=failure.text, run_at_ms=run_at_ms)
+
+
+def _outcome(letter: Letter, ending: Ending) -> Outcome:
+    assert ending.status != "sending", "what is on its way has no outcome"
+    return Outcome(
+        letter.subscriber_id,
+        ending.status,
+        tries=1,
+        message_id=ending.message.message_id,
+        reason=ending.reason,
+        error=ending.error,
+    )
+
+
+def _ending(post: Post, letter: Letter) -> Ending:
+    message, failure = _message(post, letter), letter.failure
+    if failure is None:
+        return Ending(message, "sent", ref=letter.message_ref)
+    if failure.in_doubt:
+        return Ending(message, "unknown", reason="unknown", error=failure.text)
+    return Ending(message, "failed", reason=str(failure.reason), error=failure.text)
+
+
+def _message(post: Post, letter: Letter) -> Message:
+    mailing, subscriber = post.mailing, letter.subscriber
+    return Message(
+        project_id=mailing.project_id,
+        message_id=new_id("msg"),
+        subscriber_id=subscriber.subscriber_id,
+        channel=subscriber.channel,
+        bot=subscriber.bot,
+        status="queued",
+        content=letter.content or post.content.unfilled,
+        metadata=mailing.metadata,
+        reason=None,
+        error=None,
+        attempts=letter.attempts + 1,
+        message_ref=None,
+        created_at_ms=post.service.clock.now_ms(),
+        expires_at_ms=mailing.expires_at_ms,
+        finished_at_ms=None,
+        permission=mailing.permission,
+        job_id=mailing.job_id,
+    )

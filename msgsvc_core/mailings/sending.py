@@ -1,0 +1,306 @@
+"""Sends a mailing by one bot: a job that takes people in hand, and writes down what became of them.
+
+Whom it has in hand stands in one row, written before their calls begin. If the process dies, exactly
+they are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.calls import channel_of
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lines import Line
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.mailings import ledger, outcomes, pace, store
+from msgsvc_core.mailings.content import read_column
+from msgsvc_core.mailings.letters import Letter, Post, obstacle, send, write
+from msgsvc_core.mailings.models import Mailing, Way
+from msgsvc_core.mailings.service import SEND_JOB, send_job
+from msgsvc_core.messages.delivery import BACKOFF
+from msgsvc_core.messages.files import check_of
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: People who are in hand at once at most: as many calls as a lane has under way otherwise.
+MOST_IN_HAND = 200
+
+#: The part of those in hand whose outcomes are written together while others are under way.
+TOGETHER = 0.5
+
+#: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.
+TURN_S = 1.0
+
+#: Seconds between looks at the mailing while the platform takes its time: it may have been paused.
+LOOK_S = 0.25
+
+
+async def run(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Goes on with the mailings of a batch, side by side; they share what may be in hand."""
+    key = channel_of(jobs[0].lane)
+    line = ctx.service.lines[key]
+    # Their calls are reckoned one by one.
+    line.ended(jobs)
+    most = max(1, MOST_IN_HAND // len(jobs))
+    async with ctx.service.channels.use(key) as channel:
+        turns = [_Turn(ctx, job, channel, line, most) for job in jobs]
+        ended = await asyncio.gather(*(turn.run() for turn in turns), return_exceptions=True)
+    for failure in ended:
+        if failure is not None:
+            raise failure
+
+
+class _Turn:
+    """One run of the job: about a second of a mailing's calls."""
+
+    def __init__(
+        self, ctx: JobContext, job: Job, channel: Channel | None, line: Line, most: int
+    ) -> None:
+        self._ctx = ctx
+        self._job = job
+        self._channel = channel
+        self._line = line
+        self._bot = line.key
+        self._most = most
+        self._together = max(1, int(most * TOGETHER))
+        #: Who is in hand, by id: their call is under way, or its outcome not written yet.
+        self._in_hand: dict[str, Letter] = {}
+        self._ended: list[Letter] = []
+        self._calls: set[asyncio.Task[None]] = set()
+        self._progress = asyncio.Event()
+        #: Whether nothing more is taken in hand, and from when on in Unix milliseconds to go on.
+        self._over = False
+        self._again_ms: int | None = None
+        self._is_first = True
+        #: Why nobody can get it, e.g. a file that no messenger takes.
+        self._failure: DeliveryError | None = None
+        self._tries = 0
+
+    async def run(self) -> None:
+        ends_s = time.monotonic() + TURN_S
+        try:
+            await self._look_at_file()
+            while True:
+                await self._step()
+                if self._over and not self._in_hand:
+                    break
+                await self._wait()
+                if time.monotonic() >= ends_s or self._ctx.stopping or self._line.closed:
+                    self._over = True
+        finally:
+            # A call that went on beside the next run would be made by somebody unknown to it.
+            await asyncio.gather(*self._calls, return_exceptions=True)
+        await self._end()
+
+    async def _wait(self) -> None:
+        """Until there is something to write down, or the mailing is worth another look."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._look_s()):
+                while self._calls and (self._over or len(self._ended) < self._together):
+                    self._progress.clear()
+                    await self._progress.wait()
+
+    def _look_s(self) -> float:
+        room = self._line.room()
+        if room is None or self._over:
+            return LOOK_S
+        wait_ms = room.look_ms - self._ctx.service.clock.now_ms()
+        return min(LOOK_S, max(0.02, wait_ms / 1000))
+
+    async def _step(self) -> None:
+        """Writes down what has ended, and takes more people in hand, in one transaction."""
+        ctx, job = self._ctx, self._job
+        ended, self._ended = self._ended, []
+        async with ctx.holding(job) as tx:
+            mailing = await store.lock(tx, job.project_id or "", job.payload["job_id"])
+            way = None if mailing is None else await store.find_way(tx, *mailing.key, self._bot)
+            if mailing is None or way is None:
+                self._over = True
+                return
+            post = self._post(mailing)
+            if self._is_first and way.in_hand:
+                await self._give_up(post, tx, way.in_hand)
+            await outcomes.settle(post, tx, ended)
+            for letter in ended:
+                del self._in_hand[letter.subscriber_id]
+            taken, walked_to = await self._take(post, tx, way)
+            in_hand = [*self._in_hand, *(letter.subscriber_id for letter in taken)]
+            if walked_to != way.walked_to or in_hand != way.in_hand:
+                now = replace(way, walked_to=walked_to, in_hand=in_hand)
+                await store.set_way(tx, *mailing.key, now)
+        self._is_first = False
+        self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
+        self._begin(post, taken)
+
+    def _post(self, mailing: Mailing) -> Post:
+        content = read_column(mailing.content)
+        return Post(self._ctx.service, mailing, content, self._channel, self._line, self._failure)
+
+    async def _give_up(self, post: Post, tx: Tx, in_hand: Sequence[str]) -> None:
+        """Settles those whom a process that died had in hand."""
+        project_id = post.mailing.project_id
+        found = await post.service.subscribers.find_many(
+            tx, [(project_id, subscriber_id) for subscriber_id in in_hand]
+        )
+        letters = [Letter(subscriber, 0, self._job) for subscriber in found.values()]
+        await outcomes.give_up(post, tx, letters)
+
+    # ---- who is next ----------------------------------------------------------------------------
+
+    async def _take(self, post: Post, tx: Tx, way: Way) -> tuple[list[Letter], str]:
+        """The next people, who are in hand when `tx` is committed, and how far the way has come then."""
+        mailing, now_ms = post.mailing, post.service.clock.now_ms()
+        most = 0
+        if mailing.status != "running":
+            self._over = True
+        elif not self._over and await ledger.stands_aside(tx, self._job.lane, now_ms):
+            self._over, self._again_ms = True, now_ms
+        elif not self._over:
+            most = self._room(mailing, now_ms)
+        if most <= 0:
+            return [], way.walked_to
+        again = await ledger.due_again(tx, mailing, self._bot, now_ms, most)
+        await ledger.take_hold(tx, mailing, [subscriber_id for subscriber_id, _ in again])
+        new = await ledger.walk(tx, mailing, way, most - len(again))
+        letters = await self._letters(post, tx, [*again, *((each, 0) for each in new)])
+        if mailing.per_minute is not None and letters:
+            await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(letters)))
+        if not again and not new:
+            # What is in hand may still go back; the end of the turn looks whether any did.
+            self._over = True
+        return letters, new[-1] if new else way.walked_to
+
+    def _room(self, mailing: Mailing, now_ms: int) -> int:
+        """How many people may be taken in hand now. Ends the turn where that takes a while to change."""
+        if mailing.per_minute is not None and pace.room(mailing, now_ms) <= 0:
+            self._over, self._again_ms = True, pace.again_ms(mailing, now_ms)
+            return 0
+        free = self._most - len(self._in_hand)
+        room = self._line.room()
+        if room is not None:
+            free = min(free, room.jobs)
+            if free <= 0 and not self._in_hand:
+                # The lane's gate knows when to come again.
+                self._over, self._again_ms = True, now_ms
+        return free if mailing.per_minute is None else min(free, pace.room(mailing, now_ms))
+
+    async def _letters(self, post: Post, tx: Tx, taken: Sequence[tuple[str, int]]) -> list[Letter]:
+        """Letters to those of `taken` who get one; the others are skipped."""
+        project_id = post.mailing.project_id
+        found = await post.service.subscribers.find_many(
+            tx, [(project_id, subscriber_id) for subscriber_id, _ in taken]
+        )
+        letters: list[Letter] = []
+        skipped: list[tuple[str, str]] = []
+        is_paced = self._line.room() is not None
+        for subscriber_id, attempts in taken:
+            subscriber = found.get((project_id, subscriber_id))
+            if (why := obstacle(post, subscriber)) is not None:
+                skipped.append((subscriber_id, why))
+                continue
+            assert subscriber is not None, "who is missing is not subscribed"
+            job = self._job
+            if is_paced:
+                job = replace(job, job_id=f"{job.job_id}:{subscriber_id}")
+            letters.append(Letter(subscriber, attempts, job))
+        await outcomes.skip(post, tx, skipped)
+        return letters
+
+    # ---- their calls ----------------------------------------------------------------------------
+
+    def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
+        """Begins the calls of those who were just taken in hand."""
+        sendable = write(post, taken)
+        is_sent = set(map(id, sendable))
+        self._ended += [letter for letter in taken if id(letter) not in is_sent]
+        self._line.claimed([letter.job for letter in sendable])
+        for letter in sendable:
+            call = asyncio.create_task(self._send(post, letter))
+            self._calls.add(call)
+            call.add_done_callback(self._call_ended)
+
+    async def _send(self, post: Post, letter: Letter) -> None:
+        try:
+            await send(post, letter)
+        finally:
+            self._line.ended([letter.job])
+            self._ended.append(letter)
+
+    def _call_ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        if not self._calls or len(self._ended) >= self._together:
+            self._progress.set()
+
+    # ---- the file that all get ------------------------------------------------------------------
+
+    async def _look_at_file(self) -> None:
+        """Nobody is taken in hand before the file of all is known to do, or never to."""
+        service, job = self._ctx.service, self._job
+        async with service.db.read() as tx:
+            mailing = await store.find(tx, job.project_id or "", job.payload["job_id"])
+        if mailing is None:
+            return
+        check = await check_of(service, read_column(mailing.content).shared_media)
+        if check is None or (check.done and check.failure is None):
+            return
+        now_ms = service.clock.now_ms()
+        if check.failure is None:
+            self._over, self._again_ms = True, now_ms + round(check.look_again_s * 1000)
+            return
+        self._tries = job.payload["tries"] + 1
+        away = check.failure.reason is Reason.PLATFORM_UNAVAILABLE
+        if away and self._tries < service.settings.limits.delivery_attempts:
+            self._over = True
+            self._again_ms = self._line.retry_at_ms(check.failure, BACKOFF, self._tries)
+        else:
+            self._failure = check.failure
+
+    # ---- the end of the turn --------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Has the way go on, or ends it, and the mailing with the last one."""
+        ctx, job = self._ctx, self._job
+        async with ctx.completing(job) as tx:
+            mailing = await store.lock(tx, job.project_id or "", job.payload["job_id"])
+            way = None if mailing is None else await store.find_way(tx, *mailing.key, self._bot)
+            if mailing is None or way is None:
+                return
+            if mailing.status == "cancelled":
+                await ctx.service.mailings.end(tx, *mailing.key, "cancelled")
+            elif mailing.status == "running":
+                await self._go_on(tx, mailing, way)
+
+    async def _go_on(self, tx: Tx, mailing: Mailing, way: Way) -> None:
+        service, again_ms = self._ctx.service, self._again_ms or 0
+        if not await ledger.walk(tx, mailing, way, 1):
+            next_ms = await ledger.next_again_ms(tx, mailing, self._bot)
+            if next_ms is None:
+                await store.set_way(tx, *mailing.key, replace(way, is_done=True))
+                await service.mailings.end(tx, *mailing.key, "completed")
+                return
+            again_ms = max(again_ms, next_ms)
+        run_at_ms = max(service.clock.now_ms(), again_ms)
+        await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
+
+
+async def _pause(service: "Service", tx: Tx, job: Job, error: str) -> None:
+    """A way that can't be worked on must not end as if all had got it: an operator may go on."""
+    now_ms = service.clock.now_ms()
+    await store.set_status(
+        tx,
+        job.project_id or "",
+        job.payload["job_id"],
+        "paused",
+        ("running",),
+        now_ms=now_ms,
+        error=f"the service could not go on: {error}",
+    )
+
+
+SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=_pause)

@@ -1,0 +1,253 @@
+"""The SQL of mailings and their ways. Changes of status are conditional on the status before."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import held
+from msgsvc_core.json_text import to_json
+from msgsvc_core.mailings.models import Mailing, MailingStatus, Way
+
+_COLUMNS = (
+    "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
+    " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
+    " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from"
+)
+_KEY = "project_id = :project_id AND job_id = :job_id"
+
+
+async def insert(tx: Tx, mailing: Mailing) -> None:
+    """Adds a new mailing."""
+    values: dict[str, Any] = {name: getattr(mailing, name) for name in _COLUMNS.split(", ")}
+    values["audience"] = to_json(mailing.audience)
+    values["metadata"] = None if mailing.metadata is None else to_json(mailing.metadata)
+    await tx.insert("core_mailings", values)
+
+
+async def find(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
+    return await _find(tx, project_id, job_id, "")
+
+
+async def find_any(tx: Tx, job_id: str) -> Mailing | None:
+    """A mailing of whatever project: for operators alone."""
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_mailings WHERE job_id = :job_id", {"job_id": job_id}
+    )
+    return None if row is None else _mailing(row)
+
+
+async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
+    """The mailing, which nobody else changes until the transaction ends."""
+    return await _find(tx, project_id, job_id, held(tx.dialect))
+
+
+async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_mailings WHERE {_KEY}{ending}",
+        {"project_id": project_id, "job_id": job_id},
+    )
+    return None if row is None else _mailing(row)
+
+
+async def list_page(
+    tx: Tx, project_id: str, source: str, status: str | None, after: str | None, limit: int
+) -> list[Mailing]:
+    """Those of one source, newest first; `after` is the last id of the page before."""
+    conditions = ["project_id = :project_id", "source = :source"]
+    params: dict[str, Any] = {"project_id": project_id, "source": source, "most": limit}
+    if status is not None:
+        conditions.append("status = :status")
+        params["status"] = status
+    if after is not None:
+        conditions.append("job_id < :after")
+        params["after"] = after
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_mailings WHERE {' AND '.join(conditions)}"
+        " ORDER BY job_id DESC LIMIT :most",
+        params,
+    )
+    return [_mailing(row) for row in rows]
+
+
+async def start(tx: Tx, project_id: str, job_id: str, now_ms: int) -> bool:
+    """Makes a scheduled mailing run; False if it is not scheduled any more."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_mailings SET status = 'running', started_at_ms = :now_ms, total = 0"
+            f" WHERE {_KEY} AND status = 'scheduled'",
+            {"project_id": project_id, "job_id": job_id, "now_ms": now_ms},
+        )
+    )
+
+
+async def expanded(tx: Tx, project_id: str, job_id: str, *, more: int, expanded_to: str) -> None:
+    """Notes how far the ledger is written."""
+    await tx.execute(
+        f"UPDATE core_mailings SET total = total + :more, expanded_to = :expanded_to WHERE {_KEY}",
+        {"project_id": project_id, "job_id": job_id, "more": more, "expanded_to": expanded_to},
+    )
+
+
+async def fixed(tx: Tx, mailing: Mailing, now_ms: int) -> None:
+    """Notes that all of the ledger is written, and sending may begin.
+
+    From then on it says who is meant, so the ids that were asked for are not kept beside it: who is
+    erased leaves the ledger alone.
+    """
+    await tx.execute(
+        "UPDATE core_mailings SET audience = :audience, expanded_to = NULL,"
+        f" timed_from_ms = :now_ms, next_us = :next_us WHERE {_KEY}",
+        {
+            "project_id": mailing.project_id,
+            "job_id": mailing.job_id,
+            "audience": to_json(mailing.shown_audience),
+            "now_ms": now_ms,
+            "next_us": now_ms * 1000,
+        },
+    )
+
+
+async def set_status(
+    tx: Tx,
+    project_id: str,
+    job_id: str,
+    status: MailingStatus,
+    before: Sequence[MailingStatus],
+    *,
+    now_ms: int,
+    error: str | None = None,
+) -> bool:
+    """Changes the status if it is one of `before`; the rate is measured anew from here."""
+    names = ", ".join(f"'{each}'" for each in before)
+    return bool(
+        await tx.execute(
+            f"UPDATE core_mailings SET status = '{status}', error = :error,"
+            " timed_from_ms = :now_ms, timed_from = sent + failed + skipped,"
+            " next_us = CASE WHEN next_us > :now_us THEN next_us ELSE :now_us END"
+            f" WHERE {_KEY} AND finished_at_ms IS NULL AND status IN ({names})",
+            {
+                "project_id": project_id,
+                "job_id": job_id,
+                "error": error,
+                "now_ms": now_ms,
+                "now_us": now_ms * 1000,
+            },
+        )
+    )
+
+
+async def count(tx: Tx, mailing: Mailing, sent: int, failed: int, skipped: int) -> None:
+    """Adds to the counts."""
+    await tx.execute(
+        "UPDATE core_mailings SET sent = sent + :sent, failed = failed + :failed,"
+        f" skipped = skipped + :skipped WHERE {_KEY}",
+        {
+            "project_id": mailing.project_id,
+            "job_id": mailing.job_id,
+            "sent": sent,
+            "failed": failed,
+            "skipped": skipped,
+        },
+    )
+
+
+async def set_next(tx: Tx, mailing: Mailing, next_us: int) -> None:
+    """Notes when the next message is due by the mailing's pace."""
+    await tx.execute(
+        f"UPDATE core_mailings SET next_us = :next_us WHERE {_KEY}",
+        {"project_id": mailing.project_id, "job_id": mailing.job_id, "next_us": next_us},
+    )
+
+
+async def finish(
+    tx: Tx, project_id: str, job_id: str, status: MailingStatus, now_ms: int
+) -> Mailing | None:
+    """Ends a mailing of which nobody is in hand any more; None if it has ended, or is to go on.
+
+    Who was erased meanwhile, or not reached before a cancel, is `skipped`: so the counts add up.
+    """
+    before = "'running'" if status == "completed" else "'cancelled'"
+    rows = await tx.fetch_all(
+        f"UPDATE core_mailings SET status = '{status}', skipped = total - sent - failed,"
+        f" finished_at_ms = :now_ms WHERE {_KEY} AND finished_at_ms IS NULL AND status = {before}"
+        " AND NOT EXISTS (SELECT 1 FROM core_mailing_ways w WHERE w.project_id = :project_id"
+        f" AND w.job_id = :job_id AND (w.in_hand <> '[]' OR {_OPEN[status]}))"
+        f" RETURNING {_COLUMNS}",
+        {"project_id": project_id, "job_id": job_id, "now_ms": now_ms},
+    )
+    return _mailing(rows[0]) if rows else None
+
+
+#: What of a way stands against an end of that status.
+_OPEN = {"completed": "NOT w.is_done", "cancelled": "FALSE"}
+
+
+async def was_resent(tx: Tx, project_id: str, job_id: str) -> bool:
+    """Whether another mailing goes to those of this one whose fate nobody knows."""
+    found = await tx.fetch_all(
+        "SELECT 1 AS found FROM core_mailings WHERE project_id = :project_id"
+        " AND resend_of = :job_id LIMIT 1",
+        {"project_id": project_id, "job_id": job_id},
+    )
+    return bool(found)
+
+
+async def add_ways(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) -> None:
+    """Adds the ways of a mailing, which begin with nobody in hand."""
+    await tx.insert_many(
+        "core_mailing_ways",
+        [
+            {
+                "project_id": project_id,
+                "job_id": job_id,
+                "bot": bot,
+                "walked_to": "",
+                "in_hand": "[]",
+                "is_done": False,
+            }
+            for bot in bots
+        ],
+    )
+
+
+async def ways(tx: Tx, project_id: str, job_id: str) -> list[Way]:
+    """A mailing's ways out."""
+    rows = await tx.fetch_all(
+        f"SELECT bot, walked_to, in_hand, is_done FROM core_mailing_ways WHERE {_KEY} ORDER BY bot",
+        {"project_id": project_id, "job_id": job_id},
+    )
+    return [
+        Way(row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"]))
+        for row in rows
+    ]
+
+
+async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> Way | None:
+    """The way out by one bot."""
+    found = await ways(tx, project_id, job_id)
+    return next((way for way in found if way.bot == bot), None)
+
+
+async def set_way(tx: Tx, project_id: str, job_id: str, way: Way) -> None:
+    """Notes how far a way has come, and whom it has in hand."""
+    await tx.execute(
+        "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
+        f" is_done = :is_done WHERE {_KEY} AND bot = :bot",
+        {
+            "project_id": project_id,
+            "job_id": job_id,
+            "bot": way.bot,
+            "walked_to": way.walked_to,
+            "in_hand": to_json(way.in_hand),
+            "is_done": way.is_done,
+        },
+    )
+
+
+def _mailing(row: Row) -> Mailing:
+    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    values["audience"] = json.loads(values["audience"])
+    if values["metadata"] is not None:
+        values["metadata"] = json.loads(values["metadata"])
+    return Mailing(**values)

@@ -1,0 +1,57 @@
+"""Counts what becomes of the messages of a batch, and tells when nothing is left to come."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.db import Tx
+from msgsvc_core.events import NewEvent
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.messages.batches import store
+from msgsvc_core.messages.batches.models import Batch
+from msgsvc_core.messages.models import Ending
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Tells of a batch of which nothing was taken: what makes it only adds rows, and emits no event.
+JOB = "batch.complete"
+
+
+async def count(service: "Service", tx: Tx, ended: Sequence[Ending]) -> None:
+    """Counts messages that have just ended in `tx`, each for the first time.
+
+    Called once in a transaction, as its last step: it holds the batches' rows, which the other lanes of
+    the same batches wait for, and two calls could take them in different orders. Emits
+    `batch.completed` for those of which all is final. A message that is removed before it ended is
+    `skipped`.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for end in ended:
+        if end.message.batch_id is not None:
+            key = (end.message.project_id, end.message.batch_id)
+            # What is unknown is taken to have failed (API, "Broadcasts").
+            counts[key]["failed" if end.status == "unknown" else end.status] += 1
+    if not counts:
+        return
+    more = [
+        store.Ended(project_id, batch_id, of["sent"], of["failed"], of["skipped"])
+        for (project_id, batch_id), of in counts.items()
+    ]
+    completed = await store.count(tx, more, service.clock.now_ms())
+    await service.events.emit_many(tx, [_completed(batch) for batch in completed])
+
+
+async def complete(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Tells of batches of which nothing was taken."""
+    keys = [(job.project_id or "", job.payload["batch_id"]) for job in jobs]
+    async with ctx.completing(*jobs) as tx:
+        batches = await store.find_many(tx, keys)
+        await ctx.service.events.emit_many(tx, [_completed(batch) for batch in batches])
+
+
+def _completed(batch: Batch) -> NewEvent:
+    return NewEvent(batch.project_id, "batch.completed", batch.event_fields())
+
+
+SPEC = JobSpec(JOB, complete)

@@ -1,0 +1,25 @@
+"""POST /v1/send/batch and /v1/batches."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.errors import NotFound
+from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
+
+router = Router(area="messages")
+
+
+@router.post("/v1/send/batch", status=202, grouped=True, shows_secrets=False)
+async def send_batch(ctx: Context, body: BatchBody) -> BatchAnswer:
+    """Queues up to 500 messages, each judged by itself.
+
+    What can't be sent is in `rejected`, as `POST /v1/send` would have answered it. When all that were
+    accepted are final, `batch.completed` tells how many were sent, failed and skipped.
+    `GET /v1/messages?batch_id=` lists them.
+    """
+    return await ctx.service.batches.add(ctx.unit, ctx.project_id, body.messages)
+
+
+@router.get("/v1/batches/{batch_id}", errors=(NotFound,))
+async def get_batch(ctx: Context, batch_id: str) -> BatchStatusAnswer:
+    """Shows what has become of a batch so far."""
+    return BatchStatusAnswer.of(await ctx.service.batches.find(ctx.tx, ctx.project_id, batch_id))

@@ -1,0 +1,111 @@
+"""The rules of batches: each message is judged alone, and all that are taken are queued together."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.api.envelope import shown_message
+from msgsvc_core.api.validation import validate
+from msgsvc_core.db import Tx, Unit
+from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.messages.batches import counting, store
+from msgsvc_core.messages.batches.models import Batch, BatchAnswer, Rejected
+from msgsvc_core.messages.models import SendBody
+
+if TYPE_CHECKING:
+    from msgsvc_core.messages.service import Judged
+    from msgsvc_core.service import Service
+
+
+#: Messages that are judged without a pause for others: long ones with markup take a millisecond each.
+JUDGED_AT_ONCE = 25
+
+
+class Batches:
+    """`service.batches`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def send(self, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
+        """Queues messages in a transaction of its own; for callers in the same process.
+
+        Each is a `SendBody` or a mapping of its fields. Raises `ValidationFailed` for too many.
+        """
+        unit = Unit()
+        answer = await self.add(unit, project_id, messages)
+        await self._service.db.write(unit)
+        return answer
+
+    async def add(self, unit: Unit, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
+        """Adds the messages that can be sent to what is written together; the answer has the others.
+
+        Raises `ValidationFailed` for too many, and what befalls all of them, e.g. `Unavailable`.
+        """
+        most = self._service.settings.limits.batch_messages
+        if len(messages) > most:
+            raise ValidationFailed(f"messages: at most {most}")
+        read = [await self._read(message, turn) for turn, message in enumerate(messages)]
+        # All at once, so that their questions to the database are the same few.
+        judged = await asyncio.gather(
+            *(self._judge(project_id, body, turn) for turn, body in enumerate(read))
+        )
+        taken = [one for one in judged if not isinstance(one, ApiError)]
+        rejected = [
+            Rejected(index=index, error=shown_message(one), code=one.code)
+            for index, one in enumerate(judged)
+            if isinstance(one, ApiError)
+        ]
+        now_ms = self._service.clock.now_ms()
+        batch = Batch(
+            project_id=project_id,
+            batch_id=new_id("bat"),
+            total=len(taken),
+            sent=0,
+            failed=0,
+            skipped=0,
+            created_at_ms=now_ms,
+            finished_at_ms=None if taken else now_ms,
+        )
+        store.add(unit, batch)
+        # In the order of the call, which is that of their ids, and so of delivery to one chat.
+        for body, one in taken:
+            self._service.messages.put(unit, project_id, body, one, batch_id=batch.batch_id)
+        if not taken:
+            payload = {"batch_id": batch.batch_id}
+            self._service.jobs.add(unit, NewJob(counting.JOB, payload, project_id=project_id))
+        return BatchAnswer(batch_id=batch.batch_id, accepted=len(taken), rejected=rejected)
+
+    async def find(self, tx: Tx, project_id: str, batch_id: str) -> Batch:
+        """Raises `NotFound`, for another project's batch as well."""
+        found = await store.find_many(tx, [(project_id, batch_id)])
+        if not found:
+            raise NotFound(f"there is no batch {batch_id!r}")
+        return found[0]
+
+    async def _read(self, message: Any, turn: int) -> SendBody | ApiError:
+        if turn % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1:
+            await asyncio.sleep(0)
+        try:
+            return validate(SendBody, message, whole="message")
+        except ApiError as error:
+            return error
+
+    async def _judge(
+        self, project_id: str, body: SendBody | ApiError, turn: int
+    ) -> "tuple[SendBody, Judged] | ApiError":
+        if isinstance(body, ApiError):
+            return body
+
+        async def pause() -> None:
+            for _ in range(turn // JUDGED_AT_ONCE):
+                await asyncio.sleep(0)
+
+        try:
+            return body, await self._service.messages.judge(project_id, body, pause=pause)
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            return error

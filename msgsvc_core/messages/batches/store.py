@@ -1,0 +1,89 @@
+"""The SQL of batches."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Row, Tx, Unit
+from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.messages.batches.models import Batch
+from msgsvc_core.record import record
+
+_COLUMNS = "project_id, batch_id, total, sent, failed, skipped, created_at_ms, finished_at_ms"
+
+#: The columns of `keys`; named unlike the table's, which RETURNING on PostgreSQL could not tell apart.
+_KEYS = ("project", "batch", "more_sent", "more_failed", "more_skipped")
+
+
+@record
+class Ended:
+    """How many messages of a batch have just ended."""
+
+    project_id: str
+    batch_id: str
+    sent: int
+    failed: int
+    skipped: int
+
+
+def add(unit: Unit, batch: Batch) -> None:
+    """Adds a new batch."""
+    unit.insert(
+        "core_batches",
+        {
+            "project_id": batch.project_id,
+            "batch_id": batch.batch_id,
+            "total": batch.total,
+            "sent": 0,
+            "failed": 0,
+            "skipped": 0,
+            "created_at_ms": batch.created_at_ms,
+            "finished_at_ms": batch.finished_at_ms,
+        },
+    )
+
+
+async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Batch]:
+    """Batches by (project_id, batch_id), of several projects at once."""
+    columns = ", ".join(f"b.{column}" for column in _COLUMNS.split(", "))
+    rows = await tx.fetch_all(
+        f"SELECT {columns} FROM {key_table(_KEYS[:2], tx.dialect)} CROSS JOIN core_batches b"
+        " WHERE b.project_id = keys.project AND b.batch_id = keys.batch",
+        key_params(keys, tx.dialect),
+    )
+    return [_batch(row) for row in rows]
+
+
+async def count(tx: Tx, ended: Sequence[Ended], now_ms: int) -> list[Batch]:
+    """Adds to what has ended of each batch; returns those of which all has, now."""
+    rows = sorted(
+        (one.project_id, one.batch_id, str(one.sent), str(one.failed), str(one.skipped))
+        for one in ended
+    )
+    await _lock(tx, [row[:2] for row in rows])
+    more = {column: f"CAST(keys.{column} AS integer)" for column in _KEYS[2:]}
+    found = await tx.fetch_all(
+        f"UPDATE core_batches AS b SET sent = b.sent + {more['more_sent']},"
+        f" failed = b.failed + {more['more_failed']}, skipped = b.skipped + {more['more_skipped']},"
+        f" finished_at_ms = CASE WHEN b.sent + b.failed + b.skipped + {' + '.join(more.values())}"
+        " >= b.total THEN CAST(:now_ms AS bigint) END"
+        f" FROM {key_table(_KEYS, tx.dialect)}"
+        " WHERE b.project_id = keys.project AND b.batch_id = keys.batch"
+        f" AND b.finished_at_ms IS NULL RETURNING {_COLUMNS}",
+        {**key_params(rows, tx.dialect), "now_ms": now_ms},
+    )
+    return [batch for batch in map(_batch, found) if batch.finished_at_ms is not None]
+
+
+async def _lock(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
+    """Takes the rows in the order of their keys: an UPDATE takes them in any, and two lanes that end
+    messages of the same two batches would wait for each other."""
+    if tx.dialect == "postgresql" and len(keys) > 1:
+        await tx.fetch_all(
+            f"SELECT b.batch_id FROM {key_table(_KEYS[:2], tx.dialect)} CROSS JOIN core_batches b"
+            " WHERE b.project_id = keys.project AND b.batch_id = keys.batch"
+            " ORDER BY b.project_id, b.batch_id FOR UPDATE OF b",
+            key_params(keys, tx.dialect),
+        )
+
+
+def _batch(row: Row) -> Batch:
+    return Batch(**{column: row[column] for column in _COLUMNS.split(", ")})

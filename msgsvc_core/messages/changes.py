@@ -1,0 +1,127 @@
+"""The rules of editing and deleting messages: what was sent by a job of its channel's lane, after its own
+sending; what is still to be sent, at once."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict
+from msgsvc_core.jobs.contract import NORMAL, NewJob
+from msgsvc_core.messages import changes_store, store
+from msgsvc_core.messages.batches import counting
+from msgsvc_core.messages.models import EditBody, Ending, Message
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: The job that edits or deletes what was sent; `changing` runs it.
+JOB = "message.change"
+
+Change = Literal["edit", "delete"]
+
+
+class MessageChanges:
+    """`service.messages.changes`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def edit(self, tx: Tx, project_id: str, message_id: str, body: EditBody) -> Message:
+        """Has a message show something else. The same edit again changes nothing.
+
+        Raises `NotFound`, `ValidationFailed` for what the channel does not take, and `Conflict` for a
+        message that can't be edited: its channel can't, or it was deleted or never sent.
+        """
+        message = await self._locked(tx, project_id, message_id)
+        content = body.changed(message.content)
+        if content == message.content:
+            return message
+        channel = await self._service.channels.find(message.bot)
+        if channel is None:
+            raise Conflict("the bot of this message is gone")
+        self._service.messages.check_content(channel, content)
+        problem = _edit_problem(channel, message, new_media=content.media != message.content.media)
+        statuses = ("queued",) if problem else ("queued", "sending", "sent")
+        now_ms = self._service.clock.now_ms()
+        status = await changes_store.change_content(tx, message, content, statuses, now_ms)
+        if status is None:
+            now = await self._service.messages.find(tx, project_id, message_id)
+            raise Conflict(_why_not(now) or problem)
+        if status != "queued":
+            await self._enqueue(tx, message, "edit")
+        return await self._service.messages.find(tx, project_id, message_id)
+
+    async def delete(self, tx: Tx, project_id: str, message_id: str) -> Message:
+        """Takes a message back: it is not sent, or removed from the chat. Again, it changes nothing.
+
+        Raises `NotFound`, and `Conflict` as `edit` does.
+        """
+        message = await self._locked(tx, project_id, message_id)
+        if message.deleted_at_ms is not None:
+            return message
+        if not await self.skip(tx, message):
+            channel = await self._service.channels.find(message.bot)
+            if channel is None:
+                raise Conflict("the bot of this message is gone")
+            if why := _why_not(message):
+                raise Conflict(why)
+            if not channel.capabilities.delete:
+                raise Conflict("this channel can't delete messages that were sent")
+            await self._enqueue(tx, message, "delete")
+        return await self._service.messages.find(tx, project_id, message_id)
+
+    async def skip(self, tx: Tx, message: Message) -> bool:
+        """Deletes a message that is still to be sent; False if it is not."""
+        now_ms = self._service.clock.now_ms()
+        if not await changes_store.delete_queued(tx, message, now_ms):
+            return False
+        ending = Ending(message, "skipped", error="deleted")
+        ended = await store.finish(tx, [ending], now_ms)
+        count = self._service.metrics.count_deliveries
+        tx.on_commit(partial(count, 1, message.bot, "skipped"))
+        await counting.count(self._service, tx, [ending] if ended else [])
+        return True
+
+    async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
+        """The message, which no other request changes until this one's commit."""
+        await tx.lock(f"message {message_id}")
+        return await self._service.messages.find(tx, project_id, message_id)
+
+    async def _enqueue(self, tx: Tx, message: Message, change: Change) -> None:
+        await self._service.jobs.enqueue(
+            tx,
+            NewJob(
+                JOB,
+                {
+                    "message_id": message.message_id,
+                    "subscriber_id": message.subscriber_id,
+                    "change": change,
+                },
+                lane=lane_of(message.bot),
+                priority=NORMAL,
+                project_id=message.project_id,
+            ),
+        )
+
+
+def _edit_problem(channel: Channel, message: Message, *, new_media: bool) -> str | None:
+    """Why the channel can't show something else in place of a message that was sent."""
+    takes = channel.capabilities
+    if not takes.edit:
+        return "this channel can't edit messages that were sent"
+    if new_media and not takes.edit_media:
+        return "media: this channel can't change the file of a message that was sent"
+    return None
+
+
+def _why_not(message: Message) -> str | None:
+    """Why nobody can change the message, whatever its channel can."""
+    if message.deleted_at_ms is not None:
+        return "the message was deleted"
+    if message.status in {"failed", "skipped"}:
+        return f"the message was not sent: it is {message.status}"
+    if message.status == "unknown":
+        return "it is not known whether the message was sent, nor how to find it in the chat"
+    return None

@@ -1,0 +1,94 @@
+"""Files of messages that are about to be sent: nothing is marked `sending` before its file is known to do.
+
+A file that will not do fails its message before any platform is called. A host that is away for now is
+tried again as a platform would be. One that takes its time holds up its own chats alone: the others of
+the batch go first, and it waits for a moment at most before it goes back to the lane.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.lines import Line
+from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Backoff, Job, PutBack
+from msgsvc_core.messages import store
+
+if TYPE_CHECKING:
+    from msgsvc_core.channels.media_checks import Check
+    from msgsvc_core.messages.deliveries import Delivery
+    from msgsvc_core.service import Service
+
+
+async def check_of(service: "Service", media: Media | None) -> "Check | None":
+    """What is known of a file, after a short wait at most; None where nothing has to be known."""
+    if media is None or not service.settings.media.check:
+        return None
+    checks = service.media.checks.known([media])
+    await service.media.checks.wait(checks)
+    return checks[0]
+
+
+async def look_at(service: "Service", deliveries: Sequence["Delivery"]) -> None:
+    """Gives deliveries with a file what is known of it; a file that won't do is their failure.
+
+    Waits for a moment if there is nothing else to deliver meanwhile.
+    """
+    with_file = [
+        (each, each.message.content.media) for each in deliveries if each.message.content.media
+    ]
+    if not with_file or not service.settings.media.check:
+        return
+    checks = service.media.checks.known([media for _, media in with_file])
+    if len(checks) == len(deliveries) and all(check.may_wait for check in checks):
+        await service.media.checks.wait(checks)
+    for (delivery, _), check in zip(with_file, checks, strict=True):
+        delivery.file, delivery.failure = check, check.failure
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Chats whose first message has no fit file yet: what puts their jobs back, those messages whose
+    file's host was away, and the jobs of chats that may wait with their batch."""
+
+    back: list[PutBack] = field(default_factory=list)
+    away: list["Delivery"] = field(default_factory=list)
+    aside: list[Job] = field(default_factory=list)
+
+
+def take_waiting(
+    line: Line, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
+) -> Waiting:
+    """Takes the chats out of `chats` whose first message has no fit file yet."""
+    waiting = Waiting()
+    for chat_id, (first, *_) in list(chats.items()):
+        check = first.file
+        if check is None or (check.done and not check.failure):
+            continue
+        jobs = [delivery.job for delivery in chats.pop(chat_id)]
+        if check.failure:
+            waiting.away.append(first)
+            at_ms = line.retry_at_ms(check.failure, backoff, first.job.attempts)
+            waiting.back += line.later(jobs, at_ms, counts=True)
+        elif check.may_wait:
+            waiting.aside += jobs
+        else:
+            waiting.back += line.later(jobs, now_ms + ceil(check.look_again_s * 1000))
+    # The bot's turns are for others meanwhile.
+    line.ended(waiting.aside)
+    return waiting
+
+
+async def note_tries(tx: Tx, deliveries: Sequence["Delivery"]) -> None:
+    """Counts a try of messages whose file's host is away."""
+    await store.note_failed_try(
+        tx,
+        [
+            (each.message, each.failure.text)
+            for each in deliveries
+            if each.file and each.failure and each.failure.reason is Reason.PLATFORM_UNAVAILABLE
+        ],
+    )

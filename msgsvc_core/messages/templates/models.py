@@ -1,0 +1,216 @@
+"""Templates, inside and on the wire."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.channels.outgoing import Format, OutgoingMessage
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.json_text import to_json
+from msgsvc_core.localized import Language, Localized, visible
+from msgsvc_core.messages.substitution import Variables
+from msgsvc_core.record import record
+
+#: What programs call a template.
+TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+
+#: Characters of one text of a template, which variables make shorter or longer. What is sent has the
+#: limits of every message.
+SOURCE_LENGTH = 16_000
+
+#: The same of a button's text or data, and of an address.
+SHORT_SOURCE_LENGTH = 1000
+ADDRESS_LENGTH = 2048
+
+Source = Annotated[str, Field(min_length=1, max_length=SHORT_SOURCE_LENGTH)]
+AddressSource = Annotated[str, Field(min_length=1, max_length=ADDRESS_LENGTH)]
+
+
+class TemplateButton(Body):
+    """A button as in `POST /v1/send`; all of it may hold variables."""
+
+    text: Annotated[Localized, visible(SHORT_SOURCE_LENGTH)]
+    url: AddressSource | None = None
+    data: Source | None = None
+
+    @model_validator(mode="after")
+    def _one_action(self) -> "TemplateButton":
+        if (self.url is None) == (self.data is None):
+            raise ValueError("give exactly one of url and data")
+        return self
+
+
+class TemplateMedia(Body):
+    """A file as in `POST /v1/send`; address and name may hold variables."""
+
+    type: Literal["image", "video", "document"]
+    url: AddressSource
+    filename: Source | None = None
+
+
+class TemplateContent(Body):
+    """What a template is made of."""
+
+    text: Annotated[Localized, visible(SOURCE_LENGTH)] = Field(
+        description='One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`.'
+    )
+    format: Format = "plain"
+    media: TemplateMedia | None = None
+    buttons: list[list[TemplateButton]] = Field(
+        default_factory=list, description="Rows from top to bottom."
+    )
+
+    def to_column(self) -> str:
+        return to_json(self.model_dump(exclude_defaults=True))
+
+
+class CreateTemplateBody(TemplateContent):
+    """A new template."""
+
+    key: TemplateKey = Field(description="What `POST /v1/send` calls it.")
+
+    def to_content(self) -> TemplateContent:
+        return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
+
+
+class UpdateTemplateBody(Body):
+    """New contents; what is left out stays, and null for `media` takes the file away."""
+
+    text: Any = None
+    format: Any = None
+    media: Any = None
+    buttons: Any = None
+
+    @field_validator("text", "format", "media", "buttons", mode="plain")
+    @classmethod
+    def _later(cls, value: Any) -> Any:
+        # It is judged together with what stays, by `TemplateContent`.
+        return value
+
+    def merged(self, before: TemplateContent) -> dict[str, Any]:
+        """The contents after the change, not validated yet."""
+        after = {**before.model_dump(exclude_defaults=True)}
+        after.update((name, getattr(self, name)) for name in self.model_fields_set)
+        return after
+
+
+@record
+class StoredTemplate:
+    """A row; `content` is the JSON of a `TemplateContent`."""
+
+    project_id: str
+    key: str
+    template_id: str
+    content: str
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class TemplateAnswer(Answer):
+    """A template; `variables` are those that it uses, in the order in which they come first."""
+
+    key: str
+    template_id: str
+    text: Localized
+    format: Format
+    media: TemplateMedia | None
+    buttons: list[list[TemplateButton]]
+    variables: list[str]
+    required_variables: list[str]
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def of(
+        cls,
+        stored: StoredTemplate,
+        content: TemplateContent,
+        variables: list[str],
+        required: list[str],
+    ) -> "TemplateAnswer":
+        return cls(
+            key=stored.key,
+            template_id=stored.template_id,
+            text=content.text,
+            format=content.format,
+            media=content.media,
+            buttons=content.buttons,
+            variables=variables,
+            required_variables=required,
+            created_at=to_rfc3339(stored.created_at_ms),
+            updated_at=to_rfc3339(stored.updated_at_ms),
+        )
+
+
+class TemplateList(Answer):
+    """A page of templates, newest first."""
+
+    data: list[TemplateAnswer]
+    next_cursor: str | None
+
+
+class PreviewBody(Body):
+    """Values to try a template with."""
+
+    variables: Variables = Field(default_factory=dict)
+    lang: Language | None = Field(None, description="One language alone; without it, each.")
+
+
+class PreviewButton(Answer):
+    """A button as it would be sent."""
+
+    text: str
+    url: str | None
+    data: str | None
+
+
+class PreviewMedia(Answer):
+    """A file as it would be sent."""
+
+    type: Literal["image", "video", "document"]
+    url: str
+    filename: str | None
+
+
+class Problem(Answer):
+    """Why a channel would refuse the message."""
+
+    channel: str
+    problem: str
+
+
+class PreviewMessage(Answer):
+    """What somebody of that language would get."""
+
+    lang: Language
+    text: str
+    format: Format
+    media: PreviewMedia | None
+    buttons: list[list[PreviewButton]]
+    problems: list[Problem]
+
+    @classmethod
+    def of(
+        cls, lang: Language, message: OutgoingMessage, problems: list[Problem]
+    ) -> "PreviewMessage":
+        media = message.media
+        return cls(
+            lang=lang,
+            text=message.text,
+            format=message.format,
+            media=media and PreviewMedia(type=media.type, url=media.url, filename=media.filename),
+            buttons=[
+                [PreviewButton(text=b.text, url=b.url, data=b.data) for b in row]
+                for row in message.buttons
+            ],
+            problems=problems,
+        )
+
+
+class PreviewAnswer(Answer):
+    """The message in each language that was asked for. `unused` are variables that nothing in the
+    template takes: `POST /v1/send` ignores them, so look here for typos."""
+
+    data: list[PreviewMessage]
+    unused: list[str]

@@ -1,0 +1,130 @@
+"""A template's contents, read once and rendered for a language and variables."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, get_args
+
+from msgsvc_core.api.validation import field_path, validate
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.localized import Language, Localized
+from msgsvc_core.messages.models import Content
+from msgsvc_core.messages.substitution import (
+    Template,
+    TemplateError,
+    TooLong,
+    WrongVariable,
+    address_template,
+    names_in,
+    plain_template,
+    required_in,
+    text_template,
+)
+from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
+
+#: Every language that a template can be rendered in.
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+#: Contents that are kept as they were read. They are found by their text, so none can be out of date.
+KEPT = 256
+
+Read = Callable[[str], Template]
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """The contents with every text read; `texts` by language or None, by their place in the message."""
+
+    content: TemplateContent
+    texts: Mapping[tuple[str | int, ...], Mapping[str | None, Template]]
+
+    @cached_property
+    def variables(self) -> list[str]:
+        return names_in(self._templates)
+
+    @cached_property
+    def required(self) -> list[str]:
+        return required_in(self._templates)
+
+    @property
+    def _templates(self) -> list[Template]:
+        return [template for by_lang in self.texts.values() for template in by_lang.values()]
+
+    def render(self, lang: str, default_lang: str, values: Mapping[str, str], most: int) -> Content:
+        """The message; `most` bounds its text.
+
+        Raises `WrongVariable`, and `ValidationFailed` naming the field that the values don't fit. What
+        any language needs must be there for all: a call shall not fail for some receivers only.
+        """
+        for name in self.required:
+            if name not in values:
+                raise WrongVariable(name, "is required by the template")
+        sent: dict[str, Any] = self.content.model_dump(exclude_defaults=True)
+        for place, by_lang in self.texts.items():
+            template = _chosen(by_lang, lang, default_lang)
+            _put(sent, place, _rendered(place, template, values, most))
+        return validate(Content, sent)
+
+
+def read_content(content: TemplateContent) -> Rendering:
+    """Reads every text. Raises `ValidationFailed` for one that is no template, naming the field."""
+    texts: dict[tuple[str | int, ...], dict[str | None, Template]] = {}
+    for place, text, read in _sources(content):
+        by_lang: Mapping[Any, str] = {None: text} if isinstance(text, str) else text
+        for lang, source in by_lang.items():
+            try:
+                texts.setdefault(place, {})[lang] = read(source)
+            except TemplateError as error:
+                where = field_path(place if lang is None else (*place, lang))
+                raise ValidationFailed(f"{where}: {error}") from None
+    return Rendering(content, texts)
+
+
+@lru_cache(maxsize=KEPT)
+def read_column(column: str) -> Rendering:
+    """Like `read_content`, of a row's JSON."""
+    return read_content(TemplateContent.model_validate_json(column))
+
+
+def _sources(
+    content: TemplateContent,
+) -> Iterator[tuple[tuple[str | int, ...], Localized, Read]]:
+    """Every text of the contents that may hold variables: its place, itself, and who reads it."""
+    yield ("text",), content.text, lambda text: text_template(text, content.format)
+    for number, row in enumerate(content.buttons):
+        for position, button in enumerate(row):
+            at = ("buttons", number, position)
+            yield (*at, "text"), button.text, plain_template
+            if button.url is not None:
+                yield (*at, "url"), button.url, address_template
+            if button.data is not None:
+                yield (*at, "data"), button.data, plain_template
+    if content.media is not None:
+        yield ("media", "url"), content.media.url, address_template
+        if content.media.filename is not None:
+            yield ("media", "filename"), content.media.filename, plain_template
+
+
+def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str) -> Template:
+    if None in by_lang:
+        return by_lang[None]
+    return by_lang.get(lang) or by_lang.get(default_lang) or next(iter(by_lang.values()))
+
+
+def _rendered(
+    place: tuple[str | int, ...], template: Template, values: Mapping[str, str], most: int
+) -> str:
+    if place != ("text",):
+        most = ADDRESS_LENGTH
+    try:
+        return template.render(values, most)
+    except TooLong:
+        raise ValidationFailed(f"{field_path(place)}: must be at most {most} characters") from None
+
+
+def _put(message: dict[str, Any], place: tuple[str | int, ...], text: str) -> None:
+    *way, last = place
+    target: Any = message
+    for step in way:
+        target = target[step]
+    target[last] = text

@@ -1,0 +1,70 @@
+"""/v1/templates."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.messages.templates.models import (
+    CreateTemplateBody,
+    PreviewAnswer,
+    PreviewBody,
+    TemplateAnswer,
+    TemplateList,
+    UpdateTemplateBody,
+)
+
+router = Router(area="templates")
+
+
+@router.get("/v1/templates", errors=(BadRequest,))
+async def list_templates(ctx: Context, query: PageQuery) -> TemplateList:
+    """Lists the project's templates, newest first."""
+    templates = ctx.service.templates
+    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda template: template.template_id)
+    return TemplateList(data=templates.answers(page), next_cursor=following)
+
+
+@router.post("/v1/templates", status=201, errors=(Conflict,))
+async def create_template(ctx: Context, body: CreateTemplateBody) -> TemplateAnswer:
+    """Keeps a message for `POST /v1/send` to name, with variables that each send fills.
+
+    A variable is `{{ name }}`, or `{{ name | default("x") }}` where it may be left out; there is
+    nothing else. A value can't become markup, nor scheme or host of an address.
+    """
+    template = await ctx.service.templates.create(ctx.tx, ctx.project_id, body)
+    [answer] = ctx.service.templates.answers([template])
+    return answer
+
+
+@router.get("/v1/templates/{template}", errors=(NotFound,))
+async def get_template(ctx: Context, template: str) -> TemplateAnswer:
+    """Shows one template, by its key."""
+    found = await ctx.service.templates.find(ctx.tx, ctx.project_id, template)
+    [answer] = ctx.service.templates.answers([found])
+    return answer
+
+
+@router.put("/v1/templates/{template}", errors=(NotFound,))
+async def update_template(ctx: Context, template: str, body: UpdateTemplateBody) -> TemplateAnswer:
+    """Changes a template; what is left out stays. Messages that are queued stay as they are."""
+    changed = await ctx.service.templates.update(ctx.tx, ctx.project_id, template, body)
+    [answer] = ctx.service.templates.answers([changed])
+    return answer
+
+
+@router.delete("/v1/templates/{template}", status=204, errors=(NotFound,))
+async def delete_template(ctx: Context, template: str) -> None:
+    """Removes a template. Messages that are queued are sent all the same."""
+    await ctx.service.templates.delete(ctx.tx, ctx.project_id, template)
+
+
+@router.post(
+    "/v1/templates/{template}/preview",
+    errors=(NotFound,),
+    holds_connection=False,
+    shows_secrets=False,
+)
+async def preview_template(ctx: Context, template: str, body: PreviewBody) -> PreviewAnswer:
+    """Shows what would be sent, in each language or one, and what channels would refuse of it."""
+    return await ctx.service.templates.preview(ctx.project_id, template, body)

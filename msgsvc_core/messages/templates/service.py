@@ -1,0 +1,181 @@
+"""The rules of templates: what may be kept, and what becomes of them in a message."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.db import Lookup, Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.messages.models import Content
+from msgsvc_core.messages.substitution import WrongVariable, to_text
+from msgsvc_core.messages.templates import store
+from msgsvc_core.messages.templates.models import (
+    CreateTemplateBody,
+    PreviewAnswer,
+    PreviewBody,
+    PreviewMessage,
+    Problem,
+    StoredTemplate,
+    TemplateAnswer,
+    TemplateContent,
+    UpdateTemplateBody,
+)
+from msgsvc_core.messages.templates.rendering import (
+    LANGUAGES,
+    Rendering,
+    read_column,
+    read_content,
+)
+
+if TYPE_CHECKING:
+    from msgsvc_core.channels.outgoing import OutgoingMessage
+    from msgsvc_core.service import Service
+
+
+class Templates:
+    """`service.templates`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._contents = Lookup(service.db, store.find_contents)
+
+    async def create(self, tx: Tx, project_id: str, body: CreateTemplateBody) -> StoredTemplate:
+        """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
+        column = self._checked(body.to_content())
+        await tx.lock(f"templates of {project_id}")
+        now_ms = self._service.clock.now_ms()
+        template = StoredTemplate(
+            project_id=project_id,
+            key=body.key,
+            template_id=new_id("tpl"),
+            content=column,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        limit = self._service.settings.limits.templates
+        known = await store.count(tx, project_id)
+        if not await store.insert(tx, template):
+            raise Conflict(f"key: you have a template {body.key!r} already")
+        if known >= limit:
+            raise Conflict(f"a project has at most {limit} templates")
+        return template
+
+    async def find(self, tx: Tx, project_id: str, key: str) -> StoredTemplate:
+        """Raises `NotFound`, for another project's template as well."""
+        template = await store.find(tx, project_id, key)
+        if template is None:
+            raise _not_found(key)
+        return template
+
+    async def page(
+        self, tx: Tx, project_id: str, after: str | None, limit: int
+    ) -> list[StoredTemplate]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def update(
+        self, tx: Tx, project_id: str, key: str, body: UpdateTemplateBody
+    ) -> StoredTemplate:
+        """The template after the change. Raises `NotFound` and `ValidationFailed`.
+
+        Messages that are queued stay as they were rendered.
+        """
+        await tx.lock(f"templates of {project_id}")
+        template = await self.find(tx, project_id, key)
+        before = read_column(template.content).content
+        content = validate(TemplateContent, body.merged(before))
+        changed = replace(
+            template,
+            content=self._checked(content),
+            updated_at_ms=self._service.clock.now_ms(),
+        )
+        await store.update(tx, changed)
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, key: str) -> None:
+        """Raises `NotFound`. Messages that are queued are sent all the same."""
+        if not await store.delete(tx, project_id, key):
+            raise _not_found(key)
+
+    async def render(
+        self,
+        project_id: str,
+        key: str,
+        variables: Mapping[str, Any],
+        lang: str,
+        tx: Tx | None = None,
+    ) -> Content:
+        """The template for somebody who reads `lang`. Without `tx` it is looked for together with those
+        of other requests. Raises `NotFound` and `ValidationFailed`."""
+        rendering = await self._read(project_id, key, tx)
+        return self._rendered(rendering, variables, lang)
+
+    async def content_of(self, tx: Tx, project_id: str, key: str) -> TemplateContent:
+        """What a template is made of, not rendered. Raises `NotFound`."""
+        return (await self._read(project_id, key, tx)).content
+
+    async def preview(self, project_id: str, key: str, body: PreviewBody) -> PreviewAnswer:
+        """What would be sent in each language, and why channels would refuse it.
+
+        Raises the errors of `render`.
+        """
+        rendering = await self._read(project_id, key, None)
+        messages = []
+        for lang in LANGUAGES if body.lang is None else (body.lang,):
+            message = self._rendered(rendering, body.variables, lang).to_message()
+            self._service.messages.check_size(message)
+            messages.append(PreviewMessage.of(lang, message, self._problems(project_id, message)))
+        unused = [name for name in body.variables if name not in rendering.variables]
+        return PreviewAnswer(data=messages, unused=unused)
+
+    def answers(self, templates: Sequence[StoredTemplate]) -> list[TemplateAnswer]:
+        """Templates as the API shows them."""
+        found = []
+        for template in templates:
+            rendering = read_column(template.content)
+            found.append(
+                TemplateAnswer.of(
+                    template, rendering.content, rendering.variables, rendering.required
+                )
+            )
+        return found
+
+    async def _read(self, project_id: str, key: str, tx: Tx | None) -> Rendering:
+        column = await self._contents.get((project_id, key), tx)
+        if column is None:
+            raise _not_found(key)
+        return read_column(column)
+
+    def _rendered(self, rendering: Rendering, variables: Mapping[str, Any], lang: str) -> Content:
+        values = {name: to_text(value) for name, value in variables.items()}
+        settings = self._service.settings
+        most = settings.limits.text_length
+        try:
+            return rendering.render(lang, settings.default_lang, values, most)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+        except ValidationFailed as error:
+            raise ValidationFailed(f"template: once rendered, {error.message}") from None
+
+    def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
+        channels = self._service.channels.all_of(project_id)
+        asked = [(channel.name, channel.problem(message)) for channel in channels]
+        return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
+
+    def _checked(self, content: TemplateContent) -> str:
+        """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
+        rendering = read_content(content)
+        settings = self._service.settings
+        shortest = dict.fromkeys(rendering.variables, "x")
+        for lang in LANGUAGES:
+            sent = rendering.render(
+                lang, settings.default_lang, shortest, settings.limits.text_length
+            )
+            self._service.messages.check_size(sent.to_message())
+        return content.to_column()
+
+
+def _not_found(key: str) -> NotFound:
+    return NotFound(f"there is no template {key!r}")

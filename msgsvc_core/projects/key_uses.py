@@ -1,0 +1,62 @@
+"""When API keys were last used: remembered with every request, and written once a minute."""
+
+import asyncio
+
+import structlog
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Database, DatabaseUnavailable
+from msgsvc_core.projects import store
+from msgsvc_core.projects.models import ApiKey
+
+#: Seconds between two writes: a key's use costs a request nothing, and the database one statement.
+WRITE_EVERY_S = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+class KeyUses:
+    """The uses of keys in this process that are not written yet."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        #: Unix milliseconds of the last use, by project and key.
+        self._noted: dict[tuple[str, str], int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, key: ApiKey) -> None:
+        """The key is used now."""
+        self._noted[key.project_id, key.key_id] = self._clock.now_ms()
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._write_again_and_again(), name="key uses")
+
+    async def stop(self) -> None:
+        """Writes what is left."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self.write()
+
+    async def write(self) -> None:
+        """Writes what was noted since the last time; while the database is away, next time."""
+        noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            async with self._db.transaction() as tx:
+                await store.set_last_used(tx, noted)
+        except DatabaseUnavailable as error:
+            self._noted = {**noted, **self._noted}
+            log.warning("key_uses_not_written", error=str(error))
+
+    async def _write_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_EVERY_S)
+            try:
+                await self.write()
+            except Exception:
+                # The edge: what is lost is a minute's uses, and the next minute's are written.
+                log.exception("key_uses_not_written")

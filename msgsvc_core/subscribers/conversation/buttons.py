@@ -1,0 +1,95 @@
+"""The data of the bot's own buttons: `~my:<action>:<part>:...`, 64 bytes at most.
+
+No part is secret, and none need be: a press counts for the person who makes it and for nobody else,
+whatever data their messenger sends, since all is looked up among their own subscriptions by that bot.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.ids import encode_base62
+
+PREFIX = "my:"
+
+#: Seconds after which a question about leaving or coming back is asked anew: nobody remembers then
+#: what it was about.
+QUESTION_TTL_S = 24 * 3600
+
+#: Rows of choices in a message, so that it and its buttons fit a phone; further ones are on pages.
+ROWS = 8
+
+#: Characters of a digest in a button: 47 bits, to tell a handful of names from one another.
+DIGEST_LENGTH = 8
+
+#: What a press does, by its action; the parts of the data come along.
+Press = Callable[[InboundContext, Sequence[str]], Awaitable[None]]
+
+
+def data(action: str, *parts: object) -> str:
+    """The data of a button."""
+    return OWN_BUTTON + PREFIX + ":".join([action, *map(str, parts)])
+
+
+def read(ctx: InboundContext) -> tuple[str, list[str]]:
+    """The action of a press, and the parts that came with it."""
+    action, *parts = pressed(ctx).data.removeprefix(OWN_BUTTON + PREFIX).split(":")
+    return action, parts
+
+
+def stamp(ctx: InboundContext) -> str:
+    """When a question was asked, for `is_fresh`."""
+    return f"{ctx.service.clock.now_ms() // 1000:x}"
+
+
+def is_fresh(ctx: InboundContext, asked: str) -> bool:
+    try:
+        age_s = ctx.service.clock.now_ms() // 1000 - int(asked, 16)
+    except ValueError:
+        return False
+    return 0 <= age_s <= QUESTION_TTL_S
+
+
+def digest(*names: str) -> str:
+    """Stands for names that are too long for a button."""
+    hashed = hashlib.sha256("\n".join(names).encode()).digest()
+    return encode_base62(hashed[:6], 9)[-DIGEST_LENGTH:]
+
+
+def page_of(text: str, count: int) -> int:
+    """The number of a page, from 0, that there is for `count` rows."""
+    last = max(0, (count - 1) // ROWS)
+    return min(int(text), last) if text.isdecimal() and text.isascii() else 0
+
+
+def on_page(rows: Sequence[tuple[Button, ...]], page: int) -> list[tuple[Button, ...]]:
+    return list(rows[page * ROWS : (page + 1) * ROWS])
+
+
+def turning(page: int, count: int, to: Callable[[int], str]) -> Iterable[tuple[Button, ...]]:
+    """A row that leads to the pages before and after, where there are any; `to` makes its data."""
+    last = max(0, (count - 1) // ROWS)
+    row = []
+    if page > 0:
+        row.append(Button(f"‹ {page}", data=to(page - 1)))
+    if page < last:
+        row.append(Button(f"{page + 2} ›", data=to(page + 1)))
+    return [tuple(row)] if row else []
+
+
+def pressed(ctx: InboundContext) -> ButtonPressed:
+    assert isinstance(ctx.update, ButtonPressed)
+    return ctx.update
+
+
+async def replace(ctx: InboundContext, message: OutgoingMessage, notice: str | None = None) -> None:
+    """Puts `message` in the place of that with the pressed button."""
+    await ctx.edit(pressed(ctx).message_ref, message)
+    await ctx.answer_button(notice)
+
+
+def are_shown(ctx: InboundContext) -> bool:
+    """Whether this messenger has buttons; where it has none, people write what to press."""
+    return ctx.service.channels[ctx.channel].capabilities.buttons

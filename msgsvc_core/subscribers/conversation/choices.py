@@ -1,0 +1,223 @@
+"""/settings: a person sees what they allow each project, and changes it."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.subscribers.conversation import buttons, store, texts
+from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
+from msgsvc_core.subscribers.permissions import Permission
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+ON, OFF = "☑", "☐"
+
+#: What stands in a button's data for the state that a press brings about: never "the other one", so
+#: that a press on an old message, or a second one, does what its button says.
+STATES = {"1": True, "0": False}
+
+#: What a person writes for them where there are no buttons: `/settings off sales`.
+WORDS = {"on": True, "off": False}
+
+
+class Choices:
+    """The permissions of one project are one message, which every press brings up to date."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self.presses: dict[str, buttons.Press] = {
+            "set": self._opened,
+            "put": self._put,
+            "sets": self._turned,
+        }
+
+    async def asked(self, ctx: InboundContext) -> None:
+        known = await self._known(ctx)
+        number, *words = ctx.argument.split() or [""]
+        one = known.by_number(number)
+        if one is None:
+            words = [number, *words]
+            one = known.active[0] if len(known.active) == 1 else None
+        if not known.active:
+            await ctx.reply(texts.not_subscribed(ctx))
+        elif one is None:
+            await ctx.reply(_which(ctx, known, 0))
+        else:
+            await ctx.reply(await self._told(ctx, known, one, words))
+
+    async def _told(
+        self, ctx: InboundContext, known: Subscriptions, one: Subscription, words: Sequence[str]
+    ) -> OutgoingMessage:
+        """The page, after what a person wrote in `words` was done: `off sales`."""
+        granted, key = (
+            (WORDS.get(words[0].lower()), words[1].lower()) if len(words) > 1 else (None, "")
+        )
+        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
+        if granted is not None and one.is_active and any(found.key == key for found in offered):
+            await self._service.permissions.set(
+                ctx.tx, one.project_id, one.subscriber_id, key, granted
+            )
+        return await self._page(ctx, known, one, 0)
+
+    async def _turned(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+        known = await self._known(ctx)
+        page = buttons.page_of((*parts, "")[0], len(known.active))
+        message = _which(ctx, known, page) if known.active else texts.not_subscribed(ctx)
+        await buttons.replace(ctx, message)
+
+    async def _opened(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+        which, page = (*parts, "", "")[:2]
+        known = await self._known(ctx)
+        await self._show(ctx, known, known.by_id(which), page)
+
+    async def _put(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+        which, permission, state, page = (*parts, "", "", "", "")[:4]
+        known = await self._known(ctx)
+        one, granted = known.by_id(which), STATES.get(state)
+        notice = None
+        if one is not None and one.is_active and granted is not None:
+            notice = await self._change(ctx, one, permission, granted)
+        await self._show(ctx, known, one, page, notice)
+
+    async def _change(
+        self, ctx: InboundContext, one: Subscription, permission: str, granted: bool
+    ) -> str:
+        """What to say of it beside the page, which some platforms don't let be edited any more."""
+        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
+        asked = [found for found in offered if buttons.digest(found.key) == permission]
+        if not asked:
+            _ = ctx._
+            return _("{project} does not ask for this any more.", project=one.project)
+        await self._service.permissions.set(
+            ctx.tx, one.project_id, one.subscriber_id, asked[0].key, granted
+        )
+        return _label(ctx, asked[0], is_on=granted)
+
+    async def _show(
+        self,
+        ctx: InboundContext,
+        known: Subscriptions,
+        one: Subscription | None,
+        page: str,
+        notice: str | None = None,
+    ) -> None:
+        if one is None:
+            message = texts.not_subscribed(ctx)
+        else:
+            message = await self._page(ctx, known, one, int(page) if page.isdecimal() else 0)
+        await buttons.replace(ctx, message, notice)
+
+    async def _page(
+        self, ctx: InboundContext, known: Subscriptions, one: Subscription, page: int
+    ) -> OutgoingMessage:
+        if not one.is_active:
+            return texts.not_subscribed_to(ctx, [one])
+        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
+        subscriber = await self._service.subscribers.find(ctx.tx, one.project_id, one.subscriber_id)
+        return _Page(ctx, known, one, offered, set(subscriber.permissions)).message(page)
+
+    async def _known(self, ctx: InboundContext) -> Subscriptions:
+        return await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+
+
+class _Page:
+    """One project's permissions, as one person has them."""
+
+    def __init__(
+        self,
+        ctx: InboundContext,
+        known: Subscriptions,
+        one: Subscription,
+        offered: Sequence[Permission],
+        granted: set[str],
+    ) -> None:
+        self._ctx = ctx
+        self._known = known
+        self._one = one
+        self._offered = offered
+        self._granted = granted
+
+    def message(self, page: int) -> OutgoingMessage:
+        """With descriptions, unless the messenger takes no text of that length."""
+        channel = self._ctx.service.channels[self._ctx.channel]
+        whole = self._message(page, self._described)
+        return self._message(page, self._label) if channel.problem(whole) else whole
+
+    def _message(self, page: int, line: Callable[[Permission], str]) -> OutgoingMessage:
+        ctx, _ = self._ctx, self._ctx._
+        page = buttons.page_of(str(page), len(self._offered))
+        here = self._offered[page * buttons.ROWS : (page + 1) * buttons.ROWS]
+        title = _("Notifications from {project}", project=self._one.project)
+        if not self._offered:
+            nothing = _("There is nothing to choose. /stop unsubscribes you.")
+            return OutgoingMessage(f"{title}\n\n{nothing}", buttons=self._others())
+        if not buttons.are_shown(ctx):
+            # Not one page after another: nobody could turn them.
+            lines = "\n".join(f"{line(found)} ({found.key})" for found in self._offered)
+            return OutgoingMessage(f"{title}\n\n{lines}\n\n{self._how()}")
+        rows = [(self._switch(found, page),) for found in self._offered]
+        turning = buttons.turning(
+            page, len(rows), lambda to: buttons.data("set", self._one.subscriber_id, to)
+        )
+        return OutgoingMessage(
+            f"{title}\n\n" + "\n".join(map(line, here)),
+            buttons=(*buttons.on_page(rows, page), *turning, *self._others()),
+        )
+
+    def _described(self, permission: Permission) -> str:
+        """`☑ Sales: on – discounts of the week`."""
+        said = self._label(permission)
+        if permission.description is None:
+            return said
+        return f"{said} – {_text(self._ctx, permission.description)}"
+
+    def _label(self, permission: Permission) -> str:
+        return _label(self._ctx, permission, is_on=permission.key in self._granted)
+
+    def _switch(self, permission: Permission, page: int) -> Button:
+        turned = "0" if permission.key in self._granted else "1"
+        parts = (self._one.subscriber_id, buttons.digest(permission.key), turned, page)
+        return Button(self._label(permission), data=buttons.data("put", *parts))
+
+    def _others(self) -> tuple[tuple[Button, ...], ...]:
+        """A way back to the other projects."""
+        _ = self._ctx._
+        if len(self._known.active) < 2 or not buttons.are_shown(self._ctx):
+            return ()
+        return ((Button(_("‹ Other senders"), data=buttons.data("sets", 0)),),)
+
+    def _how(self) -> str:
+        _, key = self._ctx._, self._offered[0].key
+        word = "off" if key in self._granted else "on"
+        number = f"{self._one.number} " if len(self._known.active) > 1 else ""
+        return _(
+            "To change one, write for example {command}", command=f"/settings {number}{word} {key}"
+        )
+
+
+def _label(ctx: InboundContext, permission: Permission, *, is_on: bool) -> str:
+    """`☑ Sales: on`."""
+    _ = ctx._
+    return (
+        f"{ON if is_on else OFF} {_text(ctx, permission.title)}: {_('on') if is_on else _('off')}"
+    )
+
+
+def _text(ctx: InboundContext, text: Localized) -> str:
+    return texts.one_line(in_language(text, ctx.lang, ctx.service.settings.default_lang))
+
+
+def _which(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
+    _, active = ctx._, known.active
+    text = _("Whose notifications would you like to set up?")
+    if not buttons.are_shown(ctx):
+        how = _("Write /settings and the number.")
+        return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")
+    rows = [
+        (Button(one.project, data=buttons.data("set", one.subscriber_id, 0)),) for one in active
+    ]
+    turning = buttons.turning(page, len(rows), lambda to: buttons.data("sets", to))
+    return OutgoingMessage(text, buttons=(*buttons.on_page(rows, page), *turning))

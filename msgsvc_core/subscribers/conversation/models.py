@@ -1,0 +1,57 @@
+"""Whom a person hears from by a bot."""
+
+from collections.abc import Iterable, Sequence
+
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import Status
+
+
+@record
+class Subscription:
+    """A project that the person knows this bot by. `number` counts from 1, the oldest first, those that
+    have ended too: it stays, whatever they leave."""
+
+    number: int
+    project_id: str
+    subscriber_id: str
+    status: Status
+    project: str
+    project_is_active: bool
+
+    @property
+    def is_active(self) -> bool:
+        return self.status == "active"
+
+    @property
+    def can_return(self) -> bool:
+        return not self.is_active and self.project_is_active
+
+
+@record
+class Subscriptions:
+    """All of a person by one bot, the oldest first."""
+
+    all: Sequence[Subscription]
+
+    @property
+    def active(self) -> list[Subscription]:
+        return [one for one in self.all if one.is_active]
+
+    @property
+    def left(self) -> list[Subscription]:
+        """Those that can be taken up again."""
+        return [one for one in self.all if one.can_return]
+
+    def by_id(self, subscriber_id: str) -> Subscription | None:
+        return _first(one for one in self.all if one.subscriber_id == subscriber_id)
+
+    def by_number(self, text: str) -> Subscription | None:
+        """That which a person names by its number."""
+        return _first(one for one in self.all if str(one.number) == text)
+
+    def of_project(self, project_id: str | None) -> Subscription | None:
+        return _first(one for one in self.all if one.project_id == project_id)
+
+
+def _first(found: Iterable[Subscription]) -> Subscription | None:
+    return next(iter(found), None)

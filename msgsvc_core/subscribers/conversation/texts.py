@@ -1,0 +1,91 @@
+"""What the bot says, in the person's language. All of it is plain text: names are people's input."""
+
+from collections.abc import Iterable, Sequence
+
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.subscribers.conversation.models import Subscription
+
+#: Projects that are named in a sentence.
+MOST_NAMED = 20
+
+#: Not printable by themselves, and part of what is: families of emoji, Persian words.
+JOINERS = "\u200c\u200d"
+
+
+def commands(ctx: InboundContext) -> str:
+    """A line for each command that people are told of, those of plugins too."""
+    told = [(rule.name, rule.about) for rule in ctx.service.inbound.commands]
+    return "\n".join(f"/{name} – {about(ctx._)}" for name, about in told if about is not None)
+
+
+def stranger(ctx: InboundContext) -> OutgoingMessage:
+    """For who has come by no link to a bot that serves many."""
+    _ = ctx._
+    return OutgoingMessage(_("Hello! Open a link from a site that works with this bot to begin."))
+
+
+def hello(ctx: InboundContext, active: Sequence[Subscription]) -> str:
+    """For who is subscribed already."""
+    _ = ctx._
+    known = _(
+        "Hello! You are subscribed to notifications from {projects}.", projects=named(ctx, active)
+    )
+    return f"{known}\n\n{commands(ctx)}"
+
+
+def welcome_back(ctx: InboundContext) -> str:
+    """Over buttons that subscribe again."""
+    _ = ctx._
+    return _("Hello! You have unsubscribed. From whom would you like to hear again?")
+
+
+def not_subscribed(ctx: InboundContext) -> OutgoingMessage:
+    _ = ctx._
+    return OutgoingMessage(
+        _("You are not subscribed to anything here. Write /start to begin again.")
+    )
+
+
+def not_subscribed_to(ctx: InboundContext, asked: Sequence[Subscription]) -> OutgoingMessage:
+    _, projects = ctx._, named(ctx, asked)
+    return OutgoingMessage(
+        _("You are not subscribed to notifications from {projects}.", projects=projects)
+    )
+
+
+def left(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
+    """The farewell where no project has one of its own."""
+    _ = ctx._
+    return OutgoingMessage(
+        _(
+            "You are unsubscribed from {projects}. Write /start to subscribe again.",
+            projects=named(ctx, gone),
+        )
+    )
+
+
+def too_old(ctx: InboundContext, command: str) -> OutgoingMessage:
+    """Takes the place of a question whose answer does not count any more."""
+    _ = ctx._
+    return OutgoingMessage(
+        _("This question is no longer valid. Write /{command} to be asked again.", command=command)
+    )
+
+
+def named(ctx: InboundContext, subscriptions: Iterable[Subscription]) -> str:
+    """`Shop, News`: projects by their names, in quotes where the language wants them."""
+    _ = ctx._
+    names = [_("{project}", project=one.project) for one in subscriptions]
+    return ", ".join(names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], "…"])
+
+
+def numbered(subscriptions: Iterable[Subscription]) -> str:
+    """A line for each, with the number that a person can write after a command."""
+    return "\n".join(f"{one.number}. {one.project}" for one in subscriptions)
+
+
+def one_line(text: str) -> str:
+    """A project's text as it may stand in a line or on a button."""
+    words = " ".join(text.split())
+    return "".join(sign for sign in words if sign.isprintable() or sign in JOINERS)

@@ -1,0 +1,82 @@
+"""The SQL of a filtered list: newest first from an index, so that a page of few reads few.
+
+Measured with 100,000 subscribers; see docs/decisions/0019-subscribers-tags-permissions.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgsvc_core.subscribers.models import SubscriberFilters
+
+#: Fields of a query that are columns too.
+_COLUMNS = ("channel", "status", "lang")
+
+#: What subscribers carry: the field of the query, and the table and its column that say so.
+_CARRIED = (
+    ("tag", "core_subscriber_tags", "tag"),
+    ("permission", "core_subscriber_permissions", "permission"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What stands after FROM, with the subscribers as `s`; `order` names their ids, descending."""
+
+    source: str
+    condition: str
+    order: str
+    params: dict[str, Any]
+
+
+def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> Filter:
+    """The subscribers that a query asks for; `after` is the last id of the page before."""
+    params: dict[str, Any] = {"project_id": project_id}
+    conditions = ["s.project_id = :project_id"]
+    for column in _COLUMNS:
+        if (value := getattr(query, column)) is not None:
+            conditions.append(f"s.{column} = :{column}")
+            params[column] = value
+    source, order = "core_subscribers s", "s.subscriber_id"
+    for field, table, column in _CARRIED:
+        if (value := getattr(query, field)) is None:
+            continue
+        params[field] = value
+        carried = f"c.project_id = :project_id AND c.{column} = :{field}"
+        if order == "s.subscriber_id":
+            # SQLite goes through a CROSS JOIN from left to right, here along an index that has the
+            # subscribers of a tag in the order of the list. Left alone it makes a set of all of them.
+            source, order = f"{table} c CROSS JOIN core_subscribers s", "c.subscriber_id"
+            conditions.append(f"{carried} AND s.subscriber_id = c.subscriber_id")
+        else:
+            conditions.append(
+                f"EXISTS (SELECT 1 FROM {table} c WHERE {carried}"
+                " AND c.subscriber_id = s.subscriber_id)"
+            )
+    if query.external_id is not None:
+        # By its index: SQLite would go through all subscribers, who are in the right order.
+        conditions.append(_among("external_id = :external_id"))
+        params["external_id"] = query.external_id
+    if query.created_after is not None:
+        # Ids grow with time, so the first of those created since bounds the walk through them.
+        since = "created_at_ms > :created_after"
+        conditions.append(f"s.{since} AND {order} >= {_least(since)}")
+        params["created_after"] = query.created_after
+    if after is not None:
+        # Of both tables: PostgreSQL's merge join would begin one of them at its top.
+        conditions += ["s.subscriber_id < :after", f"{order} < :after"]
+        params["after"] = after
+    return Filter(source, " AND ".join(conditions), order, params)
+
+
+def _among(condition: str) -> str:
+    return (
+        "s.subscriber_id IN (SELECT subscriber_id FROM core_subscribers"
+        f" WHERE project_id = :project_id AND {condition})"
+    )
+
+
+def _least(condition: str) -> str:
+    return (
+        "(SELECT MIN(subscriber_id) FROM core_subscribers"
+        f" WHERE project_id = :project_id AND {condition})"
+    )

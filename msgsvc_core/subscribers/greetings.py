@@ -1,0 +1,83 @@
+"""What a bot says in a project's name to who has subscribed, and to who leaves."""
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels import calls
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.messages.substitution import (
+    TemplateError,
+    TooLong,
+    WrongVariable,
+    plain_template,
+)
+from msgsvc_core.subscribers.models import Source, Subscriber
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: How people come who talk to the bot at that moment. Elsewhere a word of it would be out of place:
+#: whoever opened a mini app may never have written to it.
+GREETED: frozenset[Source] = frozenset({"deep_link", "auth"})
+
+#: Characters of a greeting with its values in it: what every messenger takes.
+MOST = 4000
+
+log = structlog.get_logger(__name__)
+
+
+class Greetings:
+    """`service.greetings`. A project's texts know `{{ first_name }}` and `{{ project }}`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def welcome(self, tx: Tx, subscriber: Subscriber, source: Source) -> None:
+        """Has the bot greet somebody who has just subscribed, once, in their language.
+
+        A project without a text of its own lets the bot say that they are subscribed; not after a
+        sign-in, which has been answered already.
+        """
+        if source not in GREETED:
+            return
+        project_id, lang = subscriber.project_id, subscriber.lang
+        text = (await self._service.projects.texts(tx, project_id)).welcome
+        said = await self._said(tx, project_id, text, subscriber.first_name, lang)
+        if said is None and source == "auth":
+            return
+        if said is None:
+            project = await self._service.projects.find(tx, project_id)
+            said = subscribed_to(self._service, project.name, lang)
+        await calls.enqueue_send(
+            self._service, tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said)
+        )
+
+    async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
+        """What the project says to who leaves it in this chat; None if it has no text of its own."""
+        text = (await self._service.projects.texts(ctx.tx, project_id)).farewell
+        return await self._said(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
+
+    async def _said(
+        self, tx: Tx, project_id: str, text: Localized | None, first_name: str, lang: str
+    ) -> str | None:
+        if text is None:
+            return None
+        project = await self._service.projects.find(tx, project_id)
+        chosen = in_language(text, lang, self._service.settings.default_lang)
+        try:
+            values = {"first_name": first_name, "project": project.name}
+            return plain_template(chosen).render(values, MOST).strip() or None
+        except (TemplateError, WrongVariable, TooLong) as error:
+            # It was judged when it was written; a person who waits is answered all the same.
+            log.error("greeting_unusable", project_id=project_id, error=str(error))
+            return None
+
+
+def subscribed_to(service: "Service", project: str, lang: str) -> str:
+    """The bot's own words for who has subscribed."""
+    _ = service.texts.into(lang)
+    return _("You are subscribed to notifications from {project}.", project=project)

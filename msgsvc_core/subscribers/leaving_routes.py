@@ -1,0 +1,60 @@
+"""/v1/subscribers: coming in a mini app, leaving, coming back, and being erased."""
+
+from pydantic import Field
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Query, Router
+from msgsvc_core.errors import (
+    AlreadySubscribed,
+    Conflict,
+    InvalidExternalId,
+    SubscriberNotFound,
+)
+from msgsvc_core.subscribers import mini_app
+from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody
+from msgsvc_core.subscribers.models import SubscriberAnswer
+
+router = Router(area="subscribers")
+
+
+class LeavingQuery(Query):
+    """How thoroughly."""
+
+    erase: bool = Field(
+        default=False, description="Remove all that is known of the person, for good."
+    )
+
+
+@router.delete("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
+async def delete_subscriber(ctx: Context, subscriber_id: str, query: LeavingQuery) -> None:
+    """Unsubscribes somebody, or with `erase=true` removes all personal data.
+
+    Unsubscribed, they get no messages, can come back and are still shown; who is so already stays so.
+    Erased, they are gone: messages and copies in events follow within moments, and what was just under
+    way ten minutes later.
+    """
+    if query.erase:
+        await ctx.service.subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
+    else:
+        await ctx.service.subscribers.leave(ctx.tx, ctx.project_id, subscriber_id, reason="api")
+
+
+@router.post(
+    "/v1/subscribers/{subscriber_id}/subscribe",
+    errors=(SubscriberNotFound, AlreadySubscribed, Conflict),
+)
+async def subscribe_again(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
+    """Subscribes somebody again who was unsubscribed; nobody can who has blocked the bot."""
+    subscriber = await ctx.service.subscribers.come_back(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.post("/v1/subscribers/mini-app", errors=(Conflict, InvalidExternalId))
+async def subscribe_in_mini_app(ctx: Context, body: MiniAppBody) -> MiniAppAnswer:
+    """Subscribes who opened the bot's mini app, known by what the messenger gave its page.
+
+    Hand on what the page was given, from your own server: this endpoint verifies that the messenger
+    signed it for the bot within the last day. Doing so twice is harmless.
+    """
+    subscriber, created = await mini_app.subscribe(ctx.service, ctx.tx, ctx.project_id, body)
+    return MiniAppAnswer.after(subscriber, created=created)

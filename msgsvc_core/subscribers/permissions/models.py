@@ -1,0 +1,94 @@
+"""Permissions, inside and on the wire."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.types import refuse_null
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.localized import Localized, visible
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import PermissionKey
+
+#: Characters of a title, which stands on a button: messengers cut off what is longer.
+TITLE_LENGTH = 64
+
+#: Characters of a description; a few of them and their titles fit into one message.
+DESCRIPTION_LENGTH = 256
+
+Title = Annotated[
+    Localized,
+    visible(TITLE_LENGTH),
+    Field(description="What people read on the button, or that per language."),
+]
+Description = Annotated[
+    Localized,
+    visible(DESCRIPTION_LENGTH),
+    Field(description="What people read beside it, or that per language."),
+]
+
+
+@record
+class Permission:
+    """What a project may do with those who grant it, in words for them: `title`, `description`.
+
+    `default`: whoever subscribes newly has granted it.
+    """
+
+    project_id: str
+    key: str
+    title: Localized
+    description: Localized | None
+    default: bool
+    created_at_ms: int
+
+
+class CreatePermissionBody(Body):
+    """A new permission."""
+
+    key: PermissionKey
+    title: Title
+    description: Description | None = None
+    default: bool = Field(
+        False, description="Whether whoever subscribes from now on has granted it."
+    )
+
+
+class UpdatePermissionBody(Body):
+    """Changes of a permission; what is left out stays. A description of null is removed."""
+
+    title: Title | None = None
+    description: Description | None = None
+    default: bool | None = None
+
+    _no_null = field_validator("title", "default")(refuse_null)
+
+
+class PermissionAnswer(Answer):
+    """A permission, and how many active subscribers granted it."""
+
+    key: str
+    title: Localized
+    description: Localized | None
+    default: bool
+    active_subscribers: int
+    created_at: str
+
+    @classmethod
+    def of(cls, permission: Permission, active_subscribers: int) -> "PermissionAnswer":
+        return cls(
+            key=permission.key,
+            title=permission.title,
+            description=permission.description,
+            default=permission.default,
+            active_subscribers=active_subscribers,
+            created_at=to_rfc3339(permission.created_at_ms),
+        )
+
+
+class PermissionList(Answer):
+    """A page of permissions, newest first."""
+
+    data: list[PermissionAnswer]
+    next_cursor: str | None

@@ -1,0 +1,160 @@
+"""The rules of permissions: a project asks, a person grants and revokes, every change is told."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.api.pagination import PageQuery, read_position
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, PermissionHasSubscribers, ValidationFailed
+from msgsvc_core.events.contract import NewEvent
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.permissions import store
+from msgsvc_core.subscribers.permissions.models import (
+    CreatePermissionBody,
+    Permission,
+    UpdatePermissionBody,
+)
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Permissions:
+    """`service.permissions`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def all_of(self, tx: Tx, project_id: str) -> list[Permission]:
+        """All of the project, the oldest first: the order in which people are shown them."""
+        return await store.list_all(tx, project_id)
+
+    async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Permission]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        after = read_position(query.after)
+        return await store.list_page(tx, project_id, after, query.most)
+
+    async def find(self, tx: Tx, project_id: str, key: str) -> Permission:
+        """Raises `NotFound`."""
+        permission = await store.find(tx, project_id, key)
+        if permission is None:
+            raise _missing(key)
+        return permission
+
+    async def count_active(
+        self, tx: Tx, project_id: str, permissions: Sequence[Permission]
+    ) -> dict[str, int]:
+        """How many active subscribers granted each, by key."""
+        keys = [permission.key for permission in permissions]
+        return await store.count_active(tx, project_id, keys)
+
+    async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
+        """Raises `Conflict` for a key that is taken, and at the limit."""
+        await tx.lock(f"permissions of {project_id}")
+        limit = self._service.settings.limits.permissions
+        permission = Permission(
+            project_id=project_id,
+            key=body.key,
+            title=body.title,
+            description=body.description,
+            default=body.default,
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        if not await store.insert(tx, permission):
+            raise Conflict(f"key: you have a permission {body.key!r} already")
+        if await store.count(tx, project_id) > limit:
+            raise Conflict(f"permissions: a project has at most {limit}")
+        return permission
+
+    async def update(
+        self, tx: Tx, project_id: str, key: str, body: UpdatePermissionBody
+    ) -> Permission:
+        """What people granted stays, whatever becomes of `default`. Raises `NotFound`."""
+        changes = {name: getattr(body, name) for name in body.model_fields_set}
+        if not await store.update(tx, project_id, key, changes):
+            raise _missing(key)
+        return await self.find(tx, project_id, key)
+
+    async def delete(
+        self, tx: Tx, project_id: str, key: str, *, even_if_granted: bool = False
+    ) -> None:
+        """Removes a permission, and who granted it; that is told by no event.
+
+        Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it, unless
+        `even_if_granted`.
+        """
+        if not await store.hold(tx, project_id, key):
+            raise _missing(key)
+        if not even_if_granted and await store.has_active(tx, project_id, key):
+            raise PermissionHasSubscribers(
+                f"active subscribers granted {key!r}; only the dashboard may delete it"
+            )
+        await store.delete(tx, project_id, key)
+
+    async def check(self, tx: Tx, project_id: str, keys: Sequence[str]) -> None:
+        """Raises `ValidationFailed`, naming the field `permissions`, for one that there is not."""
+        known = await store.known(tx, project_id, keys) if keys else ()
+        for number, key in enumerate(keys):
+            if key not in known:
+                raise ValidationFailed(f"permissions[{number}]: there is no permission {key!r}")
+
+    async def grant(
+        self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, defaults: bool = False
+    ) -> list[str]:
+        """Grants those of `keys` that there are, and with `defaults` those that all begin with.
+
+        Returns and tells of what the subscriber had not granted before.
+        """
+        now_ms = self._service.clock.now_ms()
+        granted: list[str] = []
+        if defaults:
+            granted += await store.grant_defaults(
+                tx, subscriber.project_id, subscriber.subscriber_id, now_ms
+            )
+        if keys:
+            granted += await store.grant(
+                tx, subscriber.project_id, subscriber.subscriber_id, keys, now_ms
+            )
+        await self._tell(tx, subscriber, granted, granted=True)
+        return granted
+
+    async def set(
+        self, tx: Tx, project_id: str, subscriber_id: str, key: str, granted: bool
+    ) -> bool:
+        """Grants or revokes a permission; True if that changed anything.
+
+        Then, and only then, `subscription.permission_changed` is emitted. Raises `NotFound` for an
+        unknown permission, `SubscriberNotFound`.
+        """
+        subscriber = await self._service.subscribers.find(tx, project_id, subscriber_id)
+        if granted:
+            now_ms = self._service.clock.now_ms()
+            changed = await store.grant(tx, project_id, subscriber_id, [key], now_ms)
+        elif await store.revoke(tx, project_id, subscriber_id, key):
+            changed = [key]
+        else:
+            changed = []
+        if not changed and await store.find(tx, project_id, key) is None:
+            raise _missing(key)
+        await self._tell(tx, subscriber, changed, granted=granted)
+        return bool(changed)
+
+    async def _tell(
+        self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, granted: bool
+    ) -> None:
+        await self._service.events.emit_many(
+            tx,
+            [
+                NewEvent(
+                    subscriber.project_id,
+                    "subscription.permission_changed",
+                    {"permission": key, "granted": granted},
+                    subscriber,
+                )
+                for key in keys
+            ],
+        )
+
+
+def _missing(key: str) -> NotFound:
+    return NotFound(f"there is no permission {key!r}")

@@ -1,0 +1,6 @@
+"""Tags: names by which a project sorts its subscribers."""
+
+from msgsvc_core.subscribers.tags.models import Tag
+from msgsvc_core.subscribers.tags.service import Tags
+
+__all__ = ["Tag", "Tags"]

@@ -1,0 +1,45 @@
+"""Tags, inside and on the wire."""
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import TagName
+
+
+@record
+class Tag:
+    """A tag; `subscribers` is how many carry it, whatever their status."""
+
+    project_id: str
+    name: str
+    created_at_ms: int
+    subscribers: int
+
+
+class TagBody(Body):
+    """A tag's name: 1-64 letters of any script, digits, `_` and `-`."""
+
+    name: TagName
+
+
+class TagAnswer(Answer):
+    """A tag, and how many subscribers carry it, whatever their status."""
+
+    name: str
+    subscribers: int
+    created_at: str
+
+    @classmethod
+    def of(cls, tag: Tag) -> "TagAnswer":
+        return cls(
+            name=tag.name,
+            subscribers=tag.subscribers,
+            created_at=to_rfc3339(tag.created_at_ms),
+        )
+
+
+class TagList(Answer):
+    """A page of tags, newest first."""
+
+    data: list[TagAnswer]
+    next_cursor: str | None

@@ -1,0 +1,136 @@
+"""The rules of tags: a project has a few, by name, and gives them to whom it likes."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from msgsvc_core.api.pagination import PageQuery, read_position
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.plugins import in_turn
+from msgsvc_core.subscribers.models import TagName
+from msgsvc_core.subscribers.tags import store
+from msgsvc_core.subscribers.tags.models import Tag
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+_NAME: TypeAdapter[str] = TypeAdapter(TagName)
+
+
+class Tags:
+    """`service.tags`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        after = read_position(query.after)
+        return await store.list_page(tx, project_id, after, query.most)
+
+    async def find(self, tx: Tx, project_id: str, name: str) -> Tag:
+        """Raises `NotFound`."""
+        tag = await store.find(tx, project_id, name)
+        if tag is None:
+            raise _missing(name)
+        return tag
+
+    async def create(self, tx: Tx, project_id: str, name: str) -> Tag:
+        """Raises `Conflict` for a name that is taken, and beyond the limit."""
+        if not await self._make(tx, project_id, [name]):
+            raise _taken(name)
+        return await self.find(tx, project_id, name)
+
+    async def make(self, tx: Tx, project_id: str, names: Sequence[str]) -> None:
+        """Makes those that there are not; all of them stay until the transaction ends.
+
+        Raises `Conflict` beyond the limit. Whoever changes a subscriber as well calls this first:
+        everybody waits for the project's tags before they wait for a subscriber.
+        """
+        if names:
+            await self._make(tx, project_id, names)
+
+    async def rename(self, tx: Tx, project_id: str, name: str, new_name: str) -> Tag:
+        """Subscribers, and links that people have not opened yet, go along.
+
+        Raises `NotFound`, and `Conflict` for a name that another tag has.
+        """
+        await self._lock(tx, project_id)
+        if new_name != name and not await store.rename(tx, project_id, name, new_name):
+            if await store.exists(tx, project_id, name):
+                raise _taken(new_name)
+            raise _missing(name)
+        return await self.find(tx, project_id, new_name)
+
+    async def delete(self, tx: Tx, project_id: str, name: str) -> None:
+        """Takes it from its subscribers too. Raises `NotFound`."""
+        await self._lock(tx, project_id)
+        if not await store.delete(tx, project_id, name):
+            raise _missing(name)
+
+    async def add(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
+        """Makes the tag if need be. Raises `SubscriberNotFound`, `Conflict` beyond the limit, and
+        `ValidationFailed` for what is no name of a tag."""
+        await self._service.subscribers.find(tx, project_id, subscriber_id)
+        _check_name(name)
+        await self.make(tx, project_id, [name])
+        await self.give(tx, project_id, subscriber_id, [name])
+
+    async def remove(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
+        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one, and
+        `SubscriberNotFound`."""
+        await self._service.subscribers.find(tx, project_id, subscriber_id)
+        taken = await store.take(tx, project_id, subscriber_id, name)
+        if not taken and not await store.exists(tx, project_id, name):
+            raise _missing(name)
+
+    async def give(self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
+        """Gives those of the tags that there are: what was removed since a link was made stays so."""
+        given = await store.give(tx, project_id, subscriber_id, names) if names else []
+        if given:
+            await in_turn(
+                self._service.plugins.hook.on_tags_given(
+                    service=self._service,
+                    tx=tx,
+                    project_id=project_id,
+                    subscriber_id=subscriber_id,
+                    tags=given,
+                )
+            )
+
+    async def replace(
+        self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
+    ) -> None:
+        """Gives these, which `make` made, and takes all others."""
+        await store.take_all_but(tx, project_id, subscriber_id, names)
+        await self.give(tx, project_id, subscriber_id, names)
+
+    async def _make(self, tx: Tx, project_id: str, names: Sequence[str]) -> int:
+        await self._lock(tx, project_id)
+        limit = self._service.settings.limits.tags
+        wanted = list(dict.fromkeys(names))
+        if await store.count(tx, project_id, wanted) > limit:
+            raise Conflict(f"tags: a project has at most {limit}")
+        return await store.make(tx, project_id, wanted, self._service.clock.now_ms())
+
+    async def _lock(self, tx: Tx, project_id: str) -> None:
+        await tx.lock(f"tags of {project_id}")
+
+
+def _check_name(name: str) -> None:
+    try:
+        _NAME.validate_python(name)
+    except ValidationError:
+        raise ValidationFailed(
+            "tag: must be 1-64 letters of any script, digits, `_` and `-`"
+        ) from None
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"there is no tag {name!r}")
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"name: you have a tag {name!r} already")

@@ -1,0 +1,142 @@
+"""The SQL of tags."""
+
+import json
+from collections.abc import Collection, Sequence
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, kept, listed
+from msgsvc_core.subscribers.tags.models import Tag
+
+_SELECT = (
+    "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM core_subscriber_tags s"
+    " WHERE s.project_id = t.project_id AND s.tag = t.name) AS subscribers FROM core_tags t"
+    " WHERE t.project_id = :project_id"
+)
+
+
+async def find(tx: Tx, project_id: str, name: str) -> Tag | None:
+    row = await tx.fetch_one(
+        f"{_SELECT} AND t.name = :name", {"project_id": project_id, "name": name}
+    )
+    return None if row is None else _tag(row)
+
+
+async def list_page(
+    tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
+) -> list[Tag]:
+    """Newest first; `after` is time and name of the last one of the page before."""
+    params: dict[str, object] = {"project_id": project_id, "most": limit}
+    condition = ""
+    if after is not None:
+        condition = " AND (t.created_at_ms, t.name) < (:after_ms, :after_name)"
+        params.update(after_ms=after[0], after_name=after[1])
+    rows = await tx.fetch_all(
+        f"{_SELECT}{condition} ORDER BY t.created_at_ms DESC, t.name DESC LIMIT :most", params
+    )
+    return [_tag(row) for row in rows]
+
+
+async def exists(tx: Tx, project_id: str, name: str) -> bool:
+    return bool(
+        await tx.fetch_val(
+            "SELECT 1 AS found FROM core_tags WHERE project_id = :project_id AND name = :name",
+            {"project_id": project_id, "name": name},
+        )
+    )
+
+
+async def count(tx: Tx, project_id: str, besides: Collection[str]) -> int:
+    """How many tags the project would have with `besides` added."""
+    rows = await tx.fetch_all(
+        "SELECT name FROM core_tags WHERE project_id = :project_id", {"project_id": project_id}
+    )
+    return len({row["name"] for row in rows}.union(besides))
+
+
+async def make(tx: Tx, project_id: str, names: Sequence[str], now_ms: int) -> int:
+    """Makes the tags that there are not; returns how many."""
+    made = 0
+    for name in names:
+        made += await tx.execute(
+            "INSERT INTO core_tags (project_id, name, created_at_ms)"
+            " VALUES (:project_id, :name, :now_ms) ON CONFLICT DO NOTHING",
+            {"project_id": project_id, "name": name, "now_ms": now_ms},
+        )
+    return made
+
+
+async def rename(tx: Tx, project_id: str, name: str, new_name: str) -> bool:
+    """Subscribers and links go along. False if there is no such tag, or the new name is taken."""
+    renamed = await tx.execute(
+        "UPDATE core_tags SET name = :new_name WHERE project_id = :project_id AND name = :name"
+        " AND NOT EXISTS (SELECT 1 FROM core_tags other"
+        " WHERE other.project_id = :project_id AND other.name = :new_name)",
+        {"project_id": project_id, "name": name, "new_name": new_name},
+    )
+    if not renamed:
+        return False
+    # Names hold no quotes (see `TagName`), so in the JSON of a link this is the name and no other.
+    await tx.execute(
+        "UPDATE core_links SET tags = replace(tags, :quoted, :new_quoted)"
+        " WHERE project_id = :project_id AND replace(tags, :quoted, '') <> tags",
+        {
+            "project_id": project_id,
+            "quoted": json.dumps(name, ensure_ascii=False),
+            "new_quoted": json.dumps(new_name, ensure_ascii=False),
+        },
+    )
+    return True
+
+
+async def delete(tx: Tx, project_id: str, name: str) -> bool:
+    """Takes the tag from its subscribers too. False if there is none."""
+    return bool(
+        await tx.execute(
+            "DELETE FROM core_tags WHERE project_id = :project_id AND name = :name",
+            {"project_id": project_id, "name": name},
+        )
+    )
+
+
+async def give(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:
+    """Gives those of the tags that there are, if there is the subscriber; returns what is new."""
+    rows = await tx.fetch_all(
+        "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
+        " SELECT s.project_id, s.subscriber_id, t.name FROM core_subscribers s"
+        " JOIN core_tags t ON t.project_id = s.project_id"
+        " WHERE s.project_id = :project_id AND s.subscriber_id = :subscriber_id"
+        f" AND {among('t.name', 'names', tx.dialect)}{kept(tx.dialect)} ON CONFLICT DO NOTHING RETURNING tag",
+        {
+            "project_id": project_id,
+            "subscriber_id": subscriber_id,
+            "names": listed(names, tx.dialect),
+        },
+    )
+    return [row["tag"] for row in rows]
+
+
+async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
+    """False if the subscriber does not carry the tag."""
+    return bool(
+        await tx.execute(
+            "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
+            " AND subscriber_id = :subscriber_id AND tag = :name",
+            {"project_id": project_id, "subscriber_id": subscriber_id, "name": name},
+        )
+    )
+
+
+async def take_all_but(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
+    await tx.execute(
+        "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
+        f" AND subscriber_id = :subscriber_id AND NOT ({among('tag', 'names', tx.dialect)})",
+        {
+            "project_id": project_id,
+            "subscriber_id": subscriber_id,
+            "names": listed(names, tx.dialect),
+        },
+    )
+
+
+def _tag(row: Row) -> Tag:
+    return Tag(row["project_id"], row["name"], row["created_at_ms"], row["subscribers"])

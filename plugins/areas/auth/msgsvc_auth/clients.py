@@ -1,0 +1,71 @@
+"""Who asks to be signed in: the browser and its address, as the site saw them."""
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from msgsvc_core.api.endpoint import Body
+
+#: Characters of a user agent (longer ones say nothing more).
+MAX_AGENT_LENGTH = 512
+
+#: Bits of an IPv6 address that name a customer; the rest of it they choose, a new one each minute.
+IPV6_CUSTOMER_BITS = 64
+
+
+def normal_address(text: str) -> str:
+    """An address in its one usual form. Raises ValueError for what is no address.
+
+    >>> normal_address("::ffff:203.0.113.7"), normal_address("2001:DB8::0:1")
+    ('203.0.113.7', '2001:db8::1')
+    """
+    return str(_address(text))
+
+
+def printable(text: str) -> str:
+    """One line without what steers a terminal or turns the direction of writing."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+class Client(Body):
+    """The browser that asks; shown in the bot's question, so that a person notices a stranger's."""
+
+    ip: Annotated[str, Field(max_length=64), AfterValidator(normal_address)] | None = Field(
+        None, description="Its IPv4 or IPv6 address, as your server sees it."
+    )
+    user_agent: (
+        Annotated[str, Field(max_length=MAX_AGENT_LENGTH), AfterValidator(printable)] | None
+    ) = Field(None, description="Its header `User-Agent`.")
+
+    @classmethod
+    def seen(cls, ip: str, user_agent: str) -> "Client":
+        """Of a request to this service; what is empty, or no address, is left out."""
+        try:
+            known = normal_address(ip)
+        except ValueError:
+            known = None
+        return cls(ip=known, user_agent=user_agent[:MAX_AGENT_LENGTH] or None)
+
+    @property
+    def network(self) -> str | None:
+        """What belongs to one customer of a provider: an IPv4 address, of IPv6 the first 64 bits."""
+        if self.ip is None:
+            return None
+        address = ip_address(self.ip)
+        if isinstance(address, IPv4Address):
+            return self.ip
+        return str(IPv6Network((address, IPV6_CUSTOMER_BITS), strict=False))
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise ValueError("must be an IPv4 or IPv6 address") from None
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            raise ValueError("must be an address without a zone")
+        # What a server that listens on both makes of an IPv4 address.
+        return address.ipv4_mapped or address
+    return address

@@ -1,0 +1,81 @@
+"""Exchanges codes for the people who signed in, those of many requests in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgsvc_auth import store
+from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
+from msgsvc_auth.models import Session
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError
+from msgsvc_core.subscribers.models import Subscriber
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Project and hash of a code.
+Key = tuple[str, str]
+
+#: Who signed in, and how; or why the code is refused.
+Outcome = tuple[Session, Subscriber] | Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A code that somebody presents: the hash it has under each secret key."""
+
+    project_id: str
+    hashes: Sequence[str]
+
+    @property
+    def keys(self) -> list[Key]:
+        return [(self.project_id, code_hash) for code_hash in self.hashes]
+
+
+class CodeExchange:
+    """One UPDATE consumes the codes of all; whose code it did not find is told why."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def exchange(self, tx: Tx, presented: Sequence[Presented]) -> list[Outcome]:
+        """Answers each in turn. Of several with the same code, the first has it."""
+        # In one order, so that two processes don't wait for each other's rows.
+        keys = sorted({key for one in presented for key in one.keys})
+        consumed = await store.consume(tx, keys, now_ms=self._service.clock.now_ms())
+        winners = [_take(consumed, one) for one in presented]
+        lost = [
+            key
+            for one, session in zip(presented, winners, strict=True)
+            for key in one.keys
+            if session is None
+        ]
+        known = await store.find_sessions_by_code(tx, lost) if lost else {}
+        people = await self._service.subscribers.find_many(
+            tx, [_subscriber_of(session) for session in winners if session is not None]
+        )
+        return [
+            # A session goes with its subscriber, so whose session is there is there as well.
+            _refusal(known, one) if session is None else (session, people[_subscriber_of(session)])
+            for one, session in zip(presented, winners, strict=True)
+        ]
+
+
+def _take(consumed: dict[Key, Session], one: Presented) -> Session | None:
+    """The session of the code; it is gone for the next who presents the same."""
+    return next((consumed.pop(key) for key in one.keys if key in consumed), None)
+
+
+def _subscriber_of(session: Session) -> tuple[str, str]:
+    assert session.subscriber_id is not None
+    return (session.project_id, session.subscriber_id)
+
+
+def _refusal(known: Mapping[Key, Session], one: Presented) -> ApiError:
+    session = next((known[key] for key in one.keys if key in known), None)
+    if session is None:
+        return AuthCodeInvalid("code: not one that this project was given")
+    if session.stored_status == "consumed":
+        return AuthCodeUsed("code: exchanged before; a code works once")
+    return AuthCodeExpired("code: not exchanged in time; the person has to sign in again")

@@ -1,0 +1,52 @@
+"""The cookie in which a browser keeps the ticket of its sign-in."""
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from msgsvc_auth.hosted.models import REF_LENGTH, Site, Ticket
+
+_KEY = re.compile(rf"[0-9a-f]{{{REF_LENGTH}}}")
+
+
+class Tickets:
+    """Reads and writes it: one cookie for each site and state, so that tabs don't mix.
+
+    Where the service is public over https the name begins with `__Host-`: such a cookie comes from
+    this host alone, over TLS, and no neighbour below the same domain can plant one (RFC 6265bis,
+    section 4.1.3.2). It is sent with links that lead here, and with forms of our own pages alone.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self._secure = base_url.startswith("https:")
+
+    def read(self, request: Request, key: str) -> Ticket | None:
+        """None without such a cookie, or with one that is none of ours."""
+        if not _KEY.fullmatch(key):
+            return None
+        return Ticket.read(request.cookies.get(self._name(key), ""))
+
+    def write(
+        self,
+        response: Response,
+        request: Request,
+        site: Site,
+        key: str,
+        ticket: Ticket,
+        max_age_s: int,
+    ) -> None:
+        root = request.scope.get("root_path", "")
+        response.set_cookie(
+            self._name(key),
+            str(ticket),
+            max_age=max_age_s,
+            # The prefix asks for the whole host.
+            path="/" if self._secure else f"{root}/login/{site.link.slug}",
+            secure=self._secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def _name(self, key: str) -> str:
+        return f"__Host-msgsvc-login-{key}" if self._secure else f"msgsvc-login-{key}"

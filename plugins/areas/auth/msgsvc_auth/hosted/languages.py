@@ -1,0 +1,36 @@
+"""In which of our languages a page is read."""
+
+from msgsvc_auth.models import Lang
+
+#: Those that the pages speak, as their links to one another show them.
+LANGS: tuple[Lang, ...] = ("en", "ru")
+
+_KNOWN: dict[str, Lang] = {lang: lang for lang in LANGS}
+
+
+def preferred(accept_language: str) -> Lang | None:
+    """The one of ours that the browser likes best; None if it asks for none of them.
+
+    >>> preferred("de-DE, ru;q=0.8, en;q=0.9")
+    'en'
+    """
+    liked = [_liked(part) for part in accept_language.split(",")]
+    # `sorted` keeps the order of those that are liked alike.
+    for quality, tag in sorted(liked, key=lambda one: -one[0]):
+        if quality > 0 and (found := known(tag)) is not None:
+            return found
+    return None
+
+
+def known(tag: str) -> Lang | None:
+    """The language of ours that a code such as `ru-RU` names."""
+    return _KNOWN.get(tag.strip().lower().partition("-")[0])
+
+
+def _liked(part: str) -> tuple[float, str]:
+    tag, _, parameters = part.partition(";")
+    name, _, value = parameters.strip().partition("=")
+    try:
+        return (float(value) if name.strip() == "q" else 1.0), tag
+    except ValueError:
+        return 0.0, tag

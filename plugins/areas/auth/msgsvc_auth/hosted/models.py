@@ -1,0 +1,91 @@
+"""What the page is of, what its address asks for, and who may see how its sign-in goes on."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from msgsvc_auth.models import Lang, Session, StaticLink
+from msgsvc_core.ids import ID_WIDTH, new_token
+from msgsvc_core.projects.models import Project
+from msgsvc_core.security import digest
+
+#: Bits of the secret that a browser keeps, as many as a code has.
+SECRET_BITS = 256
+
+#: Hex digits of what names a cookie and a page. They tell apart, and guard nothing.
+REF_LENGTH = 16
+
+_TICKET = re.compile(rf"([0-9A-Za-z]{{43}})\.([0-9A-Za-z]{{{ID_WIDTH}}})(\.done)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A static link, and its active project."""
+
+    link: StaticLink
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What somebody asks for by the page's address."""
+
+    #: Goes to the callback along with the code.
+    state: str
+    lang: Lang
+    #: None offers all messengers.
+    channel: str | None = None
+
+    def key(self, site: Site) -> str:
+        """Names the cookie: tabs with other states are other sign-ins, and don't disturb each other."""
+        return digest(f"{site.link.link_id}\n{self.state}")[:REF_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What the browser keeps of its sign-in, in a cookie.
+
+    `secret` proves that it is the browser that began. `token` is that of the bot's links, which the
+    database knows only by its digest, so that a reloaded page can show them again. `handed_over` says
+    that this browser was sent on to the site with the code.
+    """
+
+    secret: str
+    token: str
+    handed_over: bool = False
+
+    @classmethod
+    def new_secret(cls) -> str:
+        return new_token(SECRET_BITS)
+
+    @classmethod
+    def read(cls, text: str) -> "Ticket | None":
+        match = _TICKET.fullmatch(text)
+        return None if match is None else cls(match[1], match[2], match[3] is not None)
+
+    def __str__(self) -> str:
+        return f"{self.secret}.{self.token}{'.done' if self.handed_over else ''}"
+
+    def done(self) -> "Ticket":
+        return replace(self, handed_over=True)
+
+    @property
+    def page(self) -> str:
+        """Names the sign-in to its page's script: another one may take its place in the cookie."""
+        return digest(self.token)[:REF_LENGTH]
+
+
+class Held(NamedTuple):
+    """A sign-in, and the ticket of the browser that began it."""
+
+    session: Session
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Messenger:
+    """One way to answer: the bot's link, under the name that people know."""
+
+    channel: str
+    name: str
+    link: str

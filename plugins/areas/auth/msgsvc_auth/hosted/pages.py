@@ -1,0 +1,188 @@
+"""GET and POST /login/{slug}, the status that its script asks for, and the script for sites' own buttons."""
+
+import re
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from msgsvc_auth.hosted.cookies import Tickets
+from msgsvc_auth.hosted.models import Held, Site
+from msgsvc_auth.hosted.rendering import HEADERS, PageTemplates, Shown
+from msgsvc_auth.hosted.requests import (
+    RESUME,
+    address,
+    asked,
+    client_of,
+    is_embedded,
+    is_prefetch,
+    language,
+)
+from msgsvc_auth.hosted.service import HostedSignIn
+from msgsvc_auth.models import MAX_WAIT_S
+from msgsvc_core.api.envelope import api_error
+from msgsvc_core.errors import BadRequest, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+STATIC = Path(__file__).parent / "static"
+
+_SECONDS = re.compile(r"[0-9]{1,4}")
+
+#: What does not wait any more, and is told once: who comes anew begins anew.
+ENDED = ("denied", "expired")
+
+
+class HostedPages:
+    """The routes. A path with `_` or `.` in it is no slug, so ours take no site's place."""
+
+    def __init__(self, service: "Service") -> None:
+        self._hosted = HostedSignIn(service)
+        self._settings = service.settings
+        self._tickets = Tickets(service.settings.base_url)
+        self._templates = PageTemplates(service.texts)
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/login/button.js", self.button, methods=["GET"]),
+            Mount("/login/_static", StaticFiles(directory=STATIC)),
+            Route("/login/{slug}/status", self.status, methods=["GET"]),
+            Route("/login/{slug}", self.page, methods=["GET", "POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The sign-in page of a static link, and every refusal of it as a page."""
+        try:
+            site = await self._hosted.site(request.path_params["slug"])
+            if request.method == "HEAD" or is_prefetch(request):
+                return _nothing_begun(request)
+            if is_embedded(request):
+                raise Forbidden("this page is for a window of its own")
+            if request.method == "POST":
+                return await self._begin_again(request, site)
+            return await self._show(request, site)
+        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
+            refusal = api_error(error)
+            lang = language(request, self._settings)
+            return self._templates.problem(request, lang, refusal)
+
+    async def status(self, request: Request) -> Response:
+        """Where this browser's sign-in stands, for the script of the sign-in page.
+
+        `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
+        page is out of date, `done` that another tab has gone on to the site. 404 without the cookie.
+        """
+        site = await self._hosted.site(request.path_params["slug"])
+        key = request.query_params.get("key", "")
+        held = await self._hosted.find(site, self._tickets.read(request, key))
+        if held is None:
+            raise NotFound("no sign-in was begun by this browser")
+        if request.query_params.get("page") != held.ticket.page:
+            return _json({"status": "changed"})
+        held = await self._hosted.wait(held, _wait_s(request))
+        status = self._hosted.status(held)
+        if status != "confirmed":
+            return _json({"status": status, "expires_in": self._hosted.expires_in_s(held)})
+        if held.ticket.handed_over:
+            return _json({"status": "done"})
+        location = self._hosted.location(site, held)
+        response = _json({"status": status, "location": location})
+        self._hand_over(response, request, site, key, held)
+        return response
+
+    async def button(self, _request: Request) -> Response:
+        """The script that puts a button into a site's own page. It holds nothing of anybody."""
+        headers = {
+            "Cache-Control": "public, max-age=3600",
+            "Access-Control-Allow-Origin": "*",
+            "Cross-Origin-Resource-Policy": "cross-origin",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(self._templates.button(), media_type="text/javascript", headers=headers)
+
+    async def _show(self, request: Request, site: Site) -> Response:
+        visit = asked(request, self._settings)
+        key = visit.key(site)
+        resumes = RESUME in request.query_params
+        held = await self._hosted.find(site, self._tickets.read(request, key))
+        if held is None and resumes:
+            return self._templates.sign_in(request, site, visit, Shown("lost"))
+        begun = held is None or (self._hosted.status(held) in ENDED and not resumes)
+        if held is None or begun:
+            held = await self._hosted.open(site, visit, client_of(request))
+        held = await self._hosted.speak(held, visit)
+        location = self._hosted.location(site, held)
+        if location is not None and not held.ticket.handed_over:
+            response = _see_other(location)
+            self._hand_over(response, request, site, key, held)
+            return response
+        response = self._templates.sign_in(request, site, visit, self._shown(held, location))
+        if begun:
+            self._keep(response, request, site, key, held)
+        return response
+
+    async def _begin_again(self, request: Request, site: Site) -> Response:
+        """The button `Try again`. The cookie comes with forms of our own pages alone."""
+        visit = asked(request, self._settings)
+        key = visit.key(site)
+        held = await self._hosted.find(site, self._tickets.read(request, key))
+        response = _see_other(address(request, site, visit))
+        if held is not None and self._hosted.status(held) != "pending":
+            new = await self._hosted.open(site, visit, client_of(request))
+            self._keep(response, request, site, key, new)
+        return response
+
+    def _shown(self, held: Held, location: str | None) -> Shown:
+        status = self._hosted.status(held)
+        if status != "pending":
+            return Shown(
+                "consumed" if status == "confirmed" else status,
+                number=held.session.match_number,
+                location=location,
+            )
+        return Shown(
+            status,
+            messengers=self._hosted.messengers(held),
+            number=held.session.match_number,
+            expires_in_s=self._hosted.expires_in_s(held),
+            page=held.ticket.page,
+        )
+
+    def _keep(self, response: Response, request: Request, site: Site, key: str, held: Held) -> None:
+        self._tickets.write(response, request, site, key, held.ticket, self._hosted.pending_s)
+
+    def _hand_over(
+        self, response: Response, request: Request, site: Site, key: str, held: Held
+    ) -> None:
+        """Remembers that the browser goes on to the site, so that `back` does not send it there again."""
+        self._tickets.write(
+            response, request, site, key, held.ticket.done(), self._hosted.handed_over_s
+        )
+
+
+def _nothing_begun(request: Request) -> Response:
+    """For those who look without a person before them. A prefetch that fails is not shown later."""
+    if request.method == "HEAD":
+        return Response(headers=HEADERS, media_type="text/html")
+    return Response(status_code=503, headers=HEADERS)
+
+
+def _wait_s(request: Request) -> int:
+    text = request.query_params.get("wait", "0")
+    # Python refuses, with a ValueError, to read integers of thousands of digits.
+    if not (_SECONDS.fullmatch(text) and int(text) <= MAX_WAIT_S):
+        raise BadRequest(f"wait: must be 0-{MAX_WAIT_S} seconds")
+    return int(text)
+
+
+def _see_other(location: str) -> Response:
+    return RedirectResponse(location, HTTPStatus.SEE_OTHER, HEADERS)
+
+
+def _json(body: dict[str, object]) -> Response:
+    return JSONResponse(body, headers=HEADERS)

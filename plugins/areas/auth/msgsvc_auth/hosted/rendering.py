@@ -1,0 +1,162 @@
+"""Turns what there is to show into HTML."""
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from msgsvc_auth.hosted.languages import LANGS
+from msgsvc_auth.hosted.models import Messenger, Site, Visit
+from msgsvc_auth.hosted.requests import RESUME, address, root_of
+from msgsvc_auth.hosted.service import site_host, site_root
+from msgsvc_auth.models import Lang, Status
+from msgsvc_core.errors import ApiError
+from msgsvc_core.texts import Texts
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+#: Everything comes from this host, nothing is written into the page, and nobody may put it in a frame.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    # The address holds the state.
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Vary": "Accept-Language, Cookie",
+}
+
+#: Seconds between two looks of a browser without JavaScript.
+REFRESH_S = 5
+
+#: The quiet zone around a QR code, in modules (ISO 18004).
+QR_BORDER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where a sign-in stands, and what is needed to go on. `lost`: this browser has none."""
+
+    status: Status | Literal["lost"]
+    messengers: Sequence[Messenger] = ()
+    number: int | None = None
+    expires_in_s: int = 0
+    page: str = ""
+    #: Where the code may still be taken, by who was sent there before.
+    location: str | None = None
+
+
+class PageTemplates:
+    """Renders the pages in both languages."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _templates(self) -> "Environment":
+        # 2 MiB that a process may do without which nobody asks for pages.
+        from jinja2 import (  # noqa: PLC0415 - loaded with the first page
+            Environment,
+            PackageLoader,
+            StrictUndefined,
+        )
+
+        templates = Environment(
+            loader=PackageLoader("msgsvc_auth.hosted"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        templates.filters["qr"] = qr_svg
+        return templates
+
+    def sign_in(self, request: Request, site: Site, visit: Visit, shown: Shown) -> Response:
+        """The page itself, as far as the sign-in has come."""
+        here = address(request, site, visit, **{RESUME: "1"})
+        languages = {
+            lang: address(request, site, Visit(visit.state, lang, visit.channel), **{RESUME: "1"})
+            for lang in LANGS
+        }
+        return self._page(
+            request,
+            "sign_in.html" if shown.status == "pending" else "ended.html",
+            visit.lang,
+            project=site.project.name,
+            host=site_host(site),
+            site_root=site_root(site),
+            status_url=f"{root_of(request)}/{site.link.slug}/status",
+            key=visit.key(site),
+            here=here,
+            again=address(request, site, visit),
+            languages=languages,
+            minutes=math.ceil(shown.expires_in_s / 60),
+            refresh_s=REFRESH_S,
+            shown=shown,
+        )
+
+    def problem(self, request: Request, lang: Lang, error: ApiError) -> Response:
+        """A page for what can't be shown."""
+        wait_s = error.retry_after_s
+        response = self._page(
+            request,
+            "problem.html",
+            lang,
+            error.status,
+            minutes=None if wait_s is None else math.ceil(wait_s / 60),
+        )
+        if wait_s is not None:
+            response.headers["Retry-After"] = str(wait_s)
+        return response
+
+    def button(self) -> str:
+        """The script for sites' own pages."""
+        words = {}
+        for lang in LANGS:
+            _ = self._texts.into(lang)
+            words[lang] = _("Sign in through a messenger")
+        return self._templates.get_template("button.js").render(words=words)
+
+    def _page(
+        self, request: Request, template: str, lang: str, status: int = 200, **values: object
+    ) -> Response:
+        html = self._templates.get_template(template).render(
+            static=f"{root_of(request)}/_static",
+            lang=lang,
+            _=self._texts.into(lang),
+            status=status,
+            **values,
+        )
+        return HTMLResponse(html, status, HEADERS)
+
+
+def qr_svg(link: str) -> str:
+    """A QR code that takes the size it is given, with a white ground so that it scans on a dark page."""
+    import segno  # noqa: PLC0415 - loaded with the first page
+    from markupsafe import Markup  # noqa: PLC0415 - loaded with the first page
+
+    out = io.BytesIO()
+    segno.make(link, error="m", micro=False).save(
+        out,
+        kind="svg",
+        border=QR_BORDER,
+        light="#fff",
+        xmldecl=False,
+        svgns=False,
+        omitsize=True,
+        svgclass=None,
+        lineclass=None,
+    )
+    return Markup(out.getvalue().decode())  # noqa: S704 - numbers alone: the link is drawn, not written

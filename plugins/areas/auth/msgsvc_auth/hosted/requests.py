@@ -1,0 +1,62 @@
+"""What a request for the hosted page says: the sign-in that is meant, and the browser that asks."""
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from msgsvc_auth.clients import Client
+from msgsvc_auth.hosted.languages import known, preferred
+from msgsvc_auth.hosted.models import Site, Visit
+from msgsvc_auth.models import MAX_STATE_LENGTH, Lang
+from msgsvc_core.errors import BadRequest
+from msgsvc_core.settings import Settings
+
+#: Marks the address by which a page goes on with what it has shown: that of a reload by the page
+#: itself. Nothing is opened there, so a browser that keeps no cookies does not begin again and again.
+RESUME = "resume"
+
+
+def asked(request: Request, settings: Settings) -> Visit:
+    """Raises `BadRequest` for a state that no site could get back."""
+    fields = request.query_params
+    state = fields.get("state", "")
+    # PostgreSQL can't store a NUL.
+    if len(state) > MAX_STATE_LENGTH or "\0" in state:
+        raise BadRequest(f"state: must be at most {MAX_STATE_LENGTH} characters")
+    return Visit(state, language(request, settings), fields.get("channel") or None)
+
+
+def language(request: Request, settings: Settings) -> Lang:
+    """What the site asks for, else what the browser likes, else the service's default."""
+    default: Lang = "ru" if settings.default_lang == "ru" else "en"
+    asked_for = known(request.query_params.get("lang", ""))
+    return asked_for or preferred(request.headers.get("accept-language", "")) or default
+
+
+def client_of(request: Request) -> Client:
+    """The browser, as it is shown in the bot's question."""
+    address = request.client.host if request.client else ""
+    return Client.seen(address, request.headers.get("user-agent", ""))
+
+
+def is_prefetch(request: Request) -> bool:
+    """Whether the browser asks only in case somebody will."""
+    purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
+    return any("prefetch" in purpose for purpose in purposes)
+
+
+def is_embedded(request: Request) -> bool:
+    """Whether the page is asked for as a part of another one: a frame, a picture, a script's call."""
+    return request.headers.get("sec-fetch-dest", "document") != "document"
+
+
+def root_of(request: Request) -> str:
+    """Where the pages live, also when the service is mounted below another application."""
+    return f"{request.scope.get('root_path', '')}/login"
+
+
+def address(request: Request, site: Site, visit: Visit, **added: str) -> str:
+    """The page's own address, in the language in which it is shown."""
+    query = {"state": visit.state, "channel": visit.channel or "", "lang": visit.lang, **added}
+    given = {name: value for name, value in query.items() if value}
+    return f"{root_of(request)}/{site.link.slug}?{urlencode(given)}"

@@ -1,0 +1,168 @@
+"""The rules of the hosted page: whose sign-in it shows, and who is handed the code."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.clients import Client
+from msgsvc_auth.hosted import store
+from msgsvc_auth.hosted.models import Held, Messenger, Site, Ticket, Visit
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.messengers import messenger_name
+from msgsvc_auth.models import Session, Status
+from msgsvc_auth.payloads import session_payload
+from msgsvc_auth.service import SignIn
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.errors import NotFound, RateLimitProject
+from msgsvc_core.security import digest
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Seconds of the window in which the sign-ins of an address are counted.
+WINDOW_S = 3600
+
+_SLUG = re.compile(r"[a-z0-9-]{3,48}")
+
+
+class HostedSignIn:
+    """Opens sign-ins for browsers, and shows each to the browser that began it alone."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._sign_in = service.get(SignIn)
+        self._links = service.get(StaticLinks)
+        self._settings = service.section(AuthSettings)
+
+    @property
+    def pending_s(self) -> int:
+        """Seconds for which a browser may need its ticket: until the Yes, then until the code dies."""
+        return self._settings.session_lifetime_s + self._settings.code_lifetime_s
+
+    @property
+    def handed_over_s(self) -> int:
+        """Seconds for which a browser that was sent on needs it: as long as the code may live."""
+        return self._settings.code_lifetime_s
+
+    async def site(self, slug: str) -> Site:
+        """Raises `NotFound`, the same for a slug that nobody has and one of a disabled project."""
+        if _SLUG.fullmatch(slug):
+            async with self._service.db.read() as tx:
+                link = await self._links.find_started(tx, slug)
+                if link is not None:
+                    project = await self._service.projects.find(tx, link.project_id)
+                    if project.status == "active":
+                        return Site(link, project)
+        raise NotFound("there is no sign-in page at this address")
+
+    async def open(self, site: Site, visit: Visit, client: Client) -> Held:
+        """A new sign-in for this browser.
+
+        Raises `ValidationFailed` for an unknown channel, `RateLimitProject` for an address that has
+        opened too many, `Unavailable` if no bot is ready.
+        """
+        if visit.channel is not None:
+            self._service.channels.check_name(site.project.project_id, visit.channel)
+        await self._count(client)
+        secret = Ticket.new_secret()
+        async with self._service.db.transaction() as tx:
+            new = await self._sign_in.open_by_link(
+                tx,
+                site.link,
+                state=visit.state,
+                lang=visit.lang,
+                channel=visit.channel,
+                client=client,
+                browser_digest=_browser_digest(site, secret),
+                match=site.link.number_matching,
+            )
+            held = Held(new.session, Ticket(secret, new.token))
+            # Before the commit: a sign-in that no bot can ask about is none.
+            self.messengers(held)
+        return held
+
+    async def find(self, site: Site, ticket: Ticket | None) -> Held | None:
+        """The sign-in of the browser that has this ticket, for this site."""
+        if ticket is None:
+            return None
+        project_id = site.project.project_id
+        async with self._service.db.read() as tx:
+            session_id = await store.find_session_id(
+                tx, project_id, _browser_digest(site, ticket.secret), digest(ticket.token)
+            )
+            if session_id is None:
+                return None
+            return Held(await self._sign_in.find(project_id, session_id, tx), ticket)
+
+    async def wait(self, held: Held, timeout_s: float) -> Held:
+        """The same as soon as it is not pending any more, at the latest after `timeout_s`."""
+        session = held.session
+        now = await self._sign_in.wait(session.project_id, session.session_id, timeout_s)
+        return held._replace(session=now)
+
+    async def speak(self, held: Held, visit: Visit) -> Held:
+        """Has the bot ask in the language in which the page is read."""
+        session = held.session
+        if self.status(held) != "pending" or session.lang == visit.lang:
+            return held
+        async with self._service.db.transaction() as tx:
+            await store.set_lang(tx, session.project_id, session.session_id, visit.lang)
+        return held._replace(session=replace(session, lang=visit.lang))
+
+    def status(self, held: Held) -> Status:
+        """Where the sign-in stands; one whose code can't be shown any more has run out."""
+        status = held.session.status(self._service.clock.now_ms())
+        return "expired" if status == "confirmed" and self._code(held.session) is None else status
+
+    def expires_in_s(self, held: Held) -> int:
+        return held.session.expires_in_s(self._service.clock.now_ms())
+
+    def location(self, site: Site, held: Held) -> str | None:
+        """Where the browser takes the code: the callback that is registered now, and no other."""
+        code = self._code(held.session)
+        return None if code is None else with_code(site.link.callback_url, code, held.session.state)
+
+    def messengers(self, held: Held) -> list[Messenger]:
+        """How the person can answer. Raises `Unavailable` if no bot is ready."""
+        session = held.session
+        names = None if session.channel is None else [session.channel]
+        links = self._service.channels.deep_links(
+            session.project_id, session_payload(held.ticket.token), names
+        )
+        return [
+            Messenger(channel, messenger_name(self._settings, channel), link)
+            for channel, link in links.items()
+        ]
+
+    def _code(self, session: Session) -> str | None:
+        return self._sign_in.code_of(session, self._service.clock.now_ms())
+
+    async def _count(self, client: Client) -> None:
+        limit = self._settings.pages_per_hour_per_address
+        # It bounds load, and guards no secret: without Redis people can still sign in. Those whose
+        # address nobody knows are counted together.
+        window = await self._service.limiter.hit(
+            f"auth.pages:{client.network}", limit, WINDOW_S, when_away="count_locally"
+        )
+        if not window.allowed:
+            raise RateLimitProject(
+                f"more than {limit} sign-ins from one address in {WINDOW_S} s",
+                retry_after_s=window.retry_after_s,
+            )
+
+
+def site_host(site: Site) -> str:
+    """The site's host, and its port if it is not the usual one, as people know it."""
+    return urlsplit(site.link.callback_url).netloc
+
+
+def site_root(site: Site) -> str:
+    """The front page of where the callback is."""
+    return urlsplit(site.link.callback_url)._replace(path="/", query="").geturl()
+
+
+def _browser_digest(site: Site, secret: str) -> str:
+    # A cookie that was moved to another site's page opens nothing there.
+    return digest(f"{site.link.link_id}.{secret}")

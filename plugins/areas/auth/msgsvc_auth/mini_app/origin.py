@@ -1,0 +1,28 @@
+"""Which pages may post: our own, and programs, which have none."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgsvc_core.errors import Forbidden
+
+
+def check_same_origin(headers: Mapping[str, str], base_url: str) -> None:
+    """Raises `Forbidden` for what a browser sends from another site's page.
+
+    A browser always says where a POST comes from; what says nothing is no page. A host that a proxy
+    renamed is known by `base_url`.
+    """
+    ours = {headers.get("host", "").lower(), urlsplit(base_url).netloc.lower()}
+    origin = headers.get("origin")
+    if (origin is not None and _netloc(origin) not in ours) or headers.get(
+        "sec-fetch-site", "same-origin"
+    ) != "same-origin":
+        raise Forbidden("another site's page can't sign anybody in")
+
+
+def _netloc(origin: str) -> str:
+    """Host and port; empty for the `null` of a page without an origin."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,114 @@
+"""The rules of signing in on a mini app's page.
+
+The page runs inside the messenger, so there is no second device whose code could be shown to the wrong
+person, and no bot has to ask: the platform's signature says who pressed Yes.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.errors import AuthMiniAppUsed
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.mini_app import store
+from msgsvc_auth.mini_app.models import MiniAppSignInBody
+from msgsvc_auth.models import StaticLink
+from msgsvc_auth.payloads import PREFIX, link_payload
+from msgsvc_auth.service import SignIn
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.channels import Channel, InvalidMiniApp, MiniAppUser
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.projects.models import Project
+from msgsvc_core.security import digest
+from msgsvc_core.subscribers import mini_app
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class MiniAppSignIn:
+    """Signs in who opened a mini app, by a static link's slug."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._sign_in = service.get(SignIn)
+        self._links = service.get(StaticLinks)
+        self._minutes = service.section(AuthSettings).mini_app_minutes
+
+    async def find(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
+        """The link, of whatever project. Raises `NotFound`, for a disabled project's as well."""
+        link = await self._links.find_started(tx, slug)
+        if link is not None:
+            project = await self._service.projects.find(tx, link.project_id)
+            if project.status == "active":
+                return link, project
+        raise NotFound(f"there is no static link {slug!r}")
+
+    async def sign_in(self, slug: str, body: MiniAppSignInBody) -> str:
+        """Where to lead the person: the link's callback with a code.
+
+        Raises `NotFound`, `ValidationFailed` for data that no bot of the project signed, too old data
+        and data for another link, `AuthMiniAppUsed`, and `Conflict` where the bot can't write to the
+        person.
+        """
+        db = self._service.db
+        async with db.read() as tx:
+            link, _ = await self.find(tx, slug)
+        channel = self._signer(link.project_id, body)
+        opened = mini_app.verify(
+            self._service, channel, body.init_data, max_age_minutes=self._minutes
+        )
+        _check_is_for(link, channel, opened)
+        # Only now: anybody may post anything, and must not take the one writer of SQLite for it.
+        async with db.transaction() as tx:
+            if not await self._use(tx, channel, opened):
+                raise AuthMiniAppUsed(
+                    "init_data: has signed in before; have the mini app opened again"
+                )
+            # The chat before the person: updates from the messenger lock them in this order too.
+            chat_id = await mini_app.enter(self._service, tx, link.project_id, channel, opened)
+            new = await self._sign_in.open_by_link(tx, link, state=body.state)
+            confirmed = await self._sign_in.confirm(
+                tx, new.session, channel.key, opened.user, chat_id
+            )
+        assert confirmed is not None, "nobody else knows of this session yet"
+        return with_code(link.callback_url, confirmed.code, body.state)
+
+    def _signer(self, project_id: str, body: MiniAppSignInBody) -> Channel:
+        """The channel whose bot signed. The signature tells, so that no page needs to."""
+        channels = self._service.channels
+        if body.channel is not None:
+            channels.check_name(project_id, body.channel)
+        for channel in channels.all_of(project_id):
+            if body.channel in {None, channel.name} and _has_signed(channel, body.init_data):
+                return channel
+        raise ValidationFailed("init_data: no bot of the project has signed this")
+
+    async def _use(self, tx: Tx, channel: Channel, opened: MiniAppUser) -> bool:
+        # Not the data itself: the same can be written in many ways that are all signed.
+        what = digest(f"{channel.key}\n{opened.user.user_id}\n{opened.signed_at_ms}")
+        return await store.use(tx, what, opened.signed_at_ms + self._minutes * 60 * 1000)
+
+
+def _has_signed(channel: Channel, init_data: str) -> bool:
+    if not channel.capabilities.mini_app:
+        return False
+    try:
+        channel.verify_mini_app(init_data)
+    except InvalidMiniApp:
+        return False
+    return True
+
+
+def _check_is_for(link: StaticLink, channel: Channel, opened: MiniAppUser) -> None:
+    """Data of a bot that many projects share says who, and not where: the start payload does.
+
+    Otherwise what was given to one project's page would sign in to all the others.
+    """
+    meant = link_payload(link.slug)
+    shared = channel.identity.project_id is None
+    if opened.start_payload != meant and (shared or opened.start_payload.startswith(PREFIX)):
+        raise ValidationFailed(
+            f"init_data: the mini app was not opened to sign in here; its link ends with"
+            f" `startapp={meant}`"
+        )

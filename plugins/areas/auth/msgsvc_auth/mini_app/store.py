@@ -1,0 +1,22 @@
+"""The SQL of signed data that was used: each signs in once."""
+
+from msgsvc_core.db import Tx
+
+
+async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
+    """False if this data has signed in before. Of many at once, one call succeeds."""
+    return bool(
+        await tx.execute(
+            "INSERT INTO auth_mini_app_uses (data_digest, expires_at_ms)"
+            " VALUES (:data_digest, :expires_at_ms) ON CONFLICT (data_digest) DO NOTHING",
+            {"data_digest": data_digest, "expires_at_ms": expires_at_ms},
+        )
+    )
+
+
+async def purge_uses(tx: Tx, expired_before_ms: int) -> int:
+    """Forgets data that has been refused for its age since then; returns how many."""
+    return await tx.execute(
+        "DELETE FROM auth_mini_app_uses WHERE expires_at_ms < :expired_before_ms",
+        {"expired_before_ms": expired_before_ms},
+    )

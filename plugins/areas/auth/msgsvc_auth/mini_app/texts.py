@@ -1,0 +1,21 @@
+"""What the page says."""
+
+from msgsvc_core.texts import Translate
+
+
+def page_texts(_: Translate, project: str, site: str) -> dict[str, str]:
+    """By the names that the template uses. `site` is the host that the person is led to."""
+    return {
+        "question": _("Sign in to {project} ({site})?", project=project, site=site),
+        "yes": _("Yes"),
+        "cancel": _("Cancel"),
+        "working": _("Signing you in…"),
+        "denied": _("Cancelled. You are not signed in to {project}.", project=project),
+        "outside": _("This page works inside the messenger. To sign in here, open the bot:"),
+        "open": _("Open {messenger}"),
+        "stale": _("This page is out of date. Close it, and open it again by its link."),
+        "used": _("This page has signed you in before. To do so again, close it and open it anew."),
+        "unstarted": _("Start the bot first, then open this page again."),
+        "failed": _("This did not work. Please try again in a moment."),
+        "gone": _("This link is not valid any more. Please ask the site for a new one."),
+    }

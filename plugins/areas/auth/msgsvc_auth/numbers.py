@@ -1,0 +1,34 @@
+"""Number matching: the page shows a number, the bot shows three, and the person picks."""
+
+import secrets
+
+from msgsvc_core.security import SecretBox
+
+#: Two digits: read at a glance, and never with a leading zero.
+NUMBERS = range(10, 100)
+
+#: What the derived choice of decoys is for; other uses of the same key give other values.
+PURPOSE = "auth.numbers"
+
+
+def new_number() -> int:
+    """The number of a new session."""
+    return secrets.choice(NUMBERS)
+
+
+def offered(box: SecretBox, session_id: str, number: int) -> list[int]:
+    """`number` and two others, in an order that tells nothing.
+
+    They are the same each time that the link is opened. With others each time, whoever opens it twice
+    would know the right one: it is what both have.
+    """
+    derived = box.derive(PURPOSE, session_id)
+    others = [each for each in NUMBERS if each != number]
+    shown = [others.pop(_below(len(others), derived[at : at + 8])) for at in (0, 8)]
+    shown.insert(_below(3, derived[16:24]), number)
+    return shown
+
+
+def _below(limit: int, random: bytes) -> int:
+    """A number from 0; that 2**64 is no multiple of `limit` can't be noticed."""
+    return int.from_bytes(random, "big") % limit

@@ -1,0 +1,1 @@
+"""Broadcasts: one message to an audience, watched, paused and cancelled by the API."""

@@ -1,0 +1,30 @@
+"""The events of broadcasts."""
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+
+
+class BroadcastEnded(Answer):
+    """Fields of `broadcast.completed` and `broadcast.cancelled`: `total` is the sum of the others."""
+
+    job_id: str
+    sent: int
+    failed: int
+    skipped: int
+    total: int
+
+
+BROADCAST_EVENTS = (
+    EventSpec(
+        "broadcast.completed",
+        "A mass send is fully processed.",
+        BroadcastEnded,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "broadcast.cancelled",
+        "A mass send was cancelled, and nothing of it is on its way any more.",
+        BroadcastEnded,
+        of_subscriber=False,
+    ),
+)

@@ -1,0 +1,141 @@
+"""Broadcasts on the wire."""
+
+from typing import Any
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import MomentMs
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
+from msgsvc_core.mailings.models import MailingStatus, RecipientStatus
+
+
+class BroadcastBody(MailingMessage):
+    """A message to an audience, now or at `send_at`."""
+
+    audience: Audience
+    send_at: MomentMs | None = Field(None, description="When to begin; without it, now.")
+    messages_per_minute: int | None = Field(
+        None, ge=1, le=1_000_000, description="At most so many in any minute, evenly spread."
+    )
+    dry_run: bool = Field(
+        False, description="Only say how many would get it, and for how many credits."
+    )
+
+    def to_message(self) -> MailingMessage:
+        """What everybody gets, without how and when."""
+        given = self.model_dump(
+            include=set(MailingMessage.model_fields), exclude_unset=True, exclude_none=True
+        )
+        return MailingMessage.model_validate(given)
+
+
+class BroadcastAccepted(Answer):
+    """The broadcast that was taken; `total` is how many would get it now.
+
+    With `dry_run` there are `total` and `credits` alone: nothing was taken.
+    """
+
+    leave_out_none = frozenset({"job_id", "status", "credits"})
+
+    job_id: str | None = None
+    status: MailingStatus | None = None
+    total: int
+    credits: int | None = None
+
+
+class BroadcastAnswer(Answer):
+    """A broadcast. When it has ended, `total` is the sum of `sent`, `failed` and `skipped`.
+
+    `failed` holds those whose outcome is `unknown`. `progress` goes from 0 to 1; `eta_seconds` is null
+    while it does not run. `audience` has `subscriber_ids_count` in place of ids.
+
+    `error` says why it could not go on. `resend_of` is the broadcast whose
+    recipients of unknown fate get this one.
+    """
+
+    job_id: str
+    status: MailingStatus
+    sent: int
+    failed: int
+    skipped: int
+    total: int
+    progress: float
+    eta_seconds: int | None
+    error: str | None
+    audience: dict[str, Any]
+    messages_per_minute: int | None
+    metadata: dict[str, Any] | None
+    resend_of: str | None
+    send_at: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+    @classmethod
+    def of(cls, mailing: Mailing, now_ms: int) -> "BroadcastAnswer":
+        return cls(
+            **mailing.event_fields(),
+            status=mailing.status,
+            progress=mailing.progress(),
+            eta_seconds=mailing.eta_seconds(now_ms),
+            error=mailing.error,
+            audience=mailing.shown_audience,
+            messages_per_minute=mailing.per_minute,
+            metadata=mailing.metadata,
+            resend_of=mailing.resend_of,
+            send_at=optional_rfc3339(mailing.send_at_ms),
+            created_at=to_rfc3339(mailing.created_at_ms),
+            started_at=optional_rfc3339(mailing.started_at_ms),
+            finished_at=optional_rfc3339(mailing.finished_at_ms),
+        )
+
+
+class BroadcastList(Answer):
+    """A page of broadcasts, newest first."""
+
+    data: list[BroadcastAnswer]
+    next_cursor: str | None
+
+
+class BroadcastQuery(PageQuery):
+    """Filters and paging."""
+
+    status: MailingStatus | None = None
+
+
+class RecipientAnswer(Answer):
+    """A person of the audience. `message_id` is there from the last try on, `reason` when it failed."""
+
+    subscriber_id: str
+    status: RecipientStatus
+    reason: str | None
+    error: str | None
+    attempts: int
+    message_id: str | None
+
+    @classmethod
+    def of(cls, recipient: Recipient) -> "RecipientAnswer":
+        return cls(
+            subscriber_id=recipient.subscriber_id,
+            status=recipient.status,
+            reason=recipient.reason,
+            error=recipient.error,
+            attempts=recipient.attempts,
+            message_id=recipient.message_id,
+        )
+
+
+class RecipientList(Answer):
+    """A page of recipients, those who subscribed last first."""
+
+    data: list[RecipientAnswer]
+    next_cursor: str | None
+
+
+class RecipientQuery(PageQuery):
+    """Filters and paging."""
+
+    status: RecipientStatus | None = None

@@ -1,0 +1,34 @@
+"""The plugin's door: what it adds to a service."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_broadcasts.events import BROADCAST_EVENTS
+from msgsvc_broadcasts.routes import router
+from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.db import Tx
+from msgsvc_core.events import EventSpec
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.mailings import Mailing
+from msgsvc_core.service import Service
+
+
+@hookimpl
+def register_events() -> Sequence[EventSpec]:
+    return BROADCAST_EVENTS
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    return {Broadcasts: Broadcasts(service)}
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints
+
+
+@hookimpl
+async def on_mailing_ended(service: Service, tx: Tx, mailing: Mailing) -> None:
+    await service.get(Broadcasts).ended(tx, mailing)

@@ -1,0 +1,105 @@
+"""/v1/broadcast."""
+
+from msgsvc_broadcasts.models import (
+    BroadcastAccepted,
+    BroadcastAnswer,
+    BroadcastBody,
+    BroadcastList,
+    BroadcastQuery,
+    RecipientAnswer,
+    RecipientList,
+    RecipientQuery,
+)
+from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.errors import BadRequest, BillingBlocked, Conflict, NotFound
+from msgsvc_core.mailings import Mailing
+
+router = Router(area="broadcasts")
+
+
+@router.post("/v1/broadcast", status=202, shows_secrets=False, errors=(BillingBlocked, NotFound))
+async def broadcast(ctx: Context, body: BroadcastBody) -> BroadcastAccepted:
+    """Sends a message to an audience of up to 100,000 subscribers, in the background.
+
+    Who gets it is decided when it begins. Texts may hold variables of each recipient: `first_name`,
+    `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` tells when all is processed.
+    """
+    return await ctx.get(Broadcasts).start(ctx.tx, ctx.project_id, body)
+
+
+@router.get("/v1/broadcast", errors=(BadRequest,))
+async def list_broadcasts(ctx: Context, query: BroadcastQuery) -> BroadcastList:
+    """Lists the project's broadcasts, newest first."""
+    found = await ctx.service.mailings.page(
+        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
+    )
+    page, following = query.cut(found, lambda mailing: mailing.job_id)
+    return BroadcastList(data=[_answer(ctx, each) for each in page], next_cursor=following)
+
+
+@router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
+async def get_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+    """Shows how far a broadcast is, and how long it will take."""
+    return _answer(ctx, await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id))
+
+
+@router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
+async def cancel_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+    """Ends a broadcast before its time. Who is being sent to at the moment still gets it.
+
+    `broadcast.cancelled` tells when nothing of it is on its way any more; `finished_at` is null until
+    then. Who has not got it is `skipped`.
+    """
+    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
+    return _answer(ctx, await ctx.service.mailings.cancel(ctx.tx, ctx.project_id, job_id))
+
+
+@router.post("/v1/broadcast/{job_id}/pause", shows_secrets=False, errors=(Conflict, NotFound))
+async def pause_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+    """Holds a running broadcast. Who is being sent to at the moment still gets it."""
+    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
+    return _answer(ctx, await ctx.service.mailings.pause(ctx.tx, ctx.project_id, job_id))
+
+
+@router.post("/v1/broadcast/{job_id}/resume", shows_secrets=False, errors=(Conflict, NotFound))
+async def resume_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+    """Has a paused broadcast go on from where it was."""
+    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
+    return _answer(ctx, await ctx.service.mailings.resume(ctx.tx, ctx.project_id, job_id))
+
+
+@router.post(
+    "/v1/broadcast/{job_id}/resend-unknown",
+    status=202,
+    shows_secrets=False,
+    errors=(BillingBlocked, Conflict, NotFound),
+)
+async def resend_broadcast_to_unknown(ctx: Context, job_id: str) -> BroadcastAccepted:
+    """Sends an ended broadcast again to those of whom nobody knows whether they got it.
+
+    That are the recipients with the status `unknown`, who are never sent to twice by themselves. It is
+    a broadcast of its own, and can be asked for once.
+    """
+    return await ctx.get(Broadcasts).resend_unknown(ctx.tx, ctx.project_id, job_id)
+
+
+@router.get("/v1/broadcast/{job_id}/recipients", errors=(BadRequest, NotFound))
+async def list_broadcast_recipients(
+    ctx: Context, job_id: str, query: RecipientQuery
+) -> RecipientList:
+    """Lists who is in the audience of a broadcast, and what became of it for each.
+
+    Nobody is listed before it begins; who has been erased is not listed any more.
+    """
+    mailing = await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
+    found = await ctx.service.mailings.recipients(
+        ctx.tx, mailing, query.status, query.after, query.most
+    )
+    page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
+    return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
+
+
+def _answer(ctx: Context, mailing: Mailing) -> BroadcastAnswer:
+    return BroadcastAnswer.of(mailing, ctx.service.clock.now_ms())

@@ -1,0 +1,189 @@
+"""Who is in an audience, and what is refused at the call."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.mailings import expansion
+from msgsvc_core.service import Service
+from msgsvc_core.testing import RecordingChannel
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+
+from .conftest import PLUGINS, AddPeople, add, counts, ended, give, recipients, take
+
+#: Five people: the tags and permissions that they carry, by number.
+TAGS = {"news": [0, 1, 2], "vip": [1], "old": [2, 3]}
+GRANTED = {"sale": [0, 3]}
+
+AUDIENCES: list[tuple[dict[str, Any], set[int]]] = [
+    ({"all": True}, {0, 1, 2, 3, 4}),
+    ({"tags_any": ["vip", "old"]}, {1, 2, 3}),
+    ({"tags_all": ["news", "old"]}, {2}),
+    ({"tags_all": ["news", "news"]}, {0, 1, 2}),
+    ({"tags_none": ["news"]}, {3, 4}),
+    ({"tags_any": ["news"], "tags_none": ["vip", "old"]}, {0}),
+    ({"permission": "sale"}, {0, 3}),
+    ({"permission": "sale", "tags_any": ["old"]}, {3}),
+    ({"channels": ["messenger_b"]}, {4}),
+    ({"channels": ["messenger_a", "messenger_b"]}, {0, 1, 2, 3, 4}),
+    ({"langs": ["ru"]}, {3}),
+    ({"langs": ["ru", "en"], "tags_none": ["old"]}, {0, 1, 4}),
+    ({"subscriber_ids": [0, 4]}, {0, 4}),
+    ({"subscriber_ids": [0, 0, 1], "tags_any": ["vip"]}, {1}),
+]
+
+
+@pytest.fixture
+async def five(service: Service, tenant: Tenant, people: AddPeople) -> list[str]:
+    """Their ids. A sixth has left, and is in no audience."""
+    ids = [
+        *await people(3),
+        *await people(1, first=3, lang="ru"),
+        *await people(1, first=4, channel="messenger_b", bot="messenger_b"),
+    ]
+    await people(1, first=5, status="unsubscribed")
+    for tag, numbers in TAGS.items():
+        await give(service, tenant, tag, [ids[number] for number in numbers])
+    for key, numbers in GRANTED.items():
+        await tenant.client.post("/v1/permissions", json={"key": key, "title": "Sale"})
+        for number in numbers:
+            path = f"/v1/subscribers/{ids[number]}/permissions/{key}"
+            assert (await tenant.client.put(path)).is_success
+    return ids
+
+
+async def test_an_audience_are_those_who_meet_every_filter(
+    client: httpx2.AsyncClient, five: list[str]
+) -> None:
+    for asked, numbers in AUDIENCES:
+        audience = dict(asked)
+        if "subscriber_ids" in audience:
+            named = [five[number] for number in audience["subscriber_ids"]]
+            audience["subscriber_ids"] = [*named, "sub_nobody"]
+        answer = await client.post(
+            "/v1/broadcast", json={"audience": audience, "text": "Hi", "dry_run": True}
+        )
+        job_id = await take(client, audience=audience)
+        done = await ended(client, job_id)
+        reached = {five.index(each["subscriber_id"]) for each in await recipients(client, job_id)}
+
+        assert reached == numbers, asked
+        assert counts(done) == (len(numbers), 0, 0, len(numbers))
+        assert answer.json() == {"total": len(numbers), "credits": len(numbers)}
+        assert "subscriber_ids" not in done["audience"]
+
+
+async def test_dry_run_sends_nothing(
+    client: httpx2.AsyncClient, five: list[str], channel: RecordingChannel
+) -> None:
+    asked = {"audience": {"all": True}, "text": "Hi", "dry_run": True}
+
+    answer = await client.post("/v1/broadcast", json=asked)
+
+    assert answer.status_code == 202
+    assert (await client.get("/v1/broadcast")).json()["data"] == []
+    assert channel.sent == []
+
+
+async def test_nobody_is_a_fine_audience(client: httpx2.AsyncClient) -> None:
+    done = await ended(client, await take(client))
+
+    assert (done["status"], counts(done), done["progress"]) == ("completed", (0, 0, 0, 0), 1.0)
+
+
+async def test_audience_is_fixed_at_the_start(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, clock: Any
+) -> None:
+    await add(service, tenant, 2)
+    job_id = await take(client, send_at="2026-01-15T13:00:00Z")
+    await add(service, tenant, 1, first=2)
+    clock.advance(3600)
+    before = await ended(client, job_id)
+    clock.advance(1)
+    await add(service, tenant, 1, first=3)
+
+    assert counts(before) == (3, 0, 0, 3)
+    assert len(await recipients(client, job_id)) == 3
+
+
+async def test_ledger_is_written_in_bounded_steps(
+    client: httpx2.AsyncClient, people: AddPeople, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "STEP", 7)
+    ids = await people(30, lang="ru")
+    await people(30, first=30)
+
+    job_id = await take(client, audience={"langs": ["ru"]})
+    done = await ended(client, job_id)
+
+    assert counts(done) == (30, 0, 0, 30)
+    assert {each["subscriber_id"] for each in await recipients(client, job_id)} == set(ids)
+
+
+async def test_more_recipients_than_allowed_are_refused(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    service = await make_service(extra_plugins=PLUGINS, limits={"broadcast_recipients": 3})
+    tenant = await make_tenant(service)
+    asked = {"audience": {"all": True}, "text": "Hi"}
+    await add(service, tenant, 3)
+    taken = await tenant.client.post("/v1/broadcast", json=asked)
+    await add(service, tenant, 1, first=3)
+
+    refused = await tenant.client.post("/v1/broadcast", json=asked)
+    dry = await tenant.client.post("/v1/broadcast", json={**asked, "dry_run": True})
+
+    assert (taken.status_code, taken.json()["total"]) == (202, 3)
+    for answer in (refused, dry):
+        assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed")
+        assert "more than 3 subscribers" in answer.json()["error"]
+
+
+async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
+    make_service: ServiceFactory, make_tenant: Any, clock: Any
+) -> None:
+    service = await make_service(extra_plugins=PLUGINS, limits={"broadcast_recipients": 3})
+    tenant = await make_tenant(service)
+    await add(service, tenant, 3)
+    job_id = await take(tenant.client, send_at="2026-01-15T12:00:10Z")
+    await add(service, tenant, 1, first=3)
+    clock.advance(10)
+
+    done = await ended(tenant.client, job_id)
+
+    assert (done["status"], counts(done)) == ("cancelled", (0, 0, 4, 4))
+    assert "grown beyond 3" in done["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({"audience": {}}, "audience"),
+        ({"audience": {"all": True, "langs": ["en"]}}, "audience"),
+        ({"audience": {"all": False}}, "audience.all"),
+        ({"audience": {"tags_any": []}}, "audience.tags_any"),
+        ({"audience": {"tags_any": ["nope"]}}, "audience.tags_any"),
+        ({"audience": {"permission": "nope"}}, "audience.permission"),
+        ({"audience": {"channels": ["nope"]}}, "audience.channels"),
+        ({"audience": {"langs": ["de"]}}, "audience.langs"),
+        ({"audience": {"subscriber_ids": ["sub_1"] * 10_001}}, "audience.subscriber_ids"),
+        ({"permission": "nope"}, "permission"),
+        ({"text": None}, "text"),
+        ({"text": "x" * 4001}, "text"),
+        ({"text": "Hi {{ first_name"}, "text"),
+        ({"text": "Hi", "template": "hello"}, "text"),
+        ({"send_at": "2026-01-15T11:59:59Z"}, "send_at"),
+        ({"messages_per_minute": 0}, "messages_per_minute"),
+        ({"subscriber_id": "sub_1"}, "subscriber_id"),
+        ({"buttons": [[{"text": "b", "data": "d"}] * 4]}, "buttons"),
+        ({"metadata": {"long": "x" * 5000}}, "metadata"),
+    ],
+)
+async def test_what_is_refused(client: httpx2.AsyncClient, body: Any, part: str) -> None:
+    asked = {"audience": {"all": True}, "text": "Hi", **body}
+
+    answer = await client.post("/v1/broadcast", json=asked)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed"), answer.text
+    assert part in answer.json()["error"]

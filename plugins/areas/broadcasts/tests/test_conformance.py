@@ -1,0 +1,9 @@
+"""The plugin keeps the contract of plugins."""
+
+from msgsvc_broadcasts import plugin
+from msgsvc_core.testing import PluginContract
+
+
+class TestBroadcasts(PluginContract):
+    plugin = plugin
+    name = "broadcasts"

@@ -1,0 +1,36 @@
+"""The events that the plugin emits."""
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+
+STEP_SENT, COMPLETED = "drip.step_sent", "drip.completed"
+
+
+class StepSent(Answer):
+    """Fields of `drip.step_sent`."""
+
+    drip_id: str
+    enrollment_id: str
+    step: int = Field(description="From 1.")
+    message_id: str
+
+
+class Completed(Answer):
+    """Fields of `drip.completed`: `step` is the chain's last, `message_id` of what was sent last."""
+
+    drip_id: str
+    enrollment_id: str
+    step: int = Field(description="From 1.")
+    message_id: str | None = Field(description="Null where the conditions of all steps failed.")
+
+
+DRIP_EVENTS = (
+    EventSpec(
+        STEP_SENT,
+        "The message of a step was queued; `delivery.*` says what became of it.",
+        StepSent,
+    ),
+    EventSpec(COMPLETED, "Somebody has come to the end of a chain.", Completed),
+)

@@ -1,0 +1,273 @@
+"""Chains, their steps and who is in them, inside and on the wire."""
+
+import re
+from typing import Annotated, Any, Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
+from msgsvc_drip.course import Course, Step, read_course
+
+DripStatus = Literal["active", "paused"]
+Reentry = Literal["never", "after_completion"]
+TriggerKind = Literal["subscription", "tag", "permission", "event", "manual"]
+#: `stopped` is by an event, `cancelled` by the project; both, and `completed`, are final.
+EnrollmentStatus = Literal["active", "paused", "completed", "stopped", "cancelled"]
+
+_PERMISSION: TypeAdapter[str] = TypeAdapter(PermissionKey)
+_TAG: TypeAdapter[str] = TypeAdapter(TagName)
+_EVENT = re.compile(r"[\w.-]{1,64}")
+
+
+def _check_event(name: str) -> str:
+    if not _EVENT.fullmatch(name):
+        raise ValueError("must be the name of an event, as subscription.created or cart.abandoned")
+    if name.startswith("drip."):
+        raise ValueError("must not be an event of chains")
+    return name
+
+
+def _check_timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be a time zone of the IANA database, as Europe/Berlin") from None
+    return name
+
+
+EventName = Annotated[str, AfterValidator(_check_event)]
+Timezone = Annotated[str, Field(max_length=64), AfterValidator(_check_timezone)]
+
+
+class Trigger(Body):
+    """What leads people into the chain.
+
+    `value` is the tag that is given, the key of the permission that is granted, or the name of an
+    event: one that you track by `POST /v1/events`, or one of the service's about a person. With
+    `subscription` it may be a `source`, and `manual` has none.
+    """
+
+    on: TriggerKind
+    value: str | None = None
+
+    @model_validator(mode="after")
+    def _fitting(self) -> "Trigger":
+        if problem := _problem(self.on, self.value):
+            raise wrong_field("value", problem)
+        return self
+
+
+def _problem(on: TriggerKind, value: str | None) -> str | None:
+    """What is wrong with a trigger's value; None if nothing is."""
+    if on == "manual":
+        return None if value is None else "must be left out with manual"
+    if on == "subscription":
+        fits = value is None or value in get_args(Source)
+        return None if fits else f"must be one of {', '.join(get_args(Source))}"
+    if value is None:
+        return f"is required with {on}"
+    return _name_problem(on, value)
+
+
+def _name_problem(on: TriggerKind, value: str) -> str | None:
+    try:
+        if on == "event":
+            _check_event(value)
+        else:
+            (_TAG if on == "tag" else _PERMISSION).validate_python(value)
+    except ValidationError:
+        return f"must be the name of a {on}"
+    except ValueError as error:
+        return str(error)
+    if on == "event" and value.startswith("delivery."):
+        return "must not be what becomes of messages: a chain would start itself"
+    return None
+
+
+class CreateDripBody(Body):
+    """A new chain."""
+
+    name: str = Field(min_length=1, max_length=100)
+    trigger: Trigger
+    steps: list[Step] = Field(min_length=1, description="1-50 steps, in their order.")
+    timezone: Timezone = Field("UTC", description="Where `at_local_time` is.")
+    stop_on: list[EventName] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Events of a person that end the chain for them. To leave always does.",
+    )
+    reentry: Reentry = Field(
+        "never", description="Whether who has been through it may come in again."
+    )
+    status: DripStatus = "active"
+
+    def to_course(self) -> Course:
+        return Course(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
+
+
+class UpdateDripBody(Body):
+    """What is to change; a field that is left out, or null, stays."""
+
+    name: str | None = Field(None, min_length=1, max_length=100)
+    trigger: Trigger | None = None
+    steps: list[Step] | None = Field(None, min_length=1)
+    timezone: Timezone | None = None
+    stop_on: list[EventName] | None = Field(None, max_length=20)
+    reentry: Reentry | None = None
+
+    def changed(self, course: Course) -> Course:
+        """What `course` is then."""
+        return Course(
+            steps=course.steps if self.steps is None else self.steps,
+            timezone=course.timezone if self.timezone is None else self.timezone,
+            stop_on=course.stop_on if self.stop_on is None else self.stop_on,
+        )
+
+
+class EnrollBody(Body):
+    """Who is to go through the chain."""
+
+    subscriber_id: str | None = None
+    external_id: str | None = None
+    channel: str | None = Field(None, description="With external_id: which of the subscribers.")
+
+
+class EnrollmentQuery(PageQuery):
+    """Filters and paging."""
+
+    status: EnrollmentStatus | None = None
+
+
+@record
+class Chain:
+    """A row with the content of its newest version."""
+
+    project_id: str
+    drip_id: str
+    name: str
+    status: DripStatus
+    reentry: Reentry
+    trigger_on: TriggerKind
+    trigger_value: str
+    version: int
+    created_at_ms: int
+    updated_at_ms: int
+    content: str
+
+    @property
+    def course(self) -> Course:
+        return read_course(self.content)
+
+
+@record
+class Enrollment:
+    """A row: `next_step` is how many steps are behind, `due_at_ms` None while none can be due."""
+
+    project_id: str
+    enrollment_id: str
+    drip_id: str
+    version: int
+    subscriber_id: str
+    status: EnrollmentStatus
+    next_step: int
+    due_at_ms: int | None
+    last_message_id: str | None
+    reason: str | None
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+class DripAnswer(Answer):
+    """A chain. `version` grows with its steps, `timezone` and `stop_on`."""
+
+    drip_id: str
+    name: str
+    status: DripStatus
+    version: int
+    trigger: Trigger
+    steps: list[Step]
+    timezone: str
+    stop_on: list[str]
+    reentry: Reentry
+    created_at: str
+    updated_at: str
+
+    @field_serializer("steps")
+    def _as_given(self, steps: list[Step]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", exclude_unset=True) for step in steps]
+
+    @classmethod
+    def of(cls, chain: Chain) -> "DripAnswer":
+        course = chain.course
+        return cls(
+            drip_id=chain.drip_id,
+            name=chain.name,
+            status=chain.status,
+            version=chain.version,
+            trigger=Trigger(on=chain.trigger_on, value=chain.trigger_value or None),
+            steps=course.steps,
+            timezone=course.timezone,
+            stop_on=course.stop_on,
+            reentry=chain.reentry,
+            created_at=to_rfc3339(chain.created_at_ms),
+            updated_at=to_rfc3339(chain.updated_at_ms),
+        )
+
+
+class DripList(Answer):
+    """A page of chains, newest first."""
+
+    data: list[DripAnswer]
+    next_cursor: str | None
+
+
+class EnrollmentAnswer(Answer):
+    """Somebody on their way through a chain; `next_step` counts from 1, and is null at the end."""
+
+    enrollment_id: str
+    drip_id: str
+    version: int
+    subscriber_id: str
+    status: EnrollmentStatus
+    next_step: int | None
+    due_at: str | None = Field(description="When the next step is due; null in a pause.")
+    last_message_id: str | None
+    reason: str | None = Field(description="The event that stopped it, or why a step was left out.")
+    created_at: str
+    finished_at: str | None
+
+    @classmethod
+    def of(cls, row: Enrollment) -> "EnrollmentAnswer":
+        return cls(
+            enrollment_id=row.enrollment_id,
+            drip_id=row.drip_id,
+            version=row.version,
+            subscriber_id=row.subscriber_id,
+            status=row.status,
+            next_step=row.next_step + 1 if row.finished_at_ms is None else None,
+            due_at=optional_rfc3339(row.due_at_ms),
+            last_message_id=row.last_message_id,
+            reason=row.reason,
+            created_at=to_rfc3339(row.created_at_ms),
+            finished_at=optional_rfc3339(row.finished_at_ms),
+        )
+
+
+class EnrollmentList(Answer):
+    """A page of enrollments, newest first."""
+
+    data: list[EnrollmentAnswer]
+    next_cursor: str | None

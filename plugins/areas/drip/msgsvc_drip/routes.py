@@ -1,0 +1,139 @@
+"""/v1/drips."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+)
+from msgsvc_drip.models import (
+    CreateDripBody,
+    DripAnswer,
+    DripList,
+    EnrollBody,
+    EnrollmentAnswer,
+    EnrollmentList,
+    EnrollmentQuery,
+    UpdateDripBody,
+)
+from msgsvc_drip.service import Drips
+
+router = Router(area="drips")
+
+
+@router.post("/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False)
+async def create_drip(ctx: Context, body: CreateDripBody) -> DripAnswer:
+    """Makes a chain of messages, and what leads people into it."""
+    return DripAnswer.of(await ctx.get(Drips).create(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/drips", errors=(BadRequest,))
+async def list_drips(ctx: Context, query: PageQuery) -> DripList:
+    """Lists the project's chains, newest first."""
+    found = await ctx.get(Drips).page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda chain: chain.drip_id)
+    return DripList(data=[DripAnswer.of(chain) for chain in page], next_cursor=following)
+
+
+@router.get("/v1/drips/{drip_id}", errors=(NotFound,))
+async def get_drip(ctx: Context, drip_id: str) -> DripAnswer:
+    """Shows a chain, as its newest version has it."""
+    return DripAnswer.of(await ctx.get(Drips).find(ctx.tx, ctx.project_id, drip_id))
+
+
+@router.put("/v1/drips/{drip_id}", errors=(NotFound,))
+async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody) -> DripAnswer:
+    """Changes a chain; what is left out stays.
+
+    New `steps`, `timezone` or `stop_on` make a new version, for people who begin from now on: those who
+    are in the chain finish the version that they began. A new trigger, name or `reentry` holds at once.
+    """
+    return DripAnswer.of(await ctx.get(Drips).update(ctx.tx, ctx.project_id, drip_id, body))
+
+
+@router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,))
+async def delete_drip(ctx: Context, drip_id: str) -> None:
+    """Removes a chain, and whoever is in it; messages that are queued are still sent."""
+    await ctx.get(Drips).delete(ctx.tx, ctx.project_id, drip_id)
+
+
+@router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False)
+async def pause_drip(ctx: Context, drip_id: str) -> DripAnswer:
+    """Holds a chain: no step is sent, and nobody is led into it."""
+    drips = ctx.get(Drips)
+    return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
+
+
+@router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False)
+async def resume_drip(ctx: Context, drip_id: str) -> DripAnswer:
+    """Has a chain go on. What was due so long after the pause is due so long from now."""
+    drips = ctx.get(Drips)
+    return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "active"))
+
+
+@router.post(
+    "/v1/drips/{drip_id}/enroll",
+    status=201,
+    errors=(
+        Conflict,
+        InvalidExternalId,
+        MutuallyExclusiveIdentifiers,
+        NotFound,
+        SubscriberNotFound,
+    ),
+    shows_secrets=False,
+)
+async def enroll_in_drip(ctx: Context, drip_id: str, body: EnrollBody) -> EnrollmentAnswer:
+    """Leads a subscriber into a chain, whatever its trigger."""
+    drips = ctx.get(Drips)
+    return EnrollmentAnswer.of(await drips.enroll(ctx.tx, ctx.project_id, drip_id, body))
+
+
+@router.get("/v1/drips/{drip_id}/enrollments", errors=(BadRequest, NotFound))
+async def list_drip_enrollments(
+    ctx: Context, drip_id: str, query: EnrollmentQuery
+) -> EnrollmentList:
+    """Lists who is, or was, in a chain, newest first."""
+    found = await ctx.get(Drips).enrollments(ctx.tx, ctx.project_id, drip_id, query)
+    page, following = query.cut(found, lambda enrollment: enrollment.enrollment_id)
+    return EnrollmentList(
+        data=[EnrollmentAnswer.of(enrollment) for enrollment in page], next_cursor=following
+    )
+
+
+@router.post(
+    "/v1/drips/enrollments/{enrollment_id}/pause",
+    errors=(Conflict, NotFound),
+    shows_secrets=False,
+)
+async def pause_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+    """Holds somebody where they are in a chain."""
+    drips = ctx.get(Drips)
+    return EnrollmentAnswer.of(await drips.pause(ctx.tx, ctx.project_id, enrollment_id))
+
+
+@router.post(
+    "/v1/drips/enrollments/{enrollment_id}/resume",
+    errors=(Conflict, NotFound),
+    shows_secrets=False,
+)
+async def resume_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+    """Has somebody go on; the next step is as far away as it was at the pause."""
+    drips = ctx.get(Drips)
+    return EnrollmentAnswer.of(await drips.resume(ctx.tx, ctx.project_id, enrollment_id))
+
+
+@router.post(
+    "/v1/drips/enrollments/{enrollment_id}/cancel",
+    errors=(Conflict, NotFound),
+    shows_secrets=False,
+)
+async def cancel_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+    """Ends a chain for somebody."""
+    drips = ctx.get(Drips)
+    return EnrollmentAnswer.of(await drips.cancel(ctx.tx, ctx.project_id, enrollment_id))

@@ -1,0 +1,64 @@
+"""When a step is due: its delay, and the time of day at which it goes out.
+
+Local times that a change of the clocks leaves out are the next minute that there is; of those that
+come twice it is the first.
+"""
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from msgsvc_drip.course import Course, Step
+
+MINUTE_MS = 60_000
+
+
+def due_after(course: Course, step: Step, at_ms: int, day_ms: int | None = None) -> int:
+    """When a step is due that follows something at `at_ms`; Unix milliseconds.
+
+    A delay of days to a time of day counts days of the calendar, from the day of `day_ms`: the first
+    such time that is not before `at_ms`. Any other is the delay, and then the next such time.
+    """
+    delay = step.delay
+    if step.at_local_time is None:
+        return at_ms + delay.total_ms
+    zone, at = ZoneInfo(course.timezone), time.fromisoformat(step.at_local_time)
+    if delay.days is None:
+        return _first_from(at_ms + delay.total_ms, at, zone)
+    day = _local(at_ms if day_ms is None else day_ms, zone).date() + timedelta(days=delay.days)
+    return _first_from(at_ms, at, zone, day)
+
+
+def is_time(course: Course, step: Step, now_ms: int, late_minutes: int) -> int | None:
+    """None if a step that is due may go out now; else the next moment of its time of day.
+
+    It may up to `late_minutes` after its time: who was to get it at ten does not at night.
+    """
+    if step.at_local_time is None:
+        return None
+    zone, at = ZoneInfo(course.timezone), time.fromisoformat(step.at_local_time)
+    earliest_ms = _first_from(now_ms - late_minutes * MINUTE_MS, at, zone)
+    return None if earliest_ms <= now_ms else earliest_ms
+
+
+def _first_from(ms: int, at: time, zone: ZoneInfo, day: date | None = None) -> int:
+    """The first moment of that time of day which is not before `ms`, nor before `day`."""
+    # The day before: a change of the clocks may carry its time over midnight.
+    day = day or _local(ms, zone).date() - timedelta(days=1)
+    while (found_ms := _moment(day, at, zone)) < ms:
+        day += timedelta(days=1)
+    return found_ms
+
+
+def _moment(day: date, at: time, zone: ZoneInfo) -> int:
+    """Unix milliseconds of a local time, the next minute that there is if it is left out."""
+    wall = datetime.combine(day, at)
+    while True:
+        # Without `fold`, it is the first of two.
+        moment = wall.replace(tzinfo=zone).astimezone(UTC)
+        if moment.astimezone(zone).replace(tzinfo=None) == wall:
+            return round(moment.timestamp() * 1000)
+        wall += timedelta(minutes=1)
+
+
+def _local(ms: int, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone)

@@ -1,0 +1,199 @@
+"""The rules of chains: what may be kept, who is led through, and what a pause does."""
+
+from dataclasses import replace
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.service import Service
+from msgsvc_drip import checks, enrollment_store, store
+from msgsvc_drip.course import Course
+from msgsvc_drip.models import (
+    Chain,
+    CreateDripBody,
+    DripStatus,
+    EnrollBody,
+    Enrollment,
+    EnrollmentQuery,
+    Trigger,
+    UpdateDripBody,
+)
+from msgsvc_drip.settings import DripSettings
+from msgsvc_drip.triggers import beginning
+
+
+class Drips:
+    """Chains of all projects."""
+
+    def __init__(self, service: Service, settings: DripSettings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def create(self, tx: Tx, project_id: str, body: CreateDripBody) -> Chain:
+        """Raises `ValidationFailed`, `NotFound` for a template, and `Conflict` at the limit."""
+        course = body.to_course()
+        await self._check(tx, project_id, course, body.trigger)
+        await tx.lock(f"drips of {project_id}")
+        limit = self._settings.chains_per_project
+        if await store.count(tx, project_id) >= limit:
+            raise Conflict(f"a project has at most {limit} chains")
+        now_ms = self._service.clock.now_ms()
+        chain = Chain(
+            project_id=project_id,
+            drip_id=new_id("drp"),
+            name=body.name,
+            status=body.status,
+            reentry=body.reentry,
+            trigger_on=body.trigger.on,
+            trigger_value=body.trigger.value or "",
+            version=1,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+            content=course.to_column(),
+        )
+        await store.insert(tx, chain)
+        return chain
+
+    async def find(self, tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> Chain:
+        """Raises `NotFound`, for another project's chain as well. With `hold`, nobody else changes it
+        until the transaction ends."""
+        chain = await store.find(tx, project_id, drip_id, hold=hold)
+        if chain is None:
+            raise NotFound(f"there is no chain {drip_id!r}")
+        return chain
+
+    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Chain]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def update(self, tx: Tx, project_id: str, drip_id: str, body: UpdateDripBody) -> Chain:
+        """The chain after the change; new content is a new version, for who begins from now on.
+
+        Raises `NotFound` and `ValidationFailed`.
+        """
+        chain = await self.find(tx, project_id, drip_id, hold=True)
+        course = body.changed(chain.course)
+        await self._check(tx, project_id, course, body.trigger)
+        trigger = body.trigger or Trigger(on=chain.trigger_on, value=chain.trigger_value or None)
+        content = course.to_column()
+        is_new = content != chain.content
+        changed = replace(
+            chain,
+            name=chain.name if body.name is None else body.name,
+            reentry=chain.reentry if body.reentry is None else body.reentry,
+            trigger_on=trigger.on,
+            trigger_value=trigger.value or "",
+            version=chain.version + is_new,
+            updated_at_ms=self._service.clock.now_ms(),
+            content=content,
+        )
+        if is_new:
+            await store.add_version(tx, changed)
+        await store.update(tx, changed)
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
+        """Messages that are queued are sent all the same. Raises `NotFound`."""
+        await enrollment_store.delete_all(tx, project_id, drip_id)
+        if not await store.delete(tx, project_id, drip_id):
+            raise NotFound(f"there is no chain {drip_id!r}")
+
+    async def set_status(self, tx: Tx, project_id: str, drip_id: str, status: DripStatus) -> Chain:
+        """Pauses a chain, or has it go on; nothing happens to one that is so already.
+
+        What was due in so many hours at the pause is due in so many when it goes on. Raises `NotFound`.
+        """
+        now_ms = self._service.clock.now_ms()
+        if await store.set_status(tx, project_id, drip_id, status, now_ms):
+            shift = (
+                enrollment_store.hold_all if status == "paused" else enrollment_store.release_all
+            )
+            await shift(tx, project_id, drip_id, now_ms)
+        return await self.find(tx, project_id, drip_id)
+
+    async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
+        """Leads somebody into a chain, whatever its trigger.
+
+        Raises `NotFound`, what `subscribers.receiver` raises, and `Conflict` with the reason.
+        """
+        chain = await self.find(tx, project_id, drip_id)
+        receiver = await self._service.subscribers.receiver(
+            project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+            tx=tx,
+        )
+        who, now_ms = receiver.subscriber_id, self._service.clock.now_ms()
+        new = beginning(project_id, drip_id, chain.version, chain.content, who, now_ms)
+        begun = await enrollment_store.begin(tx, [new], now_ms)
+        if begun:
+            return await self.find_enrollment(tx, project_id, new.enrollment_id)
+        if chain.status == "paused":
+            raise Conflict(f"the chain {drip_id} is paused, and takes nobody in")
+        if receiver.status != "active":
+            raise Conflict(f"{who} is not subscribed")
+        last = await enrollment_store.find_last(tx, project_id, drip_id, who)
+        if last is not None and last.finished_at_ms is None:
+            raise Conflict(f"{who} is in the chain already: {last.enrollment_id}")
+        raise Conflict(f"{who} has been in the chain, and its reentry is {chain.reentry}")
+
+    async def enrollments(
+        self, tx: Tx, project_id: str, drip_id: str, query: EnrollmentQuery
+    ) -> list[Enrollment]:
+        """Up to one more than `query.limit`, newest first. Raises `NotFound`."""
+        await self.find(tx, project_id, drip_id)
+        return await enrollment_store.list_page(
+            tx, project_id, drip_id, query.status, query.after, query.most
+        )
+
+    async def find_enrollment(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+        """Raises `NotFound`, for another project's as well."""
+        found = await enrollment_store.find(tx, project_id, enrollment_id)
+        if found is None:
+            raise NotFound(f"there is no enrollment {enrollment_id!r}")
+        return found
+
+    async def pause(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+        """Nothing happens to one that is paused. Raises `NotFound`, and `Conflict` for one that ended."""
+        now_ms = self._service.clock.now_ms()
+        await enrollment_store.pause(tx, project_id, enrollment_id, now_ms)
+        return await self._open(tx, project_id, enrollment_id)
+
+    async def resume(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+        """Nothing happens to one that is active. Raises as `pause`."""
+        found = await self.find_enrollment(tx, project_id, enrollment_id)
+        chain = await self.find(tx, project_id, found.drip_id, hold=True)
+        await enrollment_store.resume(
+            tx,
+            project_id,
+            enrollment_id,
+            chain_active=chain.status == "active",
+            now_ms=self._service.clock.now_ms(),
+        )
+        return await self._open(tx, project_id, enrollment_id)
+
+    async def cancel(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+        """Ends somebody's way through a chain. Raises as `pause`."""
+        now_ms = self._service.clock.now_ms()
+        if not await enrollment_store.cancel(tx, project_id, enrollment_id, now_ms):
+            await self._open(tx, project_id, enrollment_id)
+        return await self.find_enrollment(tx, project_id, enrollment_id)
+
+    async def _open(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+        found = await self.find_enrollment(tx, project_id, enrollment_id)
+        if found.finished_at_ms is not None:
+            raise Conflict(f"{enrollment_id} has ended: it is {found.status}")
+        return found
+
+    async def _check(
+        self, tx: Tx, project_id: str, course: Course, trigger: Trigger | None
+    ) -> None:
+        if len(course.steps) > self._settings.steps_per_chain:
+            raise ValidationFailed(f"steps: at most {self._settings.steps_per_chain}")
+        if trigger is not None and trigger.on == "permission":
+            try:
+                await checks.check_permission(self._service, tx, project_id, trigger.value or "")
+            except ValidationFailed as error:
+                raise ValidationFailed(f"trigger.value: {error.message}") from None
+        await checks.check_course(self._service, tx, project_id, course)

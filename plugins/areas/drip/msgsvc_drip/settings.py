@@ -1,0 +1,25 @@
+"""The section `[drip]` of the configuration."""
+
+from pydantic import Field
+
+from msgsvc_core.settings import Section
+
+
+class DripSettings(Section):
+    """Limits of chains, and how their steps are taken."""
+
+    steps_per_chain: int = Field(
+        50, ge=1, description="Steps of one chain (interface spec, section 8)."
+    )
+    chains_per_project: int = Field(100, ge=1, description="Chains of one project.")
+    look_s: float = Field(
+        2.0, gt=0, le=60, description="Seconds between two looks for steps that are due."
+    )
+    batch: int = Field(200, ge=1, le=1000, description="Steps that are taken in one transaction.")
+    late_minutes: int = Field(
+        60,
+        ge=1,
+        le=720,
+        description="Minutes after its `at_local_time` within which a step still goes out; later, it"
+        " waits for that time of the next day.",
+    )

@@ -1,0 +1,162 @@
+"""The SQL of chains and their versions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.record import record
+from msgsvc_drip.models import Chain
+
+_COLUMNS = (
+    "project_id",
+    "drip_id",
+    "name",
+    "status",
+    "reentry",
+    "trigger_on",
+    "trigger_value",
+    "version",
+    "created_at_ms",
+    "updated_at_ms",
+)
+_SELECT = (
+    f"SELECT {', '.join(f'c.{column}' for column in _COLUMNS)}, v.content FROM drip_chains c"
+    " JOIN drip_versions v ON v.project_id = c.project_id AND v.drip_id = c.drip_id"
+    " AND v.version = c.version"
+)
+_THIS = "project_id = :project_id AND drip_id = :drip_id"
+
+#: What stands for a version: project, chain and number.
+VersionKey = tuple[str, str, int]
+
+
+@record
+class Meaning:
+    """What something that happened means to a chain: `stop` ends it, anything else begins it.
+
+    `content` is that of the newest version; None where it is about `version` alone.
+    """
+
+    kind: str
+    value: str
+    project_id: str
+    drip_id: str
+    version: int
+    content: str | None
+
+
+async def count(tx: Tx, project_id: str) -> int:
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) AS count FROM drip_chains WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return found
+
+
+async def insert(tx: Tx, chain: Chain) -> None:
+    await tx.insert("drip_chains", {column: getattr(chain, column) for column in _COLUMNS})
+    await add_version(tx, chain)
+
+
+async def add_version(tx: Tx, chain: Chain) -> None:
+    """Keeps the content of a chain as its version, with what stops it."""
+    key = {"project_id": chain.project_id, "drip_id": chain.drip_id, "version": chain.version}
+    await tx.insert(
+        "drip_versions", {**key, "content": chain.content, "created_at_ms": chain.updated_at_ms}
+    )
+    stops = dict.fromkeys(chain.course.stop_on)
+    await tx.insert_many("drip_stops", [{**key, "event": name} for name in stops])
+
+
+async def find(tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> Chain | None:
+    """With `hold`, nobody else changes the chain until the transaction ends."""
+    row = await tx.fetch_one(
+        f"{_SELECT} WHERE c.project_id = :project_id AND c.drip_id = :drip_id"
+        # Not FOR UPDATE: somebody who is just led into the chain need not wait.
+        + (" FOR NO KEY UPDATE OF c" if hold and tx.dialect == "postgresql" else ""),
+        {"project_id": project_id, "drip_id": drip_id},
+    )
+    return None if row is None else _chain(row)
+
+
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Chain]:
+    """Newest first; `after` is the last id of the page before."""
+    rows = await tx.fetch_all(
+        f"{_SELECT} WHERE c.project_id = :project_id"
+        + (" AND c.drip_id < :after" if after is not None else "")
+        + " ORDER BY c.drip_id DESC LIMIT :most",
+        {"project_id": project_id, "after": after, "most": limit},
+    )
+    return [_chain(row) for row in rows]
+
+
+async def update(tx: Tx, chain: Chain) -> None:
+    """Writes all but the status."""
+    await tx.execute(
+        "UPDATE drip_chains SET name = :name, reentry = :reentry, trigger_on = :trigger_on,"
+        " trigger_value = :trigger_value, version = :version, updated_at_ms = :updated_at_ms"
+        f" WHERE {_THIS}",
+        {
+            column: getattr(chain, column)
+            for column in _COLUMNS
+            if column not in {"status", "created_at_ms"}
+        },
+    )
+
+
+async def set_status(tx: Tx, project_id: str, drip_id: str, status: str, now_ms: int) -> bool:
+    """False if that is its status already, or there is no such chain."""
+    return bool(
+        await tx.execute(
+            "UPDATE drip_chains SET status = :status, updated_at_ms = :now_ms"
+            f" WHERE {_THIS} AND status <> :status",
+            {"project_id": project_id, "drip_id": drip_id, "status": status, "now_ms": now_ms},
+        )
+    )
+
+
+async def delete(tx: Tx, project_id: str, drip_id: str) -> bool:
+    """Removes a chain, and who is in it. False if there is none."""
+    return bool(
+        await tx.execute(
+            f"DELETE FROM drip_chains WHERE {_THIS}",
+            {"project_id": project_id, "drip_id": drip_id},
+        )
+    )
+
+
+async def find_meanings(tx: Tx, happened: Sequence[tuple[str, str, str]]) -> list[Meaning]:
+    """What (project_id, kind, value) mean to chains: triggers of active ones, and `stop`."""
+    rows = await tx.fetch_all(
+        "SELECT keys.kind, keys.value, c.project_id, c.drip_id, c.version, v.content"
+        f" FROM {key_table(('project', 'kind', 'value'), tx.dialect)}"
+        " CROSS JOIN drip_chains c JOIN drip_versions v ON v.project_id = c.project_id"
+        " AND v.drip_id = c.drip_id AND v.version = c.version"
+        " WHERE c.project_id = keys.project AND c.trigger_on = keys.kind"
+        " AND c.trigger_value = keys.value AND c.status = 'active'"
+        " UNION ALL SELECT keys.kind, keys.value, s.project_id, s.drip_id, s.version, NULL"
+        f" FROM {key_table(('project', 'kind', 'value'), tx.dialect)}"
+        " CROSS JOIN drip_stops s WHERE keys.kind = 'stop'"
+        " AND s.project_id = keys.project AND s.event = keys.value",
+        key_params(happened, tx.dialect),
+    )
+    return [Meaning(*row) for row in rows]
+
+
+async def find_courses(tx: Tx, versions: Iterable[VersionKey]) -> Mapping[VersionKey, str]:
+    """The contents of versions."""
+    keys = [(project_id, drip_id, str(version)) for project_id, drip_id, version in versions]
+    rows = await tx.fetch_all(
+        "SELECT v.project_id, v.drip_id, v.version, v.content"
+        f" FROM {key_table(('project', 'drip', 'number'), tx.dialect)}"
+        " CROSS JOIN drip_versions v WHERE v.project_id = keys.project"
+        " AND v.drip_id = keys.drip AND v.version = CAST(keys.number AS integer)",
+        key_params(keys, tx.dialect),
+    )
+    return {(row["project_id"], row["drip_id"], row["version"]): row["content"] for row in rows}
+
+
+def _chain(row: Row) -> Chain:
+    fields: dict[str, Any] = {column: row[column] for column in _COLUMNS}
+    return Chain(**fields, content=row["content"])

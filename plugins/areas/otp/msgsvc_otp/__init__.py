@@ -1,0 +1,1 @@
+"""One-time codes through messengers, as a plugin of msgsvc."""

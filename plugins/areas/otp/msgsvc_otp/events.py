@@ -1,0 +1,29 @@
+"""The events that the plugin emits. None of them carries a code."""
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+
+SENT, VERIFIED = "otp.sent", "otp.verified"
+FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED = "otp.failed_attempt", "otp.max_attempts_reached"
+
+
+class OtpEvent(Answer):
+    """Fields of every event of a one-time code, beside the subscriber's."""
+
+    otp_id: str
+    purpose: str
+    attempts_left: int = Field(description="Guesses that the code still stands.")
+
+
+OTP_EVENTS = (
+    EventSpec(SENT, "The messenger took the message with the code.", OtpEvent),
+    EventSpec(VERIFIED, "The right code was given, for the first and only time.", OtpEvent),
+    EventSpec(FAILED_ATTEMPT, "A wrong code was given.", OtpEvent),
+    EventSpec(
+        MAX_ATTEMPTS_REACHED,
+        "The last allowed attempt was wrong too; the code is worth nothing any more.",
+        OtpEvent,
+    ),
+)

@@ -1,0 +1,83 @@
+"""The bot's side of a request: who opens its link first is subscribed, and sent the code."""
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels import InboundContext, InboundRule, Started
+from msgsvc_core.errors import ApiError, TooEarly
+from msgsvc_core.projects.models import Project
+from msgsvc_otp import payloads, texts
+from msgsvc_otp.errors import OtpRateLimited
+from msgsvc_otp.models import OneTimeCode
+from msgsvc_otp.service import OneTimeCodes
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+log = structlog.get_logger(__name__)
+
+
+class CodeBot:
+    """Takes what people open. A request belongs to nobody until its code was sent to somebody."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._codes = service.get(OneTimeCodes)
+
+    def rules(self) -> list[InboundRule]:
+        return [InboundRule("start", self._started, prefix=payloads.PREFIX)]
+
+    async def _started(self, ctx: InboundContext) -> bool:
+        """What can't be had any more is left to the core's answer."""
+        assert isinstance(ctx.update, Started)
+        token = payloads.read_payload(ctx.update.payload)
+        request = token and await self._codes.hold_requested(ctx.tx, token)
+        if not request or not ctx.serves(request.project_id):
+            return False
+        project = await self._service.projects.find(ctx.tx, request.project_id)
+        if project.status != "active":
+            return False
+        if request.stored_status == "waiting":
+            return await self._open(ctx, request, project)
+        if request.is_live(self._service.clock.now_ms()) and await self._is_of(ctx, request):
+            # It can't be sent again: nobody knows it any more but they.
+            await ctx.reply(texts.look_above(ctx._, project.name))
+            return True
+        return False
+
+    async def _open(self, ctx: InboundContext, request: OneTimeCode, project: Project) -> bool:
+        if request.status(self._service.clock.now_ms()) == "expired":
+            return False
+        if request.channel not in {None, ctx.channel_name}:
+            return False
+        try:
+            # All or nothing: who can't be sent the code is not subscribed, and may open the link again.
+            async with ctx.tx.savepoint():
+                await self._deliver(ctx, request)
+        except (TooEarly, OtpRateLimited) as error:
+            await ctx.reply(texts.wait(ctx._, error.retry_after_s or 1))
+        except ApiError as error:
+            log.warning("otp_not_sent", otp_id=request.otp_id, code=error.code, error=error.message)
+            await ctx.reply(texts.not_now(ctx._, project.name))
+        return True
+
+    async def _deliver(self, ctx: InboundContext, request: OneTimeCode) -> None:
+        await ctx.enter_project(request.project_id)
+        subscriber = await self._service.subscribers.ensure(
+            ctx.tx,
+            request.project_id,
+            ctx.channel,
+            ctx.update.user,
+            ctx.update.chat_id,
+            source="otp",
+        )
+        await self._codes.issue(ctx.tx, request, subscriber)
+
+    async def _is_of(self, ctx: InboundContext, request: OneTimeCode) -> bool:
+        """Whether it is this person who was sent the code."""
+        assert request.subscriber_id is not None
+        subscriber = await self._service.subscribers.find(
+            ctx.tx, request.project_id, request.subscriber_id
+        )
+        return (subscriber.bot, subscriber.user_id) == (ctx.channel, ctx.update.user.user_id)

@@ -1,0 +1,83 @@
+"""How many codes a person may be sent, and how often theirs may be guessed.
+
+Both are read from the codes themselves, under a lock of the person: so they hold exactly, over any
+number of processes, without Redis, and nothing counts that was rolled back.
+"""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import TooEarly
+from msgsvc_otp import store
+from msgsvc_otp.errors import OtpRateLimited
+from msgsvc_otp.models import OneTimeCode
+from msgsvc_otp.settings import OtpSettings
+
+#: Milliseconds of the window in which codes and guesses are counted (API, "OTP": an hour).
+WINDOW_MS = 3_600_000
+
+
+async def lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
+    """Keeps others from sending to the person, and from guessing, until the transaction ends."""
+    await tx.lock(f"otp of {project_id} {subscriber_id}")
+
+
+async def check_send(
+    tx: Tx, settings: OtpSettings, request: OneTimeCode, subscriber_id: str, *, now_ms: int
+) -> None:
+    """Raises `OtpRateLimited` for a code too many in the hour, `TooEarly` for one too soon."""
+    most = settings.sends_per_hour
+    issued = await store.list_issued(
+        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, most=most
+    )
+    if len(issued) == most:
+        raise OtpRateLimited(
+            f"more than {most} codes in an hour for this subscriber",
+            retry_after_s=_seconds(issued[-1].at_ms + WINDOW_MS - now_ms),
+        )
+    last_ms = next((one.at_ms for one in issued if one.purpose == request.purpose), None)
+    if last_ms is None:
+        return
+    left_ms = last_ms + settings.resend_after_s * 1000 - now_ms
+    if left_ms > 0:
+        raise TooEarly(
+            f"the last code was sent less than {settings.resend_after_s} s ago",
+            retry_after_s=_seconds(left_ms),
+        )
+
+
+async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_ms: int) -> None:
+    """Whether the guess that `code` has just counted may be compared. Raises `OtpRateLimited`.
+
+    The first one at a code always may: who has the code in hand needs no other, and so nobody can
+    keep them out by guessing. It costs the limit one guess for each code that is sent, which has a
+    limit itself.
+    """
+    if code.attempts == 1:
+        return
+    assert code.subscriber_id is not None
+    guessed = await store.list_guessed(
+        tx, code.project_id, code.subscriber_id, since_ms=now_ms - WINDOW_MS
+    )
+    # All but the one at hand.
+    wrong = sum(one.wrong for one in guessed) - 1
+    if wrong >= settings.guesses_per_hour:
+        raise OtpRateLimited(
+            f"more than {settings.guesses_per_hour} wrong codes in an hour for this subscriber;"
+            " the first guess at a new code is taken all the same",
+            retry_after_s=_seconds(_freed_ms(guessed, wrong, settings.guesses_per_hour) - now_ms),
+        )
+
+
+def _freed_ms(guessed: Sequence[store.Guessed], wrong: int, limit: int) -> int:
+    """When so many of the wrong guesses are an hour old that another may follow."""
+    for one in guessed:
+        wrong -= one.wrong
+        if wrong < limit:
+            return one.at_ms + WINDOW_MS
+    return guessed[-1].at_ms + WINDOW_MS
+
+
+def _seconds(ms: int) -> int:
+    """Rounded up, for `Retry-After`."""
+    return max(1, -(-ms // 1000))

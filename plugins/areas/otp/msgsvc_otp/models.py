@@ -1,0 +1,191 @@
+"""One-time codes, inside and on the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.localized import Language
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import Subscriber
+
+Status = Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
+
+#: What is stored. `waiting` is a request whose link nobody has opened. A code that ran out stays
+#: `active` until the next one takes its place.
+StoredStatus = Literal[
+    "waiting", "active", "verified", "expired", "max_attempts_reached", "superseded"
+]
+
+#: What a code is for, when a request doesn't say (API, "OTP").
+DEFAULT_PURPOSE = "login"
+
+#: API, "OTP".
+Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
+
+
+@record
+class OneTimeCode:
+    """One code, from its request to its end. The code itself is nowhere."""
+
+    project_id: str
+    otp_id: str
+    stored_status: StoredStatus
+    purpose: str
+    #: None until somebody opens the link of a request.
+    subscriber_id: str | None
+    #: The messenger and the language that were asked for.
+    channel: str | None
+    lang: Language | None
+    length: int
+    ttl_minutes: int
+    max_attempts: int
+    attempts: int
+    created_at_ms: int
+    issued_at_ms: int | None
+    #: When the link of a request ends, then when the code does.
+    expires_at_ms: int
+    code_hash: str | None = None
+    sent_at_ms: int | None = None
+    reason: str | None = None
+
+    @property
+    def attempts_left(self) -> int:
+        return self.max_attempts - self.attempts
+
+    def status(self, now_ms: int) -> Status:
+        """The status at that moment."""
+        match self.stored_status:
+            case "waiting" | "active" if now_ms >= self.expires_at_ms:
+                return "expired"
+            case "waiting":
+                return "pending"
+            case "active":
+                return "pending" if self.sent_at_ms is None else "sent"
+            case ended:
+                return ended
+
+    def is_live(self, now_ms: int) -> bool:
+        """Whether it may still be given."""
+        return self.stored_status == "active" and now_ms < self.expires_at_ms
+
+
+@record
+class Verdict:
+    """The right code, and whose it was."""
+
+    code: OneTimeCode
+    subscriber: Subscriber
+
+
+class Terms(Body):
+    """What may be asked of a code; the settings say what holds otherwise, and how far one may go."""
+
+    purpose: Purpose = Field(
+        DEFAULT_PURPOSE, description="What it is for; one code is active for each purpose."
+    )
+    ttl_minutes: int | None = Field(
+        None, ge=1, description="Minutes it is good for: 1-30, by default 5."
+    )
+    max_attempts: int | None = Field(
+        None, ge=1, description="Guesses it stands: 1-10, by default 3."
+    )
+    length: int | None = Field(None, ge=1, description="Digits: 4-8, by default 6.")
+    lang: Language | None = Field(
+        None, description="Language of the message; without it, the person's own."
+    )
+
+
+class SendOtpBody(Terms):
+    """Who gets a code, and of what kind."""
+
+    subscriber_id: str | None = None
+    external_id: str | None = Field(None, description="Your own id of the person.")
+    channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
+
+
+class SendOtpAnswer(Answer):
+    """A code that is on its way."""
+
+    otp_id: str
+    expires_at: str
+
+
+class RequestOtpBody(Terms):
+    """A code for whoever opens its link."""
+
+    channel: str | None = Field(None, description="Offer this messenger alone.")
+
+
+class RequestOtpAnswer(Answer):
+    """A code that waits for somebody to open its link."""
+
+    otp_id: str
+    links: dict[str, str] = Field(description="The link to open, per channel.")
+    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    expires_in: int = Field(description="Seconds for which the link can be opened.")
+
+
+class VerifyOtpBody(Body):
+    """A code as the person typed it, and which one it should be: that of `otp_id`, or the last one of
+    a subscriber and purpose."""
+
+    otp_id: str | None = None
+    subscriber_id: str | None = None
+    external_id: str | None = Field(None, description="Your own id of the person.")
+    channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
+    purpose: Purpose | None = Field(
+        None, description="`login` by default; with `otp_id` it is checked if it is given."
+    )
+    code: str = Field(max_length=64, description="Spaces in it don't matter.")
+
+
+class VerifyOtpAnswer(Answer):
+    """Who gave the right code."""
+
+    verified: Literal[True] = True
+    otp_id: str
+    purpose: str
+    subscriber_id: str
+    channel: str
+    first_name: str
+    username: str | None
+    lang: Language
+    tags: list[str]
+    external_id: str | None
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> "VerifyOtpAnswer":
+        code = verdict.code
+        return cls(otp_id=code.otp_id, purpose=code.purpose, **verdict.subscriber.event_fields())
+
+
+class OtpAnswer(Answer):
+    """Where a code stands."""
+
+    otp_id: str
+    status: Status
+    purpose: str
+    subscriber_id: str | None = Field(
+        description="Null until somebody opens the link of a request."
+    )
+    attempts_left: int
+    reason: str | None = Field(
+        description="Why the messenger did not take the message, as in `delivery.failed`; or null."
+    )
+    created_at: str
+    expires_at: str = Field(description="Of the link of a request until it is opened.")
+
+    @classmethod
+    def of(cls, code: OneTimeCode, now_ms: int) -> "OtpAnswer":
+        return cls(
+            otp_id=code.otp_id,
+            status=code.status(now_ms),
+            purpose=code.purpose,
+            subscriber_id=code.subscriber_id,
+            attempts_left=code.attempts_left,
+            reason=code.reason,
+            created_at=to_rfc3339(code.created_at_ms),
+            expires_at=to_rfc3339(code.expires_at_ms),
+        )

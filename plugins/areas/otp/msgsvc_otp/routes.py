@@ -1,0 +1,89 @@
+"""/v1/otp."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.errors import (
+    ApiError,
+    BillingBlocked,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+    TooEarly,
+)
+from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts, OtpRateLimited
+from msgsvc_otp.models import (
+    OtpAnswer,
+    RequestOtpAnswer,
+    RequestOtpBody,
+    SendOtpAnswer,
+    SendOtpBody,
+    VerifyOtpAnswer,
+    VerifyOtpBody,
+)
+from msgsvc_otp.payloads import request_payload
+from msgsvc_otp.service import OneTimeCodes
+
+router = Router(area="otp")
+
+#: What names no subscriber.
+_WHO: tuple[type[ApiError], ...] = (
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    SubscriberNotFound,
+)
+
+
+@router.post(
+    "/v1/otp/send",
+    status=202,
+    errors=(*_WHO, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
+)
+async def send_otp(ctx: Context, body: SendOtpBody) -> SendOtpAnswer:
+    """Sends a code to a subscriber; it ends the one before of the same purpose.
+
+    The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
+    `code`, `minutes`, `project` and `purpose`.
+    """
+    code = await ctx.get(OneTimeCodes).send(ctx.tx, ctx.project_id, body)
+    return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms))
+
+
+@router.post("/v1/otp/request", status=201)
+async def request_otp(ctx: Context, body: RequestOtpBody) -> RequestOtpAnswer:
+    """Makes a link that subscribes whoever opens it first, and sends them a code.
+
+    Its time begins when the link is opened. Verify by `otp_id`; the answer tells who it was.
+    """
+    request, token = await ctx.get(OneTimeCodes).request(ctx.tx, ctx.project_id, body)
+    channels, payload = ctx.service.channels, request_payload(token)
+    names = None if body.channel is None else [body.channel]
+    links = channels.deep_links(ctx.project_id, payload, names)
+    return RequestOtpAnswer(
+        otp_id=request.otp_id,
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, payload),
+        expires_in=(request.expires_at_ms - request.created_at_ms) // 1000,
+    )
+
+
+@router.post(
+    "/v1/otp/verify",
+    errors=(*_WHO, NotFound, OtpInvalid, OtpExpired, OtpMaxAttempts, OtpRateLimited),
+)
+async def verify_otp(ctx: Context, body: VerifyOtpBody) -> VerifyOtpAnswer:
+    """Checks a code. Works once; each wrong code is an attempt less. Call it from your server."""
+    verdict = await ctx.get(OneTimeCodes).verify(ctx.tx, ctx.project_id, body)
+    if isinstance(verdict, OtpInvalid):
+        # The attempt stays counted: the error keeps its writes.
+        raise verdict
+    return VerifyOtpAnswer.of(verdict)
+
+
+@router.get("/v1/otp/{otp_id}", errors=(NotFound,))
+async def get_otp(ctx: Context, otp_id: str) -> OtpAnswer:
+    """Shows where a code stands; never the code."""
+    code = await ctx.get(OneTimeCodes).find(ctx.tx, ctx.project_id, otp_id)
+    return OtpAnswer.of(code, ctx.service.clock.now_ms())

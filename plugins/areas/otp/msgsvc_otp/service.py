@@ -1,0 +1,332 @@
+"""The rules of one-time codes: one active code per person and purpose, a few guesses, used once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import Channel
+from msgsvc_core.channels.calls import Then, enqueue_send
+from msgsvc_core.charging import Charge
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import (
+    ApiError,
+    Conflict,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+    ValidationFailed,
+)
+from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.security import digest
+from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
+from msgsvc_otp import limits, store
+from msgsvc_otp.codes import CodeHashes, new_code
+from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts
+from msgsvc_otp.events import FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED, VERIFIED
+from msgsvc_otp.models import (
+    DEFAULT_PURPOSE,
+    OneTimeCode,
+    RequestOtpBody,
+    SendOtpBody,
+    Terms,
+    Verdict,
+    VerifyOtpBody,
+)
+from msgsvc_otp.settings import OtpSettings
+from msgsvc_otp.wording import Wording
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: The job that is told what became of a message with a code.
+TOLD = "otp.told"
+
+#: What is charged for (hook `charge`).
+OPERATION = "otp.send"
+
+#: Subscribers with one `external_id`: one on each channel. More channels than this, nobody has.
+MOST_CHANNELS = 100
+
+
+class OneTimeCodes:
+    """Sends codes and checks them."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._settings = service.section(OtpSettings)
+        self._hashes = CodeHashes(service.secrets)
+        self._wording = Wording(service)
+
+    async def send(self, tx: Tx, project_id: str, body: SendOtpBody) -> OneTimeCode:
+        """A new code, on its way to the subscriber; it ends the one before of the same purpose.
+
+        Raises `ValidationFailed`, what names no subscriber, `Conflict` for one who has left, `TooEarly`,
+        `OtpRateLimited`, `BillingBlocked`.
+        """
+        request = self._new(project_id, body, channel=body.channel)
+        receiver = await self._service.subscribers.receiver(
+            project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+            tx=tx,
+        )
+        # Before anything is written: an erasure holds the person, and then waits for their codes.
+        if not await store.keep_subscriber(tx, project_id, receiver.subscriber_id):
+            raise SubscriberNotFound(f"there is no subscriber {receiver.subscriber_id!r}")
+        subscriber = await self._service.subscribers.find(tx, project_id, receiver.subscriber_id)
+        if subscriber.status != "active":
+            raise Conflict(
+                f"{subscriber.subscriber_id} is {subscriber.status}, and can't be sent a code;"
+                " POST /v1/otp/request makes a link that subscribes"
+            )
+        await limits.lock(tx, project_id, subscriber.subscriber_id)
+        await store.insert(tx, request)
+        return await self.issue(tx, request, subscriber)
+
+    async def request(
+        self, tx: Tx, project_id: str, body: RequestOtpBody
+    ) -> tuple[OneTimeCode, str]:
+        """A request that waits for somebody to open its link, and the link's token.
+
+        Raises `ValidationFailed`.
+        """
+        if body.channel is not None:
+            self._service.channels.check_name(project_id, body.channel)
+        request = self._new(project_id, body, channel=body.channel)
+        # What is wrong with a template is told now: whoever opens the link could not mend it.
+        await self._wording.message(
+            tx, request, body.lang or self._service.settings.default_lang, new_code(request.length)
+        )
+        token = new_token()
+        await store.insert(tx, request, digest(token))
+        return request, token
+
+    async def find(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
+        """Raises `NotFound`, for another project's code as well."""
+        code = await store.find(tx, project_id, otp_id)
+        if code is None:
+            raise NotFound(f"there is no one-time code {otp_id!r}")
+        return code
+
+    async def hold_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
+        """The request whose link carries the token, whatever became of it. No other who opens the
+        link gets further before the transaction ends."""
+        return await store.hold_by_token(tx, digest(token))
+
+    async def issue(self, tx: Tx, request: OneTimeCode, subscriber: Subscriber) -> OneTimeCode:
+        """Makes the code of a request that waits, and has it sent.
+
+        Raises `ValidationFailed`, `Conflict`, `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
+        """
+        project_id, subscriber_id = request.project_id, subscriber.subscriber_id
+        now_ms = self._service.clock.now_ms()
+        await limits.lock(tx, project_id, subscriber_id)
+        await limits.check_send(tx, self._settings, request, subscriber_id, now_ms=now_ms)
+        await store.supersede(tx, project_id, subscriber_id, request.purpose, now_ms=now_ms)
+        code = new_code(request.length)
+        issued = await store.issue(
+            tx,
+            request,
+            subscriber_id=subscriber_id,
+            code_hash=self._hashes.make(request.otp_id, code),
+            now_ms=now_ms,
+            expires_at_ms=now_ms + request.ttl_minutes * 60_000,
+        )
+        assert issued is not None, "whoever issues it has made or holds the request"
+        await self._service.charge(tx, Charge(project_id, OPERATION, request.otp_id))
+        await self._enqueue(tx, issued, subscriber, code)
+        return issued
+
+    async def verify(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Verdict | OtpInvalid:
+        """Counts an attempt, then compares.
+
+        A wrong code is returned and not raised: the attempt has to be committed with `tx`, and so
+        must whoever calls this. Raises `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and
+        `OtpRateLimited` where nothing was counted, and what names no code or subscriber.
+        """
+        known = await self._named(tx, project_id, body)
+        now_ms = self._service.clock.now_ms()
+        if known is None or known.subscriber_id is None:
+            raise await self._why_refused(tx, known, now_ms)
+        counted = await store.count_attempt(tx, known, now_ms=now_ms)
+        if counted is None:
+            raise await self._why_refused(tx, known, now_ms)
+        await limits.check_guess(tx, self._settings, counted, now_ms=now_ms)
+        assert counted.subscriber_id is not None
+        subscriber = await self._service.subscribers.find(tx, project_id, counted.subscriber_id)
+        assert counted.code_hash is not None
+        given = body.code.replace(" ", "")
+        if not self._hashes.match(counted.otp_id, given, counted.code_hash):
+            return await self._count_wrong(tx, counted, subscriber)
+        consumed = await store.consume(tx, counted)
+        if consumed is None:
+            raise await self._why_refused(tx, counted, now_ms)
+        await self._emit(tx, VERIFIED, consumed, subscriber)
+        return Verdict(consumed, subscriber)
+
+    async def _count_wrong(self, tx: Tx, code: OneTimeCode, subscriber: Subscriber) -> OtpInvalid:
+        await self._emit(tx, FAILED_ATTEMPT, code, subscriber)
+        exhausted = await store.exhaust(tx, code)
+        if exhausted is not None:
+            await self._emit(tx, MAX_ATTEMPTS_REACHED, exhausted, subscriber)
+            return OtpInvalid("code: wrong, and it was the last attempt; send another")
+        left = code.attempts_left
+        return OtpInvalid(f"code: wrong; {left} attempt{'s' * (left > 1)} left")
+
+    async def _named(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> OneTimeCode | None:
+        """The code that is meant, under the lock of its person; None if there has been none."""
+        names = [body.otp_id, body.subscriber_id, body.external_id]
+        if len(names) - names.count(None) > 1:
+            raise MutuallyExclusiveIdentifiers(
+                "otp_id, subscriber_id, external_id: give one of them, not several"
+            )
+        if body.otp_id is not None:
+            code = await self.find(tx, project_id, body.otp_id)
+            if body.purpose not in {None, code.purpose}:
+                raise OtpInvalid(f"purpose: this code is for {code.purpose}")
+            if code.subscriber_id is not None:
+                await _hold(tx, project_id, code.subscriber_id)
+            return code
+        if names.count(None) == len(names):
+            raise ValidationFailed("otp_id: give it, or subscriber_id, or external_id")
+        purpose = body.purpose or DEFAULT_PURPOSE
+        people = await self._people(tx, project_id, body)
+        last = await store.find_last(tx, project_id, people, purpose)
+        if last is None:
+            return None
+        assert last.subscriber_id is not None
+        await _hold(tx, project_id, last.subscriber_id)
+        # Another may have been sent until the lock was ours.
+        return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
+
+    async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
+        """The subscribers that are named: with an `external_id`, those of all channels, as the one who
+        was sent the code need not be the one who was active last."""
+        receiver = await self._service.subscribers.receiver(
+            project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+            tx=tx,
+        )
+        if body.external_id is None or body.channel is not None:
+            return [receiver.subscriber_id]
+        filters = SubscriberFilters(external_id=body.external_id)
+        everywhere = await self._service.subscribers.list_after(
+            tx, project_id, filters, None, MOST_CHANNELS
+        )
+        return [subscriber.subscriber_id for subscriber in everywhere]
+
+    async def _why_refused(self, tx: Tx, code: OneTimeCode | None, now_ms: int) -> ApiError:
+        if code is None:
+            return OtpInvalid("code: none was sent to this subscriber for this purpose")
+        # Read again: it may have changed since it was found.
+        code = await self.find(tx, code.project_id, code.otp_id)
+        match code.status(now_ms):
+            case "expired":
+                return OtpExpired("code: not given in time; send another")
+            case "max_attempts_reached":
+                return OtpMaxAttempts("code: no attempts are left; send another")
+            case "verified":
+                return OtpInvalid("code: used before; a code works once")
+            case "superseded":
+                return OtpInvalid("code: a newer one has taken its place")
+            case _:
+                return OtpInvalid("code: none was sent yet; nobody has opened the link")
+
+    def _new(self, project_id: str, terms: Terms, *, channel: str | None) -> OneTimeCode:
+        """Raises `ValidationFailed` for terms beyond the settings."""
+        allowed = self._settings
+        now_ms = self._service.clock.now_ms()
+        return OneTimeCode(
+            project_id=project_id,
+            otp_id=new_id("otp"),
+            stored_status="waiting",
+            purpose=terms.purpose,
+            subscriber_id=None,
+            channel=channel,
+            lang=terms.lang,
+            length=_within(
+                "length",
+                terms.length or allowed.length,
+                allowed.least_length,
+                allowed.most_length,
+            ),
+            ttl_minutes=_within(
+                "ttl_minutes", terms.ttl_minutes or allowed.ttl_minutes, 1, allowed.most_ttl_minutes
+            ),
+            max_attempts=_within(
+                "max_attempts",
+                terms.max_attempts or allowed.max_attempts,
+                1,
+                allowed.most_max_attempts,
+            ),
+            attempts=0,
+            created_at_ms=now_ms,
+            issued_at_ms=None,
+            expires_at_ms=now_ms + allowed.link_lifetime_s * 1000,
+        )
+
+    async def _enqueue(
+        self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str
+    ) -> None:
+        message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
+        channel = await self._bot_of(subscriber)
+        self._service.messages.check_content(channel, message)
+        await enqueue_send(
+            self._service,
+            tx,
+            channel.key,
+            subscriber.chat_id,
+            message,
+            expires_at_ms=issued.expires_at_ms,
+            then=Then(
+                TOLD,
+                {
+                    "project_id": issued.project_id,
+                    "otp_id": issued.otp_id,
+                    "channel": channel.key,
+                },
+            ),
+        )
+
+    async def _bot_of(self, subscriber: Subscriber) -> Channel:
+        """The bot that they started last: no other may write to them."""
+        channel = await self._service.channels.find(subscriber.bot)
+        if channel is None:
+            raise Conflict(
+                f"the bot by which this subscriber came to {subscriber.channel!r} is gone;"
+                " they have to start the one that is there now"
+            )
+        return channel
+
+    async def _emit(self, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber) -> None:
+        await emit(self._service, tx, event, code, subscriber)
+
+
+async def emit(
+    service: "Service", tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber
+) -> None:
+    """Tells of a code, by one of the plugin's events."""
+    fields = {
+        "otp_id": code.otp_id,
+        "purpose": code.purpose,
+        "attempts_left": code.attempts_left,
+    }
+    await service.events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
+
+
+async def _hold(tx: Tx, project_id: str, subscriber_id: str) -> None:
+    """Keeps others from the person's codes, and the person from being erased meanwhile.
+
+    The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
+    a code twice, and the two would wait for each other.
+    """
+    await store.keep_subscriber(tx, project_id, subscriber_id)
+    await limits.lock(tx, project_id, subscriber_id)
+
+
+def _within(name: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise ValidationFailed(f"{name}: must be {least}-{most}")
+    return value

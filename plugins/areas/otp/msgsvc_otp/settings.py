@@ -1,0 +1,46 @@
+"""The section `[otp]` of the configuration."""
+
+from pydantic import Field, model_validator
+
+from msgsvc_core.settings import Section
+
+
+class OtpSettings(Section):
+    """Lifetimes and limits of one-time codes."""
+
+    ttl_minutes: int = Field(
+        5, ge=1, description="Minutes a code is good for unless asked (interface spec, section 8)."
+    )
+    most_ttl_minutes: int = Field(30, ge=1, le=1440, description="The longest that may be asked.")
+    max_attempts: int = Field(
+        3, ge=1, description="Guesses a code stands unless asked (interface spec, section 8)."
+    )
+    most_max_attempts: int = Field(10, ge=1, le=100, description="The most that may be asked.")
+    length: int = Field(6, ge=1, description="Digits of a code unless asked.")
+    least_length: int = Field(4, ge=1, description="The fewest digits that may be asked.")
+    most_length: int = Field(8, ge=1, le=32, description="The most digits that may be asked.")
+    resend_after_s: int = Field(
+        30, ge=0, le=3600, description="Seconds between two codes of one subscriber and purpose."
+    )
+    sends_per_hour: int = Field(
+        5, ge=1, description="Codes per subscriber in any 3600 seconds, whatever their purpose."
+    )
+    guesses_per_hour: int = Field(
+        10,
+        ge=1,
+        description="Wrong guesses per subscriber in any 3600 seconds, over all codes; the first guess"
+        " at a code is always taken.",
+    )
+    link_lifetime_s: int = Field(
+        600, ge=30, le=86400, description="Seconds for which a link of a request can be opened."
+    )
+
+    @model_validator(mode="after")
+    def _within_ranges(self) -> "OtpSettings":
+        if self.ttl_minutes > self.most_ttl_minutes:
+            raise ValueError("ttl_minutes: must be at most most_ttl_minutes")
+        if self.max_attempts > self.most_max_attempts:
+            raise ValueError("max_attempts: must be at most most_max_attempts")
+        if not self.least_length <= self.length <= self.most_length:
+            raise ValueError("length: must be from least_length to most_length")
+        return self

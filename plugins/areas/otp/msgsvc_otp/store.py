@@ -1,0 +1,258 @@
+"""The SQL of one-time codes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import held, in_list, kept
+from msgsvc_core.record import record
+from msgsvc_otp.models import OneTimeCode
+
+_CODE = (
+    "project_id, otp_id, status, purpose, subscriber_id, channel, lang, length, ttl_minutes,"
+    " max_attempts, attempts, created_at_ms, issued_at_ms, expires_at_ms, code_hash, sent_at_ms, reason"
+)
+
+
+@record
+class Issued:
+    """When a code of a subscriber was made, and what for."""
+
+    purpose: str
+    at_ms: int
+
+
+@record
+class Guessed:
+    """How often a code was guessed wrong, and when it was tried last."""
+
+    wrong: int
+    at_ms: int
+
+
+async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> None:
+    await tx.insert(
+        "otp_codes",
+        {
+            "project_id": code.project_id,
+            "otp_id": code.otp_id,
+            "status": code.stored_status,
+            "purpose": code.purpose,
+            "subscriber_id": code.subscriber_id,
+            "token_digest": token_digest,
+            "channel": code.channel,
+            "lang": code.lang,
+            "length": code.length,
+            "ttl_minutes": code.ttl_minutes,
+            "max_attempts": code.max_attempts,
+            "attempts": code.attempts,
+            "created_at_ms": code.created_at_ms,
+            "expires_at_ms": code.expires_at_ms,
+        },
+    )
+
+
+async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
+    """Has the subscriber stay until the transaction ends; False if they are gone."""
+    row = await tx.fetch_one(
+        "SELECT 1 AS found FROM core_subscribers"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id" + kept(tx.dialect),
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+    return row is not None
+
+
+async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:
+    row = await tx.fetch_one(
+        f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id AND otp_id = :otp_id",
+        {"project_id": project_id, "otp_id": otp_id},
+    )
+    return _code(row)
+
+
+async def find_last(
+    tx: Tx, project_id: str, subscriber_ids: Sequence[str], purpose: str
+) -> OneTimeCode | None:
+    """The code that any of these was sent last for the purpose. `subscriber_ids` is not empty."""
+    who, params = in_list("subscriber", subscriber_ids)
+    row = await tx.fetch_one(
+        f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id AND subscriber_id IN {who}"
+        " AND purpose = :purpose AND issued_at_ms IS NOT NULL"
+        # Two may be of one millisecond; of one person, the active one is the later.
+        " ORDER BY issued_at_ms DESC, CASE status WHEN 'active' THEN 0 ELSE 1 END LIMIT 1",
+        {"project_id": project_id, "purpose": purpose, **params},
+    )
+    return _code(row)
+
+
+async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
+    """Of whatever project: a start link names nothing but the token. Who opens the link at the same
+    moment waits until the transaction ends."""
+    row = await tx.fetch_one(
+        f"SELECT {_CODE} FROM otp_codes WHERE token_digest = :token_digest" + held(tx.dialect),
+        {"token_digest": token_digest},
+    )
+    return _code(row)
+
+
+async def list_issued(
+    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, most: int
+) -> list[Issued]:
+    """The subscriber's codes after that moment, the newest first, up to `most`."""
+    rows = await tx.fetch_all(
+        "SELECT purpose, issued_at_ms FROM otp_codes"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        " AND issued_at_ms > :since_ms ORDER BY issued_at_ms DESC LIMIT :most",
+        {
+            "project_id": project_id,
+            "subscriber_id": subscriber_id,
+            "since_ms": since_ms,
+            "most": most,
+        },
+    )
+    return [Issued(row["purpose"], row["issued_at_ms"]) for row in rows]
+
+
+async def supersede(
+    tx: Tx, project_id: str, subscriber_id: str, purpose: str, *, now_ms: int
+) -> None:
+    """Ends the active code of the subscriber and purpose, if there is one."""
+    await tx.execute(
+        "UPDATE otp_codes SET code_hash = NULL,"
+        " status = CASE WHEN expires_at_ms > :now_ms THEN 'superseded' ELSE 'expired' END"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        " AND purpose = :purpose AND status = 'active'",
+        {
+            "project_id": project_id,
+            "subscriber_id": subscriber_id,
+            "purpose": purpose,
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def issue(
+    tx: Tx,
+    code: OneTimeCode,
+    *,
+    subscriber_id: str,
+    code_hash: str,
+    now_ms: int,
+    expires_at_ms: int,
+) -> OneTimeCode | None:
+    """The request with its code, active from now on; None if it waits no more."""
+    return await _change(
+        tx,
+        code,
+        "status = 'active', subscriber_id = :subscriber_id, code_hash = :code_hash,"
+        " issued_at_ms = :now_ms, expires_at_ms = :expires_at_ms",
+        "status = 'waiting'",
+        {
+            "subscriber_id": subscriber_id,
+            "code_hash": code_hash,
+            "now_ms": now_ms,
+            "expires_at_ms": expires_at_ms,
+        },
+    )
+
+
+async def count_attempt(tx: Tx, code: OneTimeCode, *, now_ms: int) -> OneTimeCode | None:
+    """The code with one attempt more; None if it stands none any more."""
+    return await _change(
+        tx,
+        code,
+        "attempts = attempts + 1, last_attempt_at_ms = :now_ms",
+        "status = 'active' AND attempts < max_attempts AND expires_at_ms > :now_ms",
+        {"now_ms": now_ms},
+    )
+
+
+async def list_guessed(
+    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int
+) -> list[Guessed]:
+    """The subscriber's codes that were tried after that moment, the one whose last try is oldest first."""
+    rows = await tx.fetch_all(
+        "SELECT attempts - CASE status WHEN 'verified' THEN 1 ELSE 0 END AS wrong,"
+        " last_attempt_at_ms FROM otp_codes"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        " AND last_attempt_at_ms > :since_ms ORDER BY last_attempt_at_ms",
+        {"project_id": project_id, "subscriber_id": subscriber_id, "since_ms": since_ms},
+    )
+    return [Guessed(row["wrong"], row["last_attempt_at_ms"]) for row in rows]
+
+
+async def consume(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
+    """The code, verified; None if it is not active any more. Of many, one call succeeds."""
+    return await _change(tx, code, "status = 'verified', code_hash = NULL", "status = 'active'", {})
+
+
+async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
+    """The code, ended by wrong guesses; None if it is not active any more, or stands another."""
+    return await _change(
+        tx,
+        code,
+        "status = 'max_attempts_reached', code_hash = NULL",
+        "status = 'active' AND attempts >= max_attempts",
+        {},
+    )
+
+
+async def mark_sent(tx: Tx, project_id: str, otp_id: str, *, now_ms: int) -> OneTimeCode | None:
+    """The code; None if it was marked before, or is gone."""
+    row = await tx.fetch_one(
+        "UPDATE otp_codes SET sent_at_ms = :now_ms WHERE project_id = :project_id"
+        f" AND otp_id = :otp_id AND sent_at_ms IS NULL RETURNING {_CODE}",
+        {"project_id": project_id, "otp_id": otp_id, "now_ms": now_ms},
+    )
+    return _code(row)
+
+
+async def mark_failed(tx: Tx, project_id: str, otp_id: str, reason: str) -> None:
+    await tx.execute(
+        "UPDATE otp_codes SET reason = :reason WHERE project_id = :project_id"
+        " AND otp_id = :otp_id AND sent_at_ms IS NULL",
+        {"project_id": project_id, "otp_id": otp_id, "reason": reason},
+    )
+
+
+async def purge(tx: Tx, created_before_ms: int) -> int:
+    """Deletes old codes of all projects; returns how many."""
+    return await tx.execute(
+        "DELETE FROM otp_codes WHERE created_at_ms < :created_before_ms",
+        {"created_before_ms": created_before_ms},
+    )
+
+
+async def _change(
+    tx: Tx, code: OneTimeCode, change: str, condition: str, params: Mapping[str, Any]
+) -> OneTimeCode | None:
+    row = await tx.fetch_one(
+        f"UPDATE otp_codes SET {change} WHERE project_id = :project_id AND otp_id = :otp_id"
+        f" AND {condition} RETURNING {_CODE}",
+        {"project_id": code.project_id, "otp_id": code.otp_id, **params},
+    )
+    return _code(row)
+
+
+def _code(row: Row | None) -> OneTimeCode | None:
+    if row is None:
+        return None
+    return OneTimeCode(
+        project_id=row["project_id"],
+        otp_id=row["otp_id"],
+        stored_status=row["status"],
+        purpose=row["purpose"],
+        subscriber_id=row["subscriber_id"],
+        channel=row["channel"],
+        lang=row["lang"],
+        length=row["length"],
+        ttl_minutes=row["ttl_minutes"],
+        max_attempts=row["max_attempts"],
+        attempts=row["attempts"],
+        created_at_ms=row["created_at_ms"],
+        issued_at_ms=row["issued_at_ms"],
+        expires_at_ms=row["expires_at_ms"],
+        code_hash=row["code_hash"],
+        sent_at_ms=row["sent_at_ms"],
+        reason=row["reason"],
+    )

@@ -1,0 +1,38 @@
+"""What the bot says by itself: the code, and why there is none."""
+
+from math import ceil
+
+from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.texts import Translate
+
+
+def code_message(_: Translate, *, project: str, code: str, minutes: int) -> OutgoingMessage:
+    """The code, on a line of its own: easy to read and to copy."""
+    head = _("Your code for {project}:", project=project)
+    foot = _("It is valid for {minutes} min. Don't give it to anybody.", minutes=minutes)
+    return OutgoingMessage(f"{head}\n\n{code}\n\n{foot}")
+
+
+def look_above(_: Translate, project: str) -> OutgoingMessage:
+    """For who opens a link again whose code they were sent."""
+    return OutgoingMessage(
+        _("Your code for {project} is in this chat already, a little above.", project=project)
+    )
+
+
+def wait(_: Translate, seconds: int) -> OutgoingMessage:
+    """For who opened a link sooner than another code may be sent to them."""
+    if seconds < 60:
+        return OutgoingMessage(
+            _("You got a code just now. Open the link again in {seconds} s.", seconds=seconds)
+        )
+    return OutgoingMessage(
+        _("You got too many codes. Try again in {minutes} min.", minutes=ceil(seconds / 60))
+    )
+
+
+def not_now(_: Translate, project: str) -> OutgoingMessage:
+    """For who opened a link whose code can't be sent, by no fault of theirs."""
+    return OutgoingMessage(
+        _("{project} can't send you a code at the moment. Please try later.", project=project)
+    )

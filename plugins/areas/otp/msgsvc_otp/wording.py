@@ -1,0 +1,77 @@
+"""The message that carries a code: a template of the project if it has one, else our own text."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.messages.substitution import text_template
+from msgsvc_core.messages.templates.models import StoredTemplate
+from msgsvc_otp import texts
+from msgsvc_otp.models import OneTimeCode
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Key of the template for every purpose; `otp_<purpose>` comes before it.
+TEMPLATE = "otp"
+
+#: What a template must show.
+CODE_VARIABLE = "code"
+
+
+class Wording:
+    """Says codes in the words of their project."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def message(self, tx: Tx, request: OneTimeCode, lang: str, code: str) -> OutgoingMessage:
+        """The message for who reads `lang`.
+
+        Raises `ValidationFailed` for a template of the project that does not show the code, or wants
+        what is not there.
+        """
+        project = await self._service.projects.find(tx, request.project_id)
+        template = await self._template(tx, request)
+        if template is None:
+            return texts.code_message(
+                self._service.texts.into(lang),
+                project=project.name,
+                code=code,
+                minutes=request.ttl_minutes,
+            )
+        self._check(template)
+        variables = {
+            CODE_VARIABLE: code,
+            "minutes": request.ttl_minutes,
+            "project": project.name,
+            "purpose": request.purpose,
+        }
+        try:
+            content = await self._service.templates.render(
+                request.project_id, template.key, variables, lang, tx
+            )
+        except ValidationFailed as error:
+            raise ValidationFailed(f"template {template.key!r}: {error.message}") from None
+        return content.to_message(silent=False)
+
+    async def _template(self, tx: Tx, request: OneTimeCode) -> StoredTemplate | None:
+        for key in (f"{TEMPLATE}_{request.purpose}", TEMPLATE):
+            try:
+                return await self._service.templates.find(tx, request.project_id, key)
+            except NotFound:
+                continue
+        return None
+
+    def _check(self, template: StoredTemplate) -> None:
+        """In every language: a call shall not fail for some people only."""
+        (shown,) = self._service.templates.answers([template])
+        by_lang = {"": shown.text} if isinstance(shown.text, str) else shown.text
+        for lang, text in by_lang.items():
+            holes = text_template(text, shown.format).holes
+            if CODE_VARIABLE not in {hole.name for hole in holes}:
+                where = f"text.{lang}" if lang else "text"
+                raise ValidationFailed(
+                    f"template {template.key!r}: {where}: must hold {{{{ {CODE_VARIABLE} }}}}"
+                )

@@ -1,0 +1,70 @@
+"""The events of scheduling."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+
+SENT, FAILED, SKIPPED = "scheduled.sent", "scheduled.failed", "scheduled.skipped"
+RECURRING_SENT = "recurring.sent"
+
+
+class ScheduledSent(Answer):
+    """Fields of `scheduled.sent`."""
+
+    leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
+
+    scheduled_id: str
+    message_id: str | None = Field(None, description="Of a message to one subscriber.")
+    job_id: str | None = Field(None, description="Of one to an audience.")
+
+
+class RecurringSent(Answer):
+    """Fields of `recurring.sent`."""
+
+    leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
+
+    recurring_id: str
+    message_id: str | None = Field(None, description="Of a message to one subscriber.")
+    job_id: str | None = Field(None, description="Of one to an audience.")
+
+
+class ScheduledNotSent(Answer):
+    """Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message."""
+
+    leave_out_none: ClassVar[frozenset[str]] = frozenset({"scheduled_id", "recurring_id"})
+
+    scheduled_id: str | None = None
+    recurring_id: str | None = Field(None, description="In its place, of a recurring message.")
+    reason: str = Field(
+        description="Of `failed`, the error code for which it could not be sent; of `skipped`,"
+        " `unsubscribed` or `blocked` of the receiver, or `missed`."
+    )
+
+
+SCHEDULING_EVENTS = (
+    EventSpec(
+        SENT,
+        "A scheduled message was handed over for delivery at its time; delivery events tell the rest.",
+        ScheduledSent,
+    ),
+    EventSpec(
+        RECURRING_SENT,
+        "A run of a recurring message was handed over for delivery; delivery events tell the rest.",
+        RecurringSent,
+    ),
+    EventSpec(
+        FAILED,
+        "A scheduled message, or a run of a recurring one, can't be sent as it was asked for, e.g."
+        " as its template is gone.",
+        ScheduledNotSent,
+    ),
+    EventSpec(
+        SKIPPED,
+        "A scheduled message, or a run of a recurring one, was not sent: its receiver has left, or its"
+        " time was missed.",
+        ScheduledNotSent,
+    ),
+)

@@ -1,0 +1,94 @@
+"""When a recurring message is sent: by cron or by an interval, in local time, outside quiet hours."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from msgsvc_core.record import record
+from msgsvc_scheduling.local_time import local_of, ms_of, zone
+
+HOUR_MS = 3600 * 1000
+
+#: What the five fields may be written with; the library would take a field of seconds too.
+_CRON = re.compile(r"[0-9A-Za-z*/,#-]+( [0-9A-Za-z*/,#-]+){4}", re.ASCII)
+
+
+@record
+class Rule:
+    """A recurrence, of which either `cron` or one of `hours` and `days` is given.
+
+    Intervals are counted from `anchor_ms`: hours as they pass, days by the local calendar.
+    `quiet_from` and `quiet_to` are local times of the day, `HH:MM`.
+    """
+
+    timezone: str
+    anchor_ms: int
+    cron: str | None = None
+    hours: int | None = None
+    days: int | None = None
+    starts_at_ms: int | None = None
+    ends_at_ms: int | None = None
+    quiet_from: str | None = None
+    quiet_to: str | None = None
+
+    def next_after(self, after_ms: int) -> int | None:
+        """The first run after that moment; None if there is none any more."""
+        if self.starts_at_ms is not None:
+            after_ms = max(after_ms, self.starts_at_ms - 1)
+        timezone = zone(self.timezone)
+        for moment_ms in self._moments(after_ms, timezone):
+            run_ms = self.awake(moment_ms)
+            if moment_ms > after_ms and run_ms > after_ms:
+                return None if self.ends_at_ms is not None and run_ms > self.ends_at_ms else run_ms
+        return None
+
+    def awake(self, ms: int) -> int:
+        """The same moment, or the end of the quiet hours that it falls into."""
+        if self.quiet_from is None or self.quiet_to is None:
+            return ms
+        timezone = zone(self.timezone)
+        local = local_of(ms, timezone)
+        begin, end = time.fromisoformat(self.quiet_from), time.fromisoformat(self.quiet_to)
+        over_midnight = begin > end
+        past_begin, before_end = local.time() >= begin, local.time() < end
+        if not (past_begin or before_end if over_midnight else past_begin and before_end):
+            return ms
+        day = local.date() + timedelta(days=int(over_midnight and past_begin))
+        ends = datetime.combine(day, end)
+        first = ms_of(ends, timezone)
+        # As clocks go back, the end may come twice, and once have been already.
+        return first if first >= ms else ms_of(ends, timezone, second=True)
+
+    def _moments(self, after_ms: int, timezone: ZoneInfo) -> Iterator[int]:
+        """Without quiet hours, from shortly before `after_ms` on, never going back."""
+        if self.cron is not None:
+            for local in CronSim(self.cron, local_of(after_ms, timezone)):
+                yield ms_of(local, timezone)
+        elif self.hours is not None:
+            step_ms = self.hours * HOUR_MS
+            moment_ms = self.anchor_ms + max(0, (after_ms - self.anchor_ms) // step_ms) * step_ms
+            while True:
+                yield moment_ms
+                moment_ms += step_ms
+        else:
+            assert self.days is not None, "a rule has one way of coming again"
+            step, begin = timedelta(days=self.days), local_of(self.anchor_ms, timezone)
+            count = max(0, (local_of(after_ms, timezone) - begin) // step - 1)
+            while True:
+                yield ms_of(begin + count * step, timezone)
+                count += 1
+
+
+def check_cron(cron: str) -> str:
+    """The same, with single spaces. Raises ValueError for what is no cron of five fields."""
+    cron = " ".join(cron.split())
+    if not _CRON.fullmatch(cron):
+        raise ValueError("must have five fields: minute, hour, day of month, month, day of week")
+    try:
+        CronSim(cron, datetime(2026, 1, 1))  # noqa: DTZ001 - local times have no zone here
+    except CronSimError as error:
+        raise ValueError(f"{error}".lower()) from None
+    return cron

@@ -1,0 +1,72 @@
+"""/v1/recurring."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_scheduling.recurring import (
+    RecurringAnswer,
+    RecurringBody,
+    RecurringList,
+    RecurringQuery,
+    UpdateRecurringBody,
+)
+from msgsvc_scheduling.service import Scheduling
+
+router = Router(area="scheduling")
+
+
+@router.post("/v1/recurring", status=201, errors=(Conflict, NotFound, SubscriberNotFound))
+async def create_recurring(ctx: Context, body: RecurringBody) -> RecurringAnswer:
+    """Has a message sent again and again, by cron or at an interval, in the local time of a time zone.
+
+    A local time that is missing, as clocks go forward, stands for the next minute that there is; one
+    that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
+    """
+    record = await ctx.get(Scheduling).create_recurring(ctx.tx, ctx.project_id, body)
+    return RecurringAnswer.of(record)
+
+
+@router.get("/v1/recurring", errors=(BadRequest,))
+async def list_recurring(ctx: Context, query: RecurringQuery) -> RecurringList:
+    """Lists the project's recurring messages, newest first."""
+    found = await ctx.get(Scheduling).page(
+        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
+    )
+    page, following = query.cut(found, lambda record: record.record_id)
+    return RecurringList(data=[RecurringAnswer.of(each) for each in page], next_cursor=following)
+
+
+@router.get("/v1/recurring/{recurring_id}", errors=(NotFound,))
+async def get_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+    """Shows a recurring message: when it comes next, and what became of the last run."""
+    record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    return RecurringAnswer.of(record)
+
+
+@router.patch("/v1/recurring/{recurring_id}", errors=(Conflict, NotFound, SubscriberNotFound))
+async def update_recurring(
+    ctx: Context, recurring_id: str, body: UpdateRecurringBody
+) -> RecurringAnswer:
+    """Changes the message or the times of one that is not over."""
+    record = await ctx.get(Scheduling).update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
+    return RecurringAnswer.of(record)
+
+
+@router.post("/v1/recurring/{recurring_id}/pause", errors=(Conflict, NotFound))
+async def pause_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+    """Holds it. What would have come meanwhile is left out."""
+    return RecurringAnswer.of(await ctx.get(Scheduling).pause(ctx.tx, ctx.project_id, recurring_id))
+
+
+@router.post("/v1/recurring/{recurring_id}/resume", errors=(Conflict, NotFound))
+async def resume_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+    """Has it go on with the next run from now."""
+    return RecurringAnswer.of(
+        await ctx.get(Scheduling).resume(ctx.tx, ctx.project_id, recurring_id)
+    )
+
+
+@router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
+async def cancel_recurring(ctx: Context, recurring_id: str) -> None:
+    """Ends it. What was handed over already is sent all the same."""
+    await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")

@@ -1,0 +1,57 @@
+"""/v1/scheduled."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_scheduling.models import (
+    ScheduledAnswer,
+    ScheduledBody,
+    ScheduledList,
+    ScheduledQuery,
+    UpdateScheduledBody,
+)
+from msgsvc_scheduling.service import Scheduling
+
+router = Router(area="scheduling")
+
+
+@router.post("/v1/scheduled", status=201, errors=(Conflict, NotFound, SubscriberNotFound))
+async def schedule_message(ctx: Context, body: ScheduledBody) -> ScheduledAnswer:
+    """Has a message sent at a time, to one subscriber or to an audience.
+
+    It is checked now, and again at its time: a template is rendered then, and an audience is looked up
+    then. `scheduled.sent` tells that it was handed over for delivery.
+    """
+    return ScheduledAnswer.of(await ctx.get(Scheduling).create(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/scheduled", errors=(BadRequest,))
+async def list_scheduled(ctx: Context, query: ScheduledQuery) -> ScheduledList:
+    """Lists the project's scheduled messages, newest first."""
+    found = await ctx.get(Scheduling).page(
+        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.most
+    )
+    page, following = query.cut(found, lambda record: record.record_id)
+    return ScheduledList(data=[ScheduledAnswer.of(each) for each in page], next_cursor=following)
+
+
+@router.get("/v1/scheduled/{scheduled_id}", errors=(NotFound,))
+async def get_scheduled(ctx: Context, scheduled_id: str) -> ScheduledAnswer:
+    """Shows a scheduled message, also for a while after it is over."""
+    record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    return ScheduledAnswer.of(record)
+
+
+@router.patch("/v1/scheduled/{scheduled_id}", errors=(Conflict, NotFound, SubscriberNotFound))
+async def update_scheduled(
+    ctx: Context, scheduled_id: str, body: UpdateScheduledBody
+) -> ScheduledAnswer:
+    """Changes the message or the time of one that still waits."""
+    record = await ctx.get(Scheduling).update(ctx.tx, ctx.project_id, scheduled_id, body)
+    return ScheduledAnswer.of(record)
+
+
+@router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
+async def cancel_scheduled(ctx: Context, scheduled_id: str) -> None:
+    """Cancels one that still waits."""
+    await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")

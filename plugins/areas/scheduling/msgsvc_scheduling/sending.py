@@ -1,0 +1,71 @@
+"""What is handed over for delivery: whether it can be, at the call, and the handing over at its time."""
+
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.charging import Charge
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError
+from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages.models import SendBody
+from msgsvc_scheduling.models import Outcome, Record
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: What marks the mailings that were scheduled.
+SOURCE = "scheduled"
+
+#: The paid operation, the same as a broadcast's; a message to one subscriber is charged as any other.
+OPERATION = "broadcast.message"
+
+
+class Sending:
+    """Hands messages over to the core."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def check(self, tx: Tx, record: Record) -> None:
+        """Whether it could be sent now. Raises the errors of `POST /v1/send`, or of a broadcast."""
+        if record.subscriber_id is not None:
+            await self._service.messages.judge(record.project_id, _to_one(record), tx)
+        else:
+            await self._service.mailings.count(tx, record.project_id, _to_many(record))
+
+    async def hand_over(self, tx: Tx, record: Record) -> Outcome:
+        """Queues the message, or starts the mailing; what can't be sent leaves nothing behind."""
+        try:
+            async with tx.savepoint():
+                if record.subscriber_id is not None:
+                    return await self._send_to_one(tx, record, record.subscriber_id)
+                return await self._send_to_many(tx, record)
+        except ApiError as error:
+            return Outcome("failed", reason=error.code, error=error.message)
+
+    async def _send_to_one(self, tx: Tx, record: Record, subscriber_id: str) -> Outcome:
+        receiver = await self._service.subscribers.receiver(
+            record.project_id, subscriber_id=subscriber_id, external_id=None, tx=tx
+        )
+        if receiver.status != "active":
+            return Outcome(
+                "skipped", reason=receiver.status, error=f"the subscriber is {receiver.status}"
+            )
+        message = await self._service.messages.queue(tx, record.project_id, _to_one(record))
+        return Outcome("sent", message_id=message.message_id)
+
+    async def _send_to_many(self, tx: Tx, record: Record) -> Outcome:
+        mailing = await self._service.mailings.start(tx, record.project_id, _to_many(record))
+        await self._service.charge(tx, Charge(record.project_id, OPERATION, mailing.job_id))
+        return Outcome("sent", job_id=mailing.job_id)
+
+
+def _to_one(record: Record) -> SendBody:
+    """Raises `ValidationFailed`: what a message to one subscriber may hold is less than a mailing's."""
+    body: dict[str, Any] = {**record.message, "subscriber_id": record.subscriber_id}
+    return validate(SendBody, body)
+
+
+def _to_many(record: Record) -> NewMailing:
+    message = validate(MailingMessage, record.message)
+    return NewMailing(SOURCE, message, validate(Audience, record.audience))

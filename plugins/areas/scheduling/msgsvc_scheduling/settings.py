@@ -1,0 +1,32 @@
+"""The section `[scheduling]` of the configuration."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from msgsvc_core.settings import Section
+
+
+class SchedulingSettings(Section):
+    """How many may wait, and what becomes of a time at which the service was down."""
+
+    open_records: int = Field(
+        100,
+        ge=1,
+        description="Scheduled and recurring messages of a project that are not over"
+        " (interface spec, section 8).",
+    )
+    missed: Literal["run_once", "skip"] = Field(
+        "run_once",
+        description="What becomes of a time that was missed by more than `grace_minutes`: `run_once`"
+        " sends once, late; `skip` sends nothing, and tells by `scheduled.skipped`.",
+    )
+    grace_minutes: int = Field(
+        10,
+        ge=1,
+        le=1440,
+        description="Minutes by which a message may be late without being missed.",
+    )
+    kept_days: int = Field(
+        30, ge=1, description="Days for which those that are over can be looked up."
+    )

@@ -1,0 +1,134 @@
+"""How many calls a process makes to a webhook at once, and how much it claims ahead of them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job, LaneSpec, Room
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Calls to one webhook that a process makes at once (API, "Webhooks": concurrency 8).
+CALLS = 8
+
+#: Seconds of work that are claimed ahead, and deliveries at most. A receiver that takes 10 s for a call
+#: has nothing claimed ahead of it, so what waits for it is in nobody's hands.
+AHEAD_S, MOST_AHEAD = 1.0, 200
+
+#: Deliveries of one batch, and batches that may be open: one of each may wait for a slow call, and
+#: there are no more slow calls than `CALLS`.
+BATCH, BATCHES = 100, 4 * CALLS
+
+#: What a call counts for in the average of the last ones.
+WEIGHT = 0.1
+
+#: Seconds of an average call from which on a receiver is slow, and between the beginnings of two calls to
+#: slow receivers, whichever they are: those that began together time out together, and hundreds of
+#: connections that are opened at once hold up everybody's.
+SLOW_S, SLOW_PAUSE_S = 1.0, 0.004
+
+#: Milliseconds after which a lane with its hands full is looked at again; it is woken before.
+LOOK_MS = 1000
+
+
+class Calls:
+    """The calls to one webhook from this process; the gate of its lane."""
+
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+        self.places = asyncio.Semaphore(CALLS)
+        self._clock = clock
+        self._wake = wake
+        #: Jobs that are claimed, and whose calls have not ended.
+        self._in_hand: set[str] = set()
+        self._call_s: float | None = None
+        self._is_full = False
+
+    def over(self, job: Job, took_s: float) -> None:
+        """The call of a job has ended, after so long."""
+        self._in_hand.discard(job.job_id)
+        known_s = took_s if self._call_s is None else self._call_s
+        self._call_s = known_s + WEIGHT * (took_s - known_s)
+        if self._is_full and self._has_room(self._ahead()):
+            self._is_full = False
+            self._wake()
+
+    @property
+    def is_slow(self) -> bool:
+        return self._call_s is not None and self._call_s > SLOW_S
+
+    def room(self) -> Room:
+        ahead = self._ahead()
+        self._is_full = not self._has_room(ahead)
+        jobs = 0 if self._is_full else CALLS + ahead - len(self._in_hand)
+        return Room(jobs, BATCHES, self._clock.now_ms() + LOOK_MS)
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        self._in_hand.update(job.job_id for job in jobs)
+
+    def ended(self, jobs: Sequence[Job]) -> None:
+        self._in_hand.difference_update(job.job_id for job in jobs)
+
+    def _ahead(self) -> int:
+        """Calls that are likely to be made in the next `AHEAD_S`."""
+        if self._call_s is None:
+            return 0
+        return min(MOST_AHEAD, round(AHEAD_S * CALLS / max(self._call_s, 0.001)))
+
+    def _has_room(self, ahead: int) -> bool:
+        # Half of it at once, for each claim costs a transaction.
+        return len(self._in_hand) < CALLS + ahead // 2
+
+    @property
+    def stale(self) -> bool:
+        return False
+
+    async def taken_over(self, tx: Tx) -> None:
+        """Not of these lanes, which are nobody's own."""
+
+    async def look(self, tx: Tx) -> None:
+        """Not of these lanes, which are nobody's own."""
+
+    def put_back(self, job: Job, until_ms: int) -> None:
+        """Deliveries have no order to be kept."""
+
+
+class CallsByLane:
+    """The `Calls` of each lane that is at work in this process."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        # Held by lanes and batches: when the last has ended, nothing is left of it.
+        self._known: WeakValueDictionary[str, Calls] = WeakValueDictionary()
+
+        self._slow_at_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    async def slow_turn(self) -> None:
+        """Waits until one more call to a slow receiver may begin."""
+        now_s = asyncio.get_running_loop().time()
+        at_s = max(now_s, self._slow_at_s + SLOW_PAUSE_S)
+        self._slow_at_s = at_s
+        if at_s > now_s:
+            await asyncio.sleep(at_s - now_s)
+
+    def __getitem__(self, lane: str) -> Calls:
+        calls = self._known.get(lane)
+        if calls is None:
+            wake = partial(self._service.jobs.wake, lane, 0)
+            calls = self._known[lane] = Calls(self._service.clock, wake)
+        return calls
+
+
+def _gate(service: "Service", lane: str) -> Calls:
+    return service.get(CallsByLane)[lane]
+
+
+#: One lane a webhook, so that a slow receiver delays nobody else.
+WEBHOOK_LANES = LaneSpec("webhook", concurrency=BATCHES, batch=BATCH, gate=_gate)

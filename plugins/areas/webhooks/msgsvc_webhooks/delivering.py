@@ -1,0 +1,121 @@
+"""The attempts of deliveries: a batch of one webhook's at a time, eight calls at once.
+
+What a batch needs is loaded together, and what becomes of each delivery goes to the `OutcomeWriter`,
+so that an attempt costs little more than its HTTP call. A batch whose calls are slow holds up no other.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgsvc_core.jobs import Job, JobContext, Stopping
+from msgsvc_core.security import DecryptionError
+from msgsvc_webhooks import journal, store
+from msgsvc_webhooks.calls import CALLS, Calls, CallsByLane
+from msgsvc_webhooks.models import Attempt, Delivery, Webhook
+from msgsvc_webhooks.outcomes import Outcome, OutcomeWriter, Written
+from msgsvc_webhooks.service import Webhooks
+
+#: Seconds after which what a batch has still to send is loaded again: the webhook may have been disabled,
+#: or have a new secret, and a person may have been erased from the bodies.
+FRESH_S = 1.0
+
+#: What the journal says of a delivery that could not be signed.
+UNREADABLE = "the service can't read this webhook's secret; rotate it, or ask the operator"
+
+
+async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Makes the next attempt of each delivery, and plans the one after it.
+
+    Returns when all outcomes are written. A delivery that has not been tried when the runner stops
+    goes back.
+    """
+    batch = _Batch(ctx, jobs)
+    work = [asyncio.create_task(batch.work()) for _ in range(min(CALLS, len(jobs)))]
+    ended = await asyncio.gather(*work, return_exceptions=True)
+    await batch.written.all_written()
+    failures = [failure for failure in ended if isinstance(failure, BaseException)]
+    for failure in failures:
+        if not isinstance(failure, Stopping):
+            raise failure
+    if failures:
+        raise Stopping
+
+
+class _Batch:
+    """Deliveries to one webhook, and what they share."""
+
+    def __init__(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        service, first = ctx.service, jobs[0]
+        self.written = Written(ctx)
+        self._ctx = ctx
+        self._left = iter(jobs)
+        self._uncalled = {job.job_id: str(job.payload["delivery_id"]) for job in jobs}
+        self._project_id = first.project_id or ""
+        self._webhook_id = first.lane.partition(":")[2]
+        self._all_calls = service.get(CallsByLane)
+        self._calls: Calls = self._all_calls[first.lane]
+        self._webhooks = service.get(Webhooks)
+        self._writer = service.get(OutcomeWriter)
+        self._loading = asyncio.Lock()
+        self._loaded_s: float | None = None
+        self._deliveries: dict[str, Delivery] = {}
+        self._webhook: Webhook | None = None
+        #: None where they can't be read.
+        self._secrets: list[str] | None = None
+
+    async def work(self) -> None:
+        """Attempts one delivery after the other, until none is left."""
+        loop = asyncio.get_running_loop()
+        for job in self._left:
+            async with self._calls.places:
+                if self._calls.is_slow:
+                    await self._all_calls.slow_turn()
+                if self._ctx.stopping:
+                    raise Stopping
+                began_s = loop.time()
+                outcome = await self._attempt(job)
+                self._calls.over(job, loop.time() - began_s)
+            self._writer.add(outcome)
+
+    async def _attempt(self, job: Job) -> Outcome:
+        await self._refresh()
+        delivery = self._deliveries.get(self._uncalled.pop(job.job_id))
+        if delivery is None or delivery.status != "pending":
+            # Purged, or finished in another way: only its job is left.
+            return Outcome(self.written, job)
+        if self._webhook is None or self._webhook.status != "active":
+            return Outcome(self.written, job, delivery)
+        if self._secrets is None:
+            # Planned like any failed attempt: the operator may bring the key back, and the journal
+            # tells the project meanwhile.
+            now_ms = self._ctx.service.clock.now_ms()
+            attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
+        else:
+            attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)
+        return self._writer.judged(self.written, job, delivery, self._webhook, attempt)
+
+    async def _refresh(self) -> None:
+        if self._is_fresh():
+            return
+        async with self._loading:
+            if not self._is_fresh():
+                await self._load()
+
+    def _is_fresh(self) -> bool:
+        loop = asyncio.get_running_loop()
+        return self._loaded_s is not None and loop.time() - self._loaded_s < FRESH_S
+
+    async def _load(self) -> None:
+        service = self._ctx.service
+        ids, now_ms = list(self._uncalled.values()), service.clock.now_ms()
+        self._deliveries = await service.db.ask_few(
+            lambda tx: journal.find_many(tx, self._project_id, ids)
+        )
+        self._webhook, sealed = await service.db.ask_few(
+            lambda tx: store.find_with_secrets(tx, self._project_id, self._webhook_id, now_ms)
+        )
+        self._secrets = None
+        with suppress(DecryptionError):
+            self._secrets = self._webhooks.unseal(sealed)
+        self._loaded_s = asyncio.get_running_loop().time()

@@ -1,0 +1,46 @@
+"""The events that the plugin makes itself."""
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+from msgsvc_webhooks.models import DisabledReason
+
+TEST = "webhook.test"
+
+
+class WebhookDisabled(Answer):
+    """Fields of `webhook.disabled`."""
+
+    webhook_id: str
+    description: str | None = Field(description="Your own note on the webhook.")
+    reason: DisabledReason = Field(
+        description="`failing`: no attempt succeeded for days; `gone`: the receiver answered 410."
+    )
+    failing_since: str | None = Field(
+        description="RFC 3339 in UTC; null if it did not fail before."
+    )
+    status_code: int | None = Field(description="Of the last answer; null if there was none.")
+    error: str | None = Field(description="What kept the last attempt from succeeding.")
+
+
+class WebhookTest(Answer):
+    """Fields of `webhook.test`."""
+
+    webhook_id: str
+
+
+WEBHOOK_EVENTS = (
+    EventSpec(
+        "webhook.disabled",
+        "A webhook gets nothing any more: it failed for days, or its receiver answered 410.",
+        WebhookDisabled,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        TEST,
+        "You asked for a test of a webhook. It goes to that one alone, and is not in the feed.",
+        WebhookTest,
+        of_subscriber=False,
+    ),
+)

@@ -1,0 +1,208 @@
+"""What becomes of deliveries, written together for all webhooks whose calls end at the same time.
+
+A transaction of its own for each attempt would cost several times the HTTP call. So while one group is
+being written the next one gathers. If the process dies, the deliveries of the group come again under
+the same ids, as do those whose calls were under way.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextvars import Context
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.jobs import Job, JobContext, LeaseLost, PutBack
+from msgsvc_core.record import record
+from msgsvc_webhooks import journal
+from msgsvc_webhooks.health import Health
+from msgsvc_webhooks.metrics import AttemptMetrics
+from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
+from msgsvc_webhooks.retries import Verdict, judge, next_attempt
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+    from msgsvc_webhooks.settings import WebhookSettings
+
+#: Outcomes of one transaction at most.
+MOST_AT_ONCE = 200
+
+#: Seconds between the beginnings of two groups: under load it makes them larger, alone an outcome
+#: waits for nobody.
+PAUSE_S = 0.05
+
+_FINAL: dict[Verdict, DeliveryStatus] = {
+    Verdict.DELIVERED: "delivered",
+    Verdict.RETRY: "failed",  # at the end of the plan
+    Verdict.FAILED: "failed",
+    Verdict.GONE: "failed",
+}
+
+log = structlog.get_logger(__name__)
+
+
+class Written:
+    """How many outcomes of a batch are still to be written."""
+
+    def __init__(self, ctx: JobContext) -> None:
+        self.ctx = ctx
+        self._open = 0
+        self._error: Exception | None = None
+        self._changed = asyncio.Event()
+
+    def expect(self) -> None:
+        """One more."""
+        self._open += 1
+
+    def one(self, error: Exception | None = None) -> None:
+        """One has been written, or could not be."""
+        self._open -= 1
+        self._error = self._error or error
+        self._changed.set()
+
+    async def all_written(self) -> None:
+        """Raises what kept one of them from being written."""
+        while self._open:
+            self._changed.clear()
+            await self._changed.wait()
+        if self._error is not None:
+            raise self._error
+
+
+@record
+class Outcome:
+    """What has become of a job: its delivery is not there any more; or it is cancelled, without an
+    attempt; or there was an attempt, after which it is `status`, and pending until `next_at_ms`."""
+
+    written: Written
+    job: Job
+    delivery: Delivery | None = None
+    webhook: Webhook | None = None
+    attempt: Attempt | None = None
+    verdict: Verdict | None = None
+    status: DeliveryStatus = "cancelled"
+    step: int = 0
+    next_at_ms: int | None = None
+
+
+class OutcomeWriter:
+    """`add` an outcome; its batch hears when it is written."""
+
+    def __init__(self, service: "Service", settings: "WebhookSettings") -> None:
+        self._service = service
+        self._settings = settings
+        self._health = Health(service, settings)
+        self._queue: deque[Outcome] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def judged(
+        self, written: Written, job: Job, delivery: Delivery, webhook: Webhook, attempt: Attempt
+    ) -> Outcome:
+        """What an attempt means for its delivery."""
+        again = self._settings.retry_timeouts_and_throttling
+        verdict = judge(attempt, retry_later_statuses=again)
+        status, step, next_at_ms = _FINAL[verdict], delivery.step, None
+        if verdict is Verdict.RETRY:
+            now_ms = self._service.clock.now_ms()
+            first_ms = delivery.first_attempt_at_ms or attempt.started_at_ms
+            elapsed_s = (now_ms - first_ms) / 1000
+            planned = next_attempt(delivery.step, elapsed_s, attempt.retry_after_s)
+            if planned is not None:
+                status, step = "pending", planned.step
+                next_at_ms = now_ms + round(planned.after_s * 1000)
+            else:
+                verdict = Verdict.FAILED
+        return Outcome(written, job, delivery, webhook, attempt, verdict, status, step, next_at_ms)
+
+    def add(self, outcome: Outcome) -> None:
+        """Has an outcome written, together with others."""
+        outcome.written.expect()
+        self._queue.append(outcome)
+        if self._task is None:
+            # Not in the caller's context: its names would stand in the logs of all.
+            self._task = asyncio.create_task(self._write_all(), context=Context())
+
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._queue:
+                began_s = loop.time()
+                count = min(len(self._queue), MOST_AT_ONCE)
+                await self._write([self._queue.popleft() for _ in range(count)])
+                await asyncio.sleep(max(0.0, began_s + PAUSE_S - loop.time()))
+        finally:
+            self._task = None
+
+    async def _write(self, group: Sequence[Outcome]) -> None:
+        try:
+            await self._commit(group)
+        except Exception as error:  # noqa: BLE001 - raised in the batches that wait
+            if len(group) > 1 and not isinstance(error, DatabaseUnavailable):
+                # One of them is another runner's now, or at fault; the others are not to suffer for it.
+                for outcome in group:
+                    await self._write([outcome])
+                return
+            for outcome in group:
+                outcome.written.one(error)
+        else:
+            for outcome in group:
+                outcome.written.ctx.forget(outcome.job)
+                outcome.written.one()
+            self._tell(group)
+
+    async def _commit(self, group: Sequence[Outcome]) -> None:
+        done = [outcome.job for outcome in group if outcome.next_at_ms is None]
+        back = [
+            PutBack(outcome.job, outcome.next_at_ms)
+            for outcome in group
+            if outcome.next_at_ms is not None
+        ]
+        async with group[0].written.ctx.settling(done, back) as tx:
+            await self._record(tx, group)
+
+    async def _record(self, tx: Tx, group: Sequence[Outcome]) -> None:
+        now_ms = self._service.clock.now_ms()
+        tried: list[journal.Tried] = []
+        cancelled: list[Delivery] = []
+        for outcome in group:
+            delivery, attempt = outcome.delivery, outcome.attempt
+            if delivery is None:
+                continue
+            if attempt is None:
+                cancelled.append(delivery)
+                continue
+            tried.append(
+                journal.Tried(
+                    delivery, attempt, outcome.status, outcome.step, outcome.next_at_ms, now_ms
+                )
+            )
+        await journal.end(tx, cancelled, "cancelled", now_ms)
+        if not await journal.record_attempts(tx, tried):
+            raise LeaseLost
+        await self._health.note(
+            tx,
+            [
+                (outcome.webhook, outcome.attempt, outcome.verdict)
+                for outcome in group
+                if outcome.webhook and outcome.attempt and outcome.verdict
+            ],
+        )
+
+    def _tell(self, group: Sequence[Outcome]) -> None:
+        metrics = self._service.get(AttemptMetrics)
+        for verdict, count in Counter(outcome.verdict for outcome in group).items():
+            if verdict is not None:
+                metrics.count(verdict, count)
+        for outcome in group:
+            if outcome.status == "failed" and outcome.delivery and outcome.attempt:
+                # No URL: many carry a token.
+                log.warning(
+                    "webhook_delivery_failed",
+                    project_id=outcome.delivery.project_id,
+                    webhook_id=outcome.delivery.webhook_id,
+                    delivery_id=outcome.delivery.delivery_id,
+                    status_code=outcome.attempt.status_code,
+                    error=outcome.attempt.error,
+                )

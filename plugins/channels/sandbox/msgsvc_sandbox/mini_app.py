@@ -1,0 +1,43 @@
+"""What the page of a bot's mini app is given: who opened it, signed with a key of that bot."""
+
+import hmac
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlencode
+
+from msgsvc_core.channels import ChannelUser, InvalidMiniApp, MiniAppUser
+from msgsvc_core.json_text import to_json
+from msgsvc_sandbox.models import Person
+
+if TYPE_CHECKING:
+    from msgsvc_core.security.secret_box import SecretBox
+
+_PURPOSE = "sandbox mini app"
+
+
+def sign(secrets: "SecretBox", bot: str, person: Person, payload: str, now_ms: int) -> str:
+    """The data for the mini app of `bot`, a channel's key: a query string that ends with its hash."""
+    user = {"id": person.person_id, "first_name": person.name, "lang": person.lang}
+    if person.username:
+        user["username"] = person.username
+    text = urlencode({"user": to_json(user), "auth_date": now_ms, "start_param": payload})
+    return f"{text}&hash={secrets.derive(_PURPOSE, bot, text).hex()}"
+
+
+def read(secrets: "SecretBox", bot: str, init_data: str) -> MiniAppUser:
+    """Who opened it. Raises `InvalidMiniApp`."""
+    text, _, given = init_data.rpartition("&hash=")
+    try:
+        known = [mac.hex() for mac in secrets.derive_all(_PURPOSE, bot, text)]
+    except UnicodeEncodeError:
+        known = []  # half of a letter can't be signed
+    if not any(hmac.compare_digest(mac.encode(), given.encode()) for mac in known):
+        raise InvalidMiniApp("the sandbox did not sign this for the bot")
+    fields = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+    user = json.loads(fields["user"])
+    return MiniAppUser(
+        ChannelUser(user["id"], user["first_name"], user.get("username"), user["lang"]),
+        int(fields["auth_date"]),
+        fields["start_param"],
+        chat_id=user["id"],
+    )

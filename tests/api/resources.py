@@ -1,0 +1,121 @@
+"""What projects of the tests of isolation have: one resource of every kind."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Section
+from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_core.testing.fixtures import Tenant
+from tests.api.conftest import Subscribe
+
+PLUGINS = ("auth", "broadcasts", "drip", "otp", "scheduling", "webhooks")
+
+#: A shared channel with mini apps, whose `init_data` is the name of who opened one.
+MINI_APP = "mini"
+
+#: Webhooks may lead to this machine, where nothing listens: no test calls another host.
+SETTINGS: dict[str, Any] = {
+    "plugins": PLUGINS,
+    "channels": {
+        **{name: {"plugin": "recording"} for name in ("messenger_a", "messenger_b")},
+        MINI_APP: {"plugin": "mini_app"},
+    },
+    "webhooks": {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]},
+}
+HOOK = "http://127.0.0.1:9/hook"
+CALLBACK = "https://shop.example/back"
+
+#: A time at which nothing of these tests happens.
+LATER = "2026-02-01T00:00:00Z"
+
+#: One resource of every kind that a project has, by the name of the field or parameter that names it.
+Resources = Mapping[str, str]
+
+
+async def resources_of(
+    service: Service, tenant: Tenant, subscribe: Subscribe, person: str
+) -> dict[str, str]:
+    """Makes one resource of every kind; the names that projects choose begin with `person`'s."""
+    low = person.lower()
+
+    async def post(path: str, **body: Any) -> Any:
+        answer = await tenant.client.post(path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    webhook = await post("/v1/webhooks", url=HOOK)
+    session = await post("/v1/auth/session", state="s")
+    link = await post("/v1/auth/links", slug=f"{low}-shop", name="Shop", callback_url=CALLBACK)
+    channel = await post("/v1/channels", name=f"{low}_bot", plugin="recording")
+    tag, external_id = f"{low}-tag", f"{low}-customer"
+    granted, other = f"{low}-news", f"{low}-sale"
+    for key in (granted, other):
+        await post("/v1/permissions", key=key, title="News")
+    subscriber_id = await subscribe(
+        person, to=tenant, tags=[tag], permissions=[granted], external_id=external_id
+    )
+    message = await post("/v1/send", subscriber_id=subscriber_id, text="Hi")
+    batch = await post("/v1/send/batch", messages=[{"subscriber_id": subscriber_id, "text": "Hi"}])
+    code = await post("/v1/otp/send", subscriber_id=subscriber_id)
+    template = await post("/v1/templates", key=f"{low}-hello", text="Hi")
+    # It waits for its time, so it can be cancelled, and not paused.
+    broadcast = await post("/v1/broadcast", audience={"all": True}, text="Hi", send_at=LATER)
+    scheduled = await post("/v1/scheduled", audience={"all": True}, text="Hi", send_at=LATER)
+    again = {"cron": "0 9 * * *", "starts_at": LATER}
+    recurring = await post("/v1/recurring", audience={"all": True}, text="Hi", **again)
+    steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
+    chain, entered = [
+        await post("/v1/drips", name="Welcome", trigger={"on": "manual"}, steps=steps)
+        for _ in range(2)
+    ]
+    enrollment = await post(f"/v1/drips/{entered['drip_id']}/enroll", subscriber_id=subscriber_id)
+    await settled(service)
+    journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
+    return {
+        "subscriber_id": subscriber_id,
+        "external_id": external_id,
+        "tag": tag,
+        "permission": granted,
+        # One that people granted can't be removed.
+        "permission_key": other,
+        "message_id": message["message_id"],
+        "webhook_id": webhook["webhook_id"],
+        "delivery_id": journal.json()["data"][0]["delivery_id"],
+        "session_id": session["session_id"],
+        "slug": link["slug"],
+        "otp_id": code["otp_id"],
+        "drip_id": chain["drip_id"],
+        "enrollment_id": enrollment["enrollment_id"],
+        "template": template["key"],
+        "batch_id": batch["batch_id"],
+        "job_id": broadcast["job_id"],
+        "scheduled_id": scheduled["scheduled_id"],
+        "recurring_id": recurring["recurring_id"],
+        "name": channel["name"],
+        "channel": channel["name"],
+    }
+
+
+class MiniAppChannel(RecordingChannel):
+    """Takes everyone for who they say they are."""
+
+    capabilities = replace(RecordingChannel.capabilities, mini_app=True)
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        person = ChannelUser(f"user-{init_data}", init_data, None, "en")
+        return MiniAppUser(person, signed_at_ms=2**50, chat_id=f"chat-{init_data}")
+
+
+class MiniAppPlugin:
+    """Brings the kind `mini_app`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> list[ChannelKind]:
+        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+            return MiniAppChannel(identity)
+
+        return [ChannelKind("mini_app", Section, create)]

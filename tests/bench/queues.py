@@ -1,0 +1,104 @@
+"""A queue that is filled while the server stands still, and emptied: beside a bare client's calls.
+
+So the server has nothing else to do meanwhile, and the client makes the same calls from a process of
+its own, as many at once, with nothing written down.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from msgsvc_core.service import Service
+from tests.bench.report import Bound, Finding
+from tests.bench.run import BenchError, Run
+from tests.bench.servers import ServiceUnderTest, go_on, pause, while_it_stands
+
+#: Seconds between two looks whether something is left, and until that is called an error.
+LOOK_S, MOST_S = 0.2, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits. `fill` adds so many of it to a project; `progress` is SQL that tells of what was added
+    since `:since` how many ended well (`done`) and not yet (`unfinished`), and when the first and the
+    last ended (`first_ms`, `last_ms`)."""
+
+    name: str
+    fill: Callable[[Service, str, int], Awaitable[None]]
+    progress: str
+
+    def emptied(self, service: ServiceUnderTest, count: int) -> float:
+        """How many a second, from the first recorded outcome to the last."""
+        since = int(time.time() * 1000)
+        while_it_stands(service, lambda opened: self.fill(opened, service.project_id, count))
+        go_on(service.server)
+        try:
+            return service.use(partial(self._until_empty, since=since, count=count))
+        finally:
+            pause(service.server)
+
+    async def _until_empty(self, service: Service, since: int, count: int) -> float:
+        ends_at = time.monotonic() + MOST_S
+        while True:
+            async with service.db.read() as tx:
+                row = await tx.fetch_one(self.progress, {"since": since})
+            assert row is not None, "an aggregate has one row"
+            if not row["unfinished"]:
+                break
+            if time.monotonic() > ends_at:
+                raise BenchError(f"{self.name}: {row['unfinished']} are still not done")
+            await asyncio.sleep(LOOK_S)
+        if row["done"] != count:
+            raise BenchError(f"{self.name}: {row['done']} of {count} ended well")
+        return float(count) * 1000 / (row["last_ms"] - row["first_ms"])
+
+
+def beside_the_client(
+    run: Run,
+    queue: Queue,
+    services: Mapping[str, ServiceUnderTest],
+    *,
+    client: Callable[[], float],
+    count: int,
+    least: Bound,
+) -> list[Finding]:
+    """Rounds of `client`'s calls a second and of each service's, in turn; by kind of database."""
+    for service in services.values():
+        pause(service.server)
+    of_client: list[float] = []
+    rates: dict[str, list[float]] = {kind: [] for kind in services}
+    run.tell(queue.name, total=run.options.rounds * (1 + len(services)))
+    for number in range(1, run.options.rounds + 1):
+        run.tell(f"{queue.name}, round {number}: the bare client")
+        of_client.append(client())
+        run.advance(1)
+        for kind, service in services.items():
+            run.tell(f"{queue.name}, round {number}: {kind}")
+            rates[kind].append(queue.emptied(service, count))
+            run.advance(1)
+    for service in services.values():
+        go_on(service.server)
+    reference = median(of_client)
+    return [
+        Finding(f"{queue.name} {kind}: per s / bare client", median(measured), reference, least)
+        for kind, measured in rates.items()
+    ]
+
+
+def in_own_process(module: str, url: str, count: int) -> float:
+    """Calls a second that a module prints when it is run as a script."""
+    printed = subprocess.run(
+        [sys.executable, "-m", module, url, str(count)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return float(json.loads(printed))

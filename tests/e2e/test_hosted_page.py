@@ -1,0 +1,345 @@
+"""The hosted sign-in page in real Chromium, from the example site and back to it.
+
+Pictures of what is seen are left in build/screens.
+"""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from playwright.async_api import Browser, Page, expect
+
+from msgsvc_core.cli.demo.command import SITE
+from msgsvc_core.cli.demo.parts import Parts, running_parts
+from tests.e2e.windows import (
+    NewWindow,
+    Scheme,
+    browsing,
+    faults,
+    open_on_phone,
+    picture,
+    read_qr,
+    someone_new,
+    windows,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+#: How a person says yes and no, and what the site answers, by language.
+WORDS = {
+    "en": ("Yes", "Cancel", "Hello, {name}!", "Sign-in was cancelled", "Try again"),
+    "ru": ("Да", "Отмена", "Здравствуйте, {name}!", "Вход отменён", "Попробовать снова"),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
+    """The service, two sandbox messengers and the example site; and a link whose page shows a number."""
+    async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:
+        link = {"slug": "numbers", "name": "Numbers", "callback_url": f"{parts.site_url}/callback"}
+        headers = {"Authorization": f"Bearer {parts.api_key}"}
+        async with (
+            aiohttp.ClientSession(parts.service_url, headers=headers) as api,
+            api.post("/v1/auth/links", json={**link, "match": True}) as made,
+        ):
+            assert made.status == 201
+        yield parts
+
+
+def run_out(demo: Parts) -> None:
+    """Ends the time of all sign-ins that wait."""
+    with closing(sqlite3.connect(demo.folder / "demo.db", timeout=30)) as database, database:
+        database.execute("UPDATE auth_sessions SET expires_at_ms = 1 WHERE status = 'pending'")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as launched:
+        yield launched
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
+    async with windows(browser) as open_window:
+        yield open_window
+
+
+def hosted(demo: Parts, state: str = "a-state", lang: str = "en", slug: str = "demo") -> str:
+    return f"{demo.service_url}/login/{slug}?state={state}&lang={lang}"
+
+
+async def bot_link(page: Page, channel: str = "messenger_a") -> str:
+    link = await page.locator(f"a.button[data-channel={channel}]").get_attribute("href")
+    assert link
+    return link
+
+
+async def answer(phone: Page, link: str, name: str, choice: str) -> None:
+    """Opens the bot on a phone, and presses a button of its question."""
+    await open_on_phone(phone, link, name)
+    await phone.get_by_role("button", name=choice, exact=True).click()
+    await expect(phone.get_by_role("button", name=choice, exact=True)).to_have_count(0)
+
+
+async def settled(page: Page, pattern: str) -> None:
+    """Waits for an address, wherever redirects lead on the way."""
+    await page.wait_for_url(re.compile(pattern))
+
+
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_a_person_scans_the_page_and_the_site_greets_them(
+    demo: Parts, new_window: NewWindow, tmp_path: Path, lang: str
+) -> None:
+    yes, _, hello, _, _ = WORDS[lang]
+    desktop, phone = await new_window(lang=lang), await new_window(390, 844, lang=lang)
+    await desktop.goto(demo.site_url)
+    await picture(desktop, f"site-{lang}")
+    await desktop.locator("#start-hosted").click()
+    await picture(desktop, f"sign-in-{lang}-desktop-light")
+    name = {"en": "Ann", "ru": "Анна"}[lang]
+
+    await open_on_phone(phone, await read_qr(desktop, tmp_path), name)
+    button = phone.get_by_role("button", name=yes, exact=True)
+    await expect(button).to_be_visible()
+    await picture(phone, f"question-{lang}")
+    await button.click()
+
+    await expect(desktop.locator("#greeting")).to_have_text(hello.format(name=name))
+    await picture(desktop, f"site-signed-in-{lang}")
+    # The page has left no trace to go back to: before it there is only the site.
+    await desktop.go_back()
+    assert desktop.url.startswith(demo.site_url)
+
+
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_without_scripts_the_page_goes_on_by_itself(
+    demo: Parts, new_window: NewWindow, lang: str
+) -> None:
+    yes, _, hello, _, _ = WORDS[lang]
+    window, phone = await new_window(390, 844, lang=lang, scripts=False), await new_window(390, 844)
+    await window.goto(f"{demo.site_url}/login")
+    link = await bot_link(window, "messenger_b")
+    await picture(window, f"sign-in-{lang}-no-scripts")
+
+    await open_on_phone(phone, link, "Boris")
+    await phone.get_by_role("button", name=yes, exact=True).click()
+
+    await expect(window.locator("#greeting")).to_have_text(hello.format(name="Boris"))
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_cancel_is_told_and_try_again_begins_anew(
+    demo: Parts, new_window: NewWindow, lang: str, scripts: bool
+) -> None:
+    _, cancel, _, cancelled, try_again = WORDS[lang]
+    window, phone = await new_window(lang=lang, scripts=scripts), await new_window(390, 844)
+    await window.goto(hosted(demo, lang=lang))
+    link = await bot_link(window)
+
+    await answer(phone, link, "Cleo", cancel)
+
+    heading = window.get_by_role("heading", level=1)
+    await expect(heading).to_have_text(cancelled)
+    await window.get_by_role("button", name=try_again).click()
+    await expect(heading).to_have_text(re.compile("Pinewood Library"))
+    assert await bot_link(window) != link
+
+
+async def test_back_after_the_sign_in_shows_that_it_is_done(
+    demo: Parts, new_window: NewWindow
+) -> None:
+    window, phone = await new_window(), await new_window(390, 844)
+    await window.goto(f"{demo.site_url}/login")
+    page = window.url
+    await answer(phone, await bot_link(window), "Dora", "Yes")
+    await expect(window.locator("#greeting")).to_have_text("Hello, Dora!")
+
+    await window.goto(page)
+
+    await expect(window.get_by_role("heading", level=1)).to_have_text("You are signed in")
+    await window.get_by_role("link", name="Go on to").click()
+    await expect(window.locator("#greeting")).to_have_text("Hello, Dora!")
+
+
+async def test_the_phone_itself_can_open_the_bot_by_the_button(
+    demo: Parts, new_window: NewWindow
+) -> None:
+    phone = await new_window(390, 844)
+    await phone.goto(f"{demo.site_url}/login")
+
+    async with phone.expect_popup() as opened:
+        await phone.get_by_role("link", name="Open Messenger A").click()
+    chat = await opened.value
+    await someone_new(chat, "Egor")
+    await chat.get_by_role("button", name="Yes", exact=True).click()
+
+    await expect(phone.locator("#greeting")).to_have_text("Hello, Egor!")
+
+
+async def test_everything_works_by_keyboard_alone(demo: Parts, new_window: NewWindow) -> None:
+    window, phone = await new_window(), await new_window(390, 844)
+    await window.goto(hosted(demo, "keyboard"))
+    reached = []
+    for _ in range(8):
+        await window.keyboard.press("Tab")
+        reached.append(
+            await window.evaluate(
+                "(() => { const at = document.activeElement;"
+                " const seen = at.id.startsWith('code-') ? at.nextElementSibling : at;"
+                " const outline = getComputedStyle(seen).outlineStyle;"
+                " return [seen.textContent.trim().split('(')[0].trim(), outline]; })()"
+            )
+        )
+    await picture(window, "keyboard")
+
+    assert [text for text, _ in reached[:4]] == [
+        "Open Messenger A",
+        "Open Messenger B",
+        "Messenger A",
+        "Show it as a link",
+    ]
+    assert {outline for _, outline in reached[:6]} == {"solid"}
+    await window.locator("#code-1").focus()
+    await window.keyboard.press("ArrowDown")
+    await expect(window.locator(".qr[data-channel=messenger_b]")).to_be_visible()
+    await expect(window.locator(".qr[data-channel=messenger_a]")).to_be_hidden()
+
+    await answer(phone, await bot_link(window), "Faina", "Cancel")
+    await expect(window.get_by_role("button", name="Try again")).to_be_visible()
+    await window.keyboard.press("Tab")
+    await window.keyboard.press("Enter")
+    await expect(window.get_by_role("link", name="Open Messenger A")).to_be_visible()
+
+
+async def test_a_screen_reader_hears_where_the_sign_in_stands(
+    demo: Parts, new_window: NewWindow
+) -> None:
+    window = await new_window()
+    await window.goto(hosted(demo, "aloud"))
+
+    await expect(window.get_by_role("status")).to_have_text(
+        "Waiting for your answer in the messenger…"
+    )
+    await expect(window.get_by_role("main")).to_have_count(1)
+    await expect(window.get_by_role("img", name="QR code that opens the question")).to_have_count(1)
+    await expect(window.get_by_role("radio", name="Messenger B")).to_have_count(1)
+    await expect(window.get_by_role("navigation", name="Language")).to_be_visible()
+
+    await window.route("**/status?*", lambda route: route.abort())
+    await window.reload()
+    await expect(window.get_by_role("status")).to_have_text(re.compile("Trying again"))
+    await window.unroute("**/status?*")
+
+
+async def every_page(demo: Parts, window: Page, phone: Page, lang: str) -> AsyncIterator[str]:
+    """Opens one page of each kind after the other, and names it."""
+    _, cancel, *_ = WORDS[lang]
+    await window.goto(hosted(demo, "pages", lang))
+    yield "sign-in"
+    link = await bot_link(window)
+    await answer(phone, link, "Gleb", cancel)
+    await settled(window, "resume=1")
+    yield "denied"
+    await window.context.clear_cookies()
+    await window.reload()
+    yield "lost"
+    await window.goto(hosted(demo, "done", lang))
+    here = window.url
+    await window.route(f"{demo.site_url}/**", lambda route: route.fulfill(body="the site"))
+    await answer(phone, await bot_link(window), "Hedda", WORDS[lang][0])
+    await settled(window, re.escape(demo.site_url))
+    await window.goto(here)
+    yield "signed-in"
+    await window.goto(hosted(demo, "number", lang, "numbers"))
+    yield "number"
+    run_out(demo)
+    await settled(window, "resume=1")
+    yield "expired"
+    await window.goto(f"{demo.service_url}/login/nobody?lang={lang}")
+    yield "not-found"
+    await window.goto(f"{demo.service_url}/login/demo?channel=x&lang={lang}")
+    yield "wrong-link"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_every_page_fits_320_pixels_and_has_no_serious_fault(
+    demo: Parts, new_window: NewWindow, lang: str, scheme: Scheme
+) -> None:
+    window = await new_window(320, 640, lang=lang, scheme=scheme, bypass_csp=True)
+    phone = await new_window(390, 844)
+
+    async for name in every_page(demo, window, phone, lang):
+        await picture(window, f"{name}-{lang}-320-{scheme}")
+        assert await window.evaluate("document.documentElement.scrollWidth") <= 320, name
+        assert await faults(window) == [], name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_page_in_a_wide_window_has_no_serious_fault(
+    demo: Parts, new_window: NewWindow, scheme: Scheme
+) -> None:
+    window = await new_window(scheme=scheme, bypass_csp=True)
+    phone = await new_window(390, 844)
+
+    async for name in every_page(demo, window, phone, "en"):
+        await picture(window, f"{name}-en-desktop-{scheme}")
+        assert await faults(window) == [], name
+
+
+BUTTON = """<!doctype html><html lang="{lang}"><title>Shop</title><main><h1>Shop</h1>
+<script src="{service}/login/button.js" data-slug="demo" data-state="of-this-browser" async></script>
+</main>"""
+
+
+@asynccontextmanager
+async def shop(demo: Parts, lang: str) -> AsyncIterator[str]:
+    """A site of another origin, whose policy allows nothing but that one script; its address."""
+
+    async def front_page(_request: web.Request) -> web.Response:
+        policy = f"default-src 'none'; script-src {demo.service_url}"
+        return web.Response(
+            text=BUTTON.format(service=demo.service_url, lang=lang),
+            content_type="text/html",
+            headers={"Content-Security-Policy": policy},
+        )
+
+    app = web.Application()
+    app.add_routes([web.get("/", front_page)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_a_sites_own_page_gets_a_button_by_one_line(
+    demo: Parts, new_window: NewWindow, lang: str, scheme: Scheme
+) -> None:
+    window = await new_window(lang=lang, scheme=scheme)
+    text = {"en": "Sign in through a messenger", "ru": "Войти через мессенджер"}[lang]
+    async with shop(demo, lang) as address:
+        await window.goto(address)
+        button = window.get_by_role("link", name=text)
+        await expect(button).to_be_visible()
+        ground = await button.evaluate("link => getComputedStyle(link).backgroundColor")
+        await picture(window, f"button-{lang}-{scheme}")
+        await window.keyboard.press("Tab")
+        await window.keyboard.press("Enter")
+        await settled(window, "/login/demo")
+
+    assert ground == {"light": "rgb(31, 122, 102)", "dark": "rgb(86, 195, 164)"}[scheme]
+    assert parse_qs(urlsplit(window.url).query) == {"state": ["of-this-browser"], "lang": [lang]}
+    await expect(window.locator("#sign-in")).to_be_visible()

@@ -1,0 +1,75 @@
+"""The schedule of a mailing with a pace: exact in the sum, and never more than a second's worth late."""
+
+import pytest
+
+from msgsvc_core.mailings import Mailing, pace
+
+NOW_MS = 1_768_478_400_000
+
+
+def mailing(per_minute: int, next_us: int = NOW_MS * 1000) -> Mailing:
+    return Mailing(
+        project_id="prj_1",
+        job_id="job_1",
+        source="test",
+        status="running",
+        content="{}",
+        audience={"all": True},
+        permission=None,
+        metadata=None,
+        per_minute=per_minute,
+        expires_at_ms=None,
+        send_at_ms=None,
+        total=100,
+        sent=0,
+        failed=0,
+        skipped=0,
+        error=None,
+        resend_of=None,
+        created_at_ms=NOW_MS,
+        started_at_ms=NOW_MS,
+        finished_at_ms=None,
+        expanded_to=None,
+        next_us=next_us,
+        timed_from_ms=NOW_MS,
+        timed_from=0,
+    )
+
+
+@pytest.mark.parametrize("per_minute", [1, 7, 60, 90, 600, 3001, 60_000])
+@pytest.mark.parametrize("look_ms", [7, 100, 400])
+def test_no_minute_has_more_messages_and_a_long_time_has_as_many(
+    per_minute: int, look_ms: int
+) -> None:
+    made = mailing(per_minute)
+    begun: list[int] = []
+    minutes = 5
+    for now_ms in range(NOW_MS, NOW_MS + minutes * 60_000, look_ms):
+        room = pace.room(made, now_ms)
+        if room:
+            made.next_us = pace.after(made, now_ms, room)
+            begun += [now_ms] * room
+
+    in_first_minute = sum(at < NOW_MS + 60_000 for at in begun)
+    assert in_first_minute <= per_minute
+    assert abs(len(begun) - per_minute * minutes) <= max(1, per_minute * minutes * 0.01)
+
+
+def test_what_came_late_is_caught_up_by_a_second_at_most() -> None:
+    late = mailing(600, next_us=(NOW_MS - 3_600_000) * 1000)
+
+    assert pace.room(late, NOW_MS) == 11
+
+
+@pytest.mark.parametrize("per_minute", [1, 30])
+def test_slow_pace_catches_up_nothing(per_minute: int) -> None:
+    late = mailing(per_minute, next_us=(NOW_MS - 3_600_000) * 1000)
+
+    assert pace.room(late, NOW_MS) == 1
+    late.next_us = pace.after(late, NOW_MS, 1)
+    assert pace.room(late, NOW_MS) == 0
+
+
+def test_next_look_is_when_the_next_message_is_due_and_no_sooner_than_a_tenth() -> None:
+    assert pace.again_ms(mailing(1, (NOW_MS + 5000) * 1000 + 1), NOW_MS) == NOW_MS + 5001
+    assert pace.again_ms(mailing(60_000, NOW_MS * 1000 + 1000), NOW_MS) == NOW_MS + 100
