@@ -46,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--figures", type=Path, metavar="FILE", help="write the faults' figures there")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long form takes the time it takes; the short one fails where a test hangs."""
+    if config.getoption("long", default=False):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))
+
+
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> Rounds:
     """`rounds(short=5, long=50)`: how often, by the form that is run."""
