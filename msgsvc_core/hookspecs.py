@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.service import Service
     from msgsvc_core.settings import SettingsSection
+    from msgsvc_core.tickets import TicketRequest
 
 PROJECT = "msgsvc"
 
@@ -136,6 +137,14 @@ class HookSpecs:
 
         Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
         to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+        """
+
+    @hookspec(firstresult=True)
+    async def open_ticket(self, service: "Service", tx: "Tx", request: "TicketRequest") -> str:  # type: ignore[empty-body]
+        """Opens a ticket in the transaction of what asks for it, and returns its id. Async.
+
+        One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
+        can't have one now, e.g. because it is not paid for.
         """
 
     @hookspec

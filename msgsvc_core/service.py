@@ -75,6 +75,7 @@ from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.texts import Texts
+from msgsvc_core.tickets import TicketRequest
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.media import MediaFiles
@@ -206,6 +207,11 @@ class Service:
     async def charge(self, tx: Tx, charge: Charge) -> None:
         """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
         await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
+
+    async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
+        """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
+        opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
+        return None if opening is None else str(await opening)
 
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
         """Decorates a coroutine function that is called with every `Event` of that name.

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import IO, Literal
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
@@ -37,6 +37,8 @@ class Capabilities:
     edit_media: bool = False
     delete: bool = True
     mini_app: bool = False
+    #: Whether what people send may hold files, which `fetch_file` gets.
+    receives_files: bool = False
     #: A menu of the bot's commands, which `set_commands` fills.
     commands: bool = False
 
@@ -217,6 +219,15 @@ class Channel(ABC):
         """
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        """Writes the content of a file that a person sent, `ReceivedFile.file_ref`, into `into`.
+
+        Raises `DeliveryError`: `invalid_message` where there is no such file any more, or it has more
+        than `most_bytes`. What was written by then is thrown away.
+        """
+        # Not abstract: not every platform lets people send files to a bot.
+        raise NotImplementedError("where capabilities.receives_files is True, implement fetch_file")
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         """Who opened the bot's mini app, from what the platform gave the page.

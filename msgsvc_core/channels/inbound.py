@@ -1,7 +1,8 @@
 """The way in: an update from a messenger, taken once, goes to the one who knows what to do with it.
 
-Order: a start payload by its prefix, a button by its prefix, a command by its name, a text to those who
-want it. What nobody claims is answered kindly and logged; it never stops the bot.
+Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message to
+those who want it, and a change of one to the same. What nobody claims is answered kindly and logged; it
+never stops the bot.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -23,8 +24,9 @@ from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
+    MessageEdited,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
     Update,
 )
@@ -121,10 +123,11 @@ class InboundRule:
     `ctx.serves` whether the bot may act for it, and returns False if not. `button`: data that begins
     with `~` and `prefix`. `command`: a text `/name`, in any case, also as `/name@bot`, with or without
     an argument after it; `about` says in a few words what it is for, where people look for commands.
-    `text`: any text; lower `priority` first.
+    `message`: any text or files; `edit`: a message that the person changed. Of these, lower
+    `priority` first: 20 where a dialogue is under way, 90 for who takes whatever is left.
     """
 
-    on: Literal["start", "button", "command", "text"]
+    on: Literal["start", "button", "command", "message", "edit"]
     handler: InboundHandler
     prefix: str = ""
     priority: int = 50
@@ -246,21 +249,27 @@ class Inbound:
                     await self._unknown_button(ctx)
             case ButtonPressed():
                 await self._service.messages.button_pressed(ctx)
-            case TextReceived(text=text):
-                await self._text(ctx, text)
-            case Blocked():
-                await self._service.subscribers.block(
-                    ctx.tx, ctx.channel, ctx.update.user.user_id, reason="user_blocked_bot"
-                )
-            case Unblocked():
-                await self._service.subscribers.unblock(
-                    ctx.tx, ctx.channel, ctx.update.user.user_id
-                )
+            case MessageReceived() | MessageEdited():
+                await self._words(ctx, ctx.update)
+            case Blocked() | Unblocked():
+                await self._access_changed(ctx)
             case _:
                 log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
 
-    async def _text(self, ctx: InboundContext, text: str) -> None:
-        command = read_command(text)
+    async def _access_changed(self, ctx: InboundContext) -> None:
+        subscribers, user_id = self._service.subscribers, ctx.update.user.user_id
+        if isinstance(ctx.update, Blocked):
+            await subscribers.block(ctx.tx, ctx.channel, user_id, reason="user_blocked_bot")
+        else:
+            await subscribers.unblock(ctx.tx, ctx.channel, user_id)
+
+    async def _words(self, ctx: InboundContext, message: MessageReceived | MessageEdited) -> None:
+        if isinstance(message, MessageEdited):
+            # A command is not given anew by mending it.
+            if not await self._offer(ctx, "edit", ""):
+                log.info("edit_unclaimed", channel=ctx.channel)
+            return
+        command = read_command(message.text)
         profile = self._service.channels[ctx.channel].profile
         if command is not None and command.is_for(profile.username if profile else None):
             if command.name == "start" and START_PAYLOAD.fullmatch(command.argument):
@@ -270,8 +279,8 @@ class Inbound:
             ctx.argument = command.argument
             if await self._offer(ctx, "command", command.name):
                 return
-        if not await self._offer(ctx, "text", ""):
-            log.info("text_unclaimed", channel=ctx.channel)
+        if not await self._offer(ctx, "message", ""):
+            log.info("message_unclaimed", channel=ctx.channel)
 
     async def _offer(self, ctx: InboundContext, on: str, text: str) -> bool:
         for rule in self._rules:
@@ -301,7 +310,7 @@ class Inbound:
                 key: tuple[str, str] = (rule.on, rule.name)
             else:
                 key = (rule.on, rule.prefix)
-            if rule.on != "text" and (not key[1] or key in seen):
+            if rule.on not in {"message", "edit"} and (not key[1] or key in seen):
                 raise ValueError(f"two rules, or one without a prefix, for {rule.on} {key[1]!r}")
             seen.add(key)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgsvc_core.record import record
 
 Format = Literal["plain", "markdown", "html"]
+MediaType = Literal["image", "video", "document"]
 
 
 @record
@@ -21,7 +22,7 @@ class Button:
 class Media:
     """A file that goes with a message, fetched by the platform from `url`."""
 
-    type: Literal["image", "video", "document"]
+    type: MediaType
     url: str
     filename: str | None = None
 

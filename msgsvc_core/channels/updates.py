@@ -4,6 +4,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgsvc_core.channels.outgoing import MediaType
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelUser:
@@ -31,12 +33,41 @@ class Started(Update):
     payload: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedFile:
+    """A file that a person sent.
+
+    `file_ref` is what `Channel.fetch_file` finds it by. Name, type and size are what the platform says,
+    where it does: what the content is shows when it is fetched.
+    """
+
+    type: MediaType
+    file_ref: str
+    filename: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextReceived(Update):
-    """The person wrote something."""
+class MessageReceived(Update):
+    """The person wrote something or sent files; `text` is empty where they wrote nothing beside them.
+
+    `reply_to` is the message that they answer, as `send` returned it, where the platform tells.
+    """
 
     text: str
+    files: tuple[ReceivedFile, ...] = ()
     message_ref: str | None = None
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEdited(Update):
+    """The person changed what they wrote; `message_ref` is that of its `MessageReceived`."""
+
+    message_ref: str
+    text: str
+    files: tuple[ReceivedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.channels import Blocked, ChannelUser, Started, TextReceived
+from msgsvc_core.channels import Blocked, ChannelUser, MessageReceived, Started
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -166,7 +166,7 @@ async def test_a_text_that_nobody_wants_does_no_harm(
     service: Service, channel: RecordingChannel
 ) -> None:
     await service.inbound.receive(
-        "messenger_a", TextReceived(update_id="t1", chat_id="chat-1", user=ANN, text="Hi?")
+        "messenger_a", MessageReceived(update_id="t1", chat_id="chat-1", user=ANN, text="Hi?")
     )
     await settled(service)
 

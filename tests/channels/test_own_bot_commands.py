@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, Started, TextReceived
+from msgsvc_core.channels import ChannelUser, MessageReceived, Started
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -26,7 +26,7 @@ async def say(service: Service, platform: Platform, add_bot: AddBot) -> Say:
 
     async def say(text: str) -> str:
         who = {"update_id": f"u{next(numbers)}", "chat_id": "chat-Ann", "user": ANN}
-        update = TextReceived(text=text, **who) if text else Started(**who)
+        update = MessageReceived(text=text, **who) if text else Started(**who)
         await service.inbound.receive(key, update)
         await settled(service)
         return platform.bots["own"].texts[-1]

@@ -7,10 +7,10 @@ from typing import Any
 from msgsvc_core.channels import (
     ButtonPressed,
     InvalidMiniApp,
+    MessageReceived,
     MiniAppUser,
     Polled,
     Started,
-    TextReceived,
     Unblocked,
     Update,
     WebhookCall,
@@ -72,7 +72,9 @@ class TakesThePersonForTheChat(PigeonChannel):
 class LosesCommands(PigeonChannel):
     def typed(self, update: Any) -> Update:
         read = super().typed(update)
-        return replace(read, text=read.text.lstrip("/")) if isinstance(read, TextReceived) else read
+        return (
+            replace(read, text=read.text.lstrip("/")) if isinstance(read, MessageReceived) else read
+        )
 
 
 @breaks("test_updates_come_in_order_each_with_an_id_of_its_own")

@@ -24,12 +24,12 @@ from msgsvc_core.channels import (
     DeliveryError,
     InvalidMiniApp,
     InvalidWebhook,
+    MessageReceived,
     MiniAppUser,
     OutgoingMessage,
     Polled,
     Reason,
     Started,
-    TextReceived,
     Unblocked,
     Update,
     WebhookCall,
@@ -184,7 +184,7 @@ class PigeonChannel(Channel):
             case "start":
                 return Started(**common, payload=update["payload"])
             case "text":
-                return TextReceived(**common, text=update["text"])
+                return MessageReceived(**common, text=update["text"])
             case "press":
                 return ButtonPressed(
                     **common,

@@ -7,8 +7,8 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
     Update,
 )
@@ -41,7 +41,7 @@ def _update(update_id: str, found: dict[str, Any]) -> Update:
         case "start":
             return Started(**common, payload=found.get("payload", ""))
         case "text":
-            return TextReceived(**common, text=found["text"])
+            return MessageReceived(**common, text=found["text"])
         case "button":
             return ButtonPressed(
                 **common, data=found["data"], message_ref=found["ref"], button_ref=update_id

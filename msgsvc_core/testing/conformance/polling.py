@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from msgsvc_core.channels import Channel, Polled, Started, TextReceived, Update
+from msgsvc_core.channels import Channel, MessageReceived, Polled, Started, Update
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import SECRET, within
 from msgsvc_core.testing.conformance.messenger import Messenger
@@ -57,7 +57,7 @@ class Polling(Stage):
         lost = await _poll(channel, first.cursor)
         again = await _poll(channel, first.cursor)
 
-        assert [type(one) for one in lost.updates] == [TextReceived], f"{lost.updates} came"
+        assert [type(one) for one in lost.updates] == [MessageReceived], f"{lost.updates} came"
         assert _ids(again) == _ids(lost), (
             f"a process that died after it had got {_ids(lost)} asks again with the cursor before, and"
             f" gets {_ids(again)}; a cursor acknowledges what came before it and no more"
@@ -76,7 +76,7 @@ class Polling(Stage):
         await messenger.write("after it")
         second = await _poll(channel, first.cursor)
 
-        assert [type(one) for one in second.updates] == [TextReceived], (
+        assert [type(one) for one in second.updates] == [MessageReceived], (
             f"a call of poll_updates was cancelled, then {second.updates} came"
         )
 

@@ -7,8 +7,8 @@ from msgsvc_core.channels import (
     Blocked,
     Channel,
     ChannelNotReady,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
     Update,
 )
@@ -99,7 +99,7 @@ class Receiving(Stage):
     ) -> None:
         await messenger.start()
         await messenger.write(text)
-        received = await inbox.expect(TextReceived)
+        received = await inbox.expect(MessageReceived)
 
         assert received.text == text, f"{text!r} was written, {received.text!r} received"
 
@@ -110,7 +110,7 @@ class Receiving(Stage):
         updates: list[Update] = [await inbox.expect(Started)]
         for number in range(4):
             await messenger.write(f"text {number}")
-        texts = [await inbox.expect(TextReceived) for _ in range(4)]
+        texts = [await inbox.expect(MessageReceived) for _ in range(4)]
         updates += texts
         ids = [update.update_id for update in updates]
 
@@ -155,7 +155,7 @@ class Receiving(Stage):
         await messenger.puzzle()
         await messenger.write("after it")
         with capture_logs() as logs:
-            received = await inbox.expect(TextReceived)
+            received = await inbox.expect(MessageReceived)
 
         assert received.text == "after it", f"instead of the text after it, {received} came"
         assert logs, "updates that can't be read left no line in the log; structlog's `log.warning`"

@@ -7,8 +7,8 @@ from typing import Any
 from msgsvc_core.channels import (
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Update,
 )
 from msgsvc_core.service import Service
@@ -63,7 +63,7 @@ class Talker:
 
     async def write(self, text: str) -> str:
         """Returns what the bot says last."""
-        await self.receive(TextReceived(update_id=f"t{next(_numbers)}", text=text, **self.who))
+        await self.receive(MessageReceived(update_id=f"t{next(_numbers)}", text=text, **self.who))
         return self.text
 
     async def start(self, payload: str = "") -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from itertools import count
 
-from msgsvc_core.channels import ButtonPressed, TextReceived
+from msgsvc_core.channels import ButtonPressed, MessageReceived
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
@@ -11,7 +11,7 @@ from tests.api.conversation.people import Talker, events_of, shown_of
 _numbers = count(1)
 
 
-async def at_once(talker: Talker, updates: list[ButtonPressed | TextReceived]) -> None:
+async def at_once(talker: Talker, updates: list[ButtonPressed | MessageReceived]) -> None:
     await asyncio.gather(
         *(talker.service.inbound.receive(talker.channel_key, update) for update in updates)
     )
@@ -22,7 +22,7 @@ async def test_stop_written_five_times_at_once_ends_the_subscription_once(
     ann: Talker, tenant: Tenant
 ) -> None:
     await ann.subscribe(tenant)
-    stops = [TextReceived(update_id=f"at-once-{n}", text="/stop", **ann.who) for n in range(5)]
+    stops = [MessageReceived(update_id=f"at-once-{n}", text="/stop", **ann.who) for n in range(5)]
 
     await at_once(ann, list(stops))
 

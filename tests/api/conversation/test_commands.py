@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from msgsvc_core.channels import InboundContext, InboundRule, OutgoingMessage, TextReceived
+from msgsvc_core.channels import InboundContext, InboundRule, MessageReceived, OutgoingMessage
 from msgsvc_core.channels.commands import read_command
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.hookspecs import hookimpl
@@ -22,7 +22,7 @@ class Orders:
             InboundRule("command", self.order, name="order", about=lambda _: _("see your order")),
             InboundRule("command", self.secret, name="hush"),
             InboundRule("command", self.declined, name="declined"),
-            InboundRule("text", self.heard),
+            InboundRule("message", self.heard),
         ]
 
     async def order(self, ctx: InboundContext) -> None:
@@ -35,7 +35,7 @@ class Orders:
         return False
 
     async def heard(self, ctx: InboundContext) -> None:
-        assert isinstance(ctx.update, TextReceived)
+        assert isinstance(ctx.update, MessageReceived)
         await ctx.reply(OutgoingMessage(f"heard {ctx.update.text}"))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.channels import TextReceived
+from msgsvc_core.channels import MessageReceived
 from plugins.areas.auth.tests.conftest import Person, SignInAs
 
 SIGNED_IN = "You are signed in to Shop. Go back to the page where you began."
@@ -54,7 +54,7 @@ async def test_the_question_is_asked_in_the_language_that_was_chosen_in_the_chat
     client: httpx2.AsyncClient, ann: Person
 ) -> None:
     said: dict[str, Any] = {"chat_id": ann.chat_id, "user": ann.user}
-    await ann.receive(TextReceived(update_id="lang-1", text="/lang ru", **said))
+    await ann.receive(MessageReceived(update_id="lang-1", text="/lang ru", **said))
     session = (await client.post("/v1/auth/session", json={})).json()
 
     question = await ann.open(session["links"]["messenger_a"])

@@ -11,8 +11,8 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Update,
 )
 from msgsvc_core.json_text import to_json
@@ -91,7 +91,7 @@ def _message(fields: Mapping[str, Any]) -> Update | None:
         return None
     body = _object(message.get("body"), "message.body")
     mid = _text(body, "mid")
-    return TextReceived(
+    return MessageReceived(
         # The platform's id of the message is unique, and this update comes once for each.
         update_id=_id("message_created", mid),
         chat_id=_number(recipient, "chat_id"),

@@ -7,9 +7,9 @@ from msgsvc_core.channels import (
     Button,
     ButtonPressed,
     InvalidWebhook,
+    MessageReceived,
     Reason,
     Started,
-    TextReceived,
     WebhookCall,
 )
 from msgsvc_core.json_text import to_json
@@ -45,7 +45,7 @@ async def test_only_what_we_read_is_asked_for(channel, platform, ann):
 
     polled = await channel.poll_updates("0")
 
-    assert [type(one) for one in polled.updates] == [Started, TextReceived]
+    assert [type(one) for one in polled.updates] == [Started, MessageReceived]
 
 
 async def test_a_press_and_a_stop_are_told(channel, ann):
@@ -78,7 +78,7 @@ async def test_a_broken_update_among_others_is_left_out(channel, platform, ann):
 
     polled = await channel.poll_updates("0")
 
-    assert [type(one) for one in polled.updates] == [Started, TextReceived]
+    assert [type(one) for one in polled.updates] == [Started, MessageReceived]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Update,
 )
 from msgsvc_core.json_text import to_json
@@ -108,7 +108,7 @@ def test_a_start_without_a_link_has_no_payload(payload: str | None) -> None:
 def test_a_text_names_its_message() -> None:
     written = read(WRITTEN)
 
-    assert isinstance(written, TextReceived)
+    assert isinstance(written, MessageReceived)
     assert (written.chat_id, written.user) == ("182182182", JOHN)
     assert (written.text, written.message_ref) == ("Hi", "mid.ffffbdb48e6c3775")
 

@@ -9,8 +9,8 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
     Update,
 )
@@ -200,7 +200,7 @@ class Messenger:
             message = await self._add(tx, person, channel, text, "text")
         await self._tell(
             channel,
-            TextReceived(**_who(person, message.revision), text=text, message_ref=message.ref),
+            MessageReceived(**_who(person, message.revision), text=text, message_ref=message.ref),
         )
         return message
 

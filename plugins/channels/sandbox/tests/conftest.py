@@ -33,7 +33,7 @@ class EchoBot:
         return [
             InboundRule("start", self.ask, "echo_"),
             InboundRule("button", self.thank, "echo_"),
-            InboundRule("text", self.echo),
+            InboundRule("message", self.echo),
         ]
 
     async def ask(self, ctx: InboundContext) -> None:

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
     Update,
 )
@@ -93,7 +93,7 @@ def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | 
     if start:
         payload = start["payload"] or ""
         return Started(update_id=update_id, chat_id=chat_id, user=user, payload=payload)
-    return TextReceived(
+    return MessageReceived(
         update_id=update_id,
         chat_id=chat_id,
         user=user,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.channels import DeliveryError, InvalidWebhook, Reason, TextReceived, WebhookCall
+from msgsvc_core.channels import DeliveryError, InvalidWebhook, MessageReceived, Reason, WebhookCall
 from msgsvc_core.testing import until
 from msgsvc_telegram.testing import FakeTelegram
 
@@ -15,7 +15,7 @@ HEADER = "x-telegram-bot-api-secret-token"
 
 
 def texts(polled) -> list[str]:
-    return [update.text for update in polled.updates if isinstance(update, TextReceived)]
+    return [update.text for update in polled.updates if isinstance(update, MessageReceived)]
 
 
 async def test_what_was_returned_is_acknowledged_by_the_next_call_and_not_before(channel, anna):

@@ -10,8 +10,8 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageReceived,
     Started,
-    TextReceived,
     Unblocked,
 )
 from msgsvc_telegram.updates import WORDLESS, read_updates
@@ -65,14 +65,17 @@ def membership(status, chat=PRIVATE):
         (message(text="/start"), Started(**WHO)),
         (message(text="/start auth_x-9_Z"), Started(**WHO, payload="auth_x-9_Z")),
         (message(text="/start@corner_coffee_bot  sub_1 "), Started(**WHO, payload="sub_1")),
-        (message(text="/started"), TextReceived(**WHO, text="/started", message_ref="9")),
-        (message(text="Hi 🎉"), TextReceived(**WHO, text="Hi 🎉", message_ref="9")),
-        (message(caption="my cup", photo=[]), TextReceived(**WHO, text="my cup", message_ref="9")),
+        (message(text="/started"), MessageReceived(**WHO, text="/started", message_ref="9")),
+        (message(text="Hi 🎉"), MessageReceived(**WHO, text="Hi 🎉", message_ref="9")),
+        (
+            message(caption="my cup", photo=[]),
+            MessageReceived(**WHO, text="my cup", message_ref="9"),
+        ),
         (
             message(caption="/start x", photo=[]),
-            TextReceived(**WHO, text="/start x", message_ref="9"),
+            MessageReceived(**WHO, text="/start x", message_ref="9"),
         ),
-        (message(sticker={}), TextReceived(**WHO, text="", message_ref="9")),
+        (message(sticker={}), MessageReceived(**WHO, text="", message_ref="9")),
         (
             press(),
             ButtonPressed(**WHO, data="y", message_ref="8", button_ref="77", text="Yes"),
@@ -93,7 +96,7 @@ def test_what_a_person_does_is_read(raw, update):
 def test_what_has_no_words_arrives_as_an_empty_text(kind):
     (update,) = read_updates([message(**{kind: {}})], "messenger_a")
 
-    assert update == TextReceived(**WHO, text="", message_ref="9")
+    assert update == MessageReceived(**WHO, text="", message_ref="9")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ NEARLY = st.fixed_dictionaries(
 def test_nothing_that_comes_stops_the_bot(found):
     updates = read_updates([*found, message(text="last")], "messenger_a")
 
-    assert updates[-1] == TextReceived(**WHO, text="last", message_ref="9")
+    assert updates[-1] == MessageReceived(**WHO, text="last", message_ref="9")
     for update in updates:
         # What a database and an event can hold.
         json.dumps([update.update_id, update.chat_id, update.user.first_name]).encode()

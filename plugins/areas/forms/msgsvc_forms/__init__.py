@@ -1,0 +1,1 @@
+"""Forms, on web sites and in messengers, as a plugin of msgsvc."""

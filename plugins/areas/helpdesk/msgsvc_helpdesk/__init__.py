@@ -1,0 +1,1 @@
+"""Tickets and those who answer them, as a plugin of msgsvc."""
