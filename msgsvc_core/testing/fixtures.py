@@ -43,6 +43,8 @@ _SETTINGS: dict[str, Any] = {
     "sqlite_synchronous": "NORMAL",
     "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
     "jobs": {"sweep_s": 0.05},
+    # Who waits for something asks again and again, and more often where the machine is slow.
+    "limits": {"requests_per_minute": 100_000},
 }
 
 ServiceFactory = Callable[..., Awaitable[Service]]
@@ -138,7 +140,8 @@ async def make_service(
     """Makes services on fresh databases: `await make_service(extra_plugins=..., **settings)`.
 
     They have two channels of kind `recording`, are started, and are stopped after the test. Their
-    jobs are run by `runner`, unless `jobs` names another.
+    jobs are run by `runner`, unless `jobs` names another. Requests are as good as not limited, unless
+    `limits` says otherwise.
     """
     started: list[Service] = []
 
@@ -150,6 +153,7 @@ async def make_service(
         def build(database_url: str) -> Service:
             values = {"database_url": database_url, **_SETTINGS, **settings}
             values["jobs"] = {**runner.job_settings, **values["jobs"]}
+            values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
             return runner.build(Settings.model_validate(values), use_clock or clock, plugins)
 
         service = build("postgresql://unused/unused")

@@ -24,7 +24,7 @@ async def test_a_project_sees_its_limits_texts_and_channels(
         "welcome": None,
         "farewell": None,
         "limits": {
-            "requests_per_minute": 300,
+            "requests_per_minute": 100_000,
             "text_length": 4000,
             "button_rows": 3,
             "buttons_per_row": 3,

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import httpx2
 
 from msgsvc_core.service import Service
+from msgsvc_core.settings import LimitSettings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
@@ -15,8 +16,14 @@ MakeTenant = Callable[..., Awaitable[Tenant]]
 
 
 async def test_the_300_first_requests_of_a_minute_pass_and_the_next_does_not(
-    client: httpx2.AsyncClient, check_error: CheckError, rate_headers: RateHeaders
+    make_service: ServiceFactory,
+    make_tenant: MakeTenant,
+    check_error: CheckError,
+    rate_headers: RateHeaders,
 ) -> None:
+    assert LimitSettings().requests_per_minute == LIMIT
+    service = await make_service(limits={"requests_per_minute": LIMIT})
+    client = (await make_tenant(service)).client
     answers = [await client.get("/v1/project") for _ in range(LIMIT)]
     refused = await client.get("/v1/project")
 
