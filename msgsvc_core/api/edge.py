@@ -28,6 +28,11 @@ from msgsvc_core.service import Service
 
 JSON = "application/json"
 
+#: The headers that are asked for here, of the many that a client may send.
+_ASKED = frozenset(
+    {b"authorization", b"x-api-key", b"content-length", b"content-type", b"idempotency-key"}
+)
+
 
 class Edge:
     """Turns requests into calls of handlers, for all endpoints of a service."""
@@ -59,7 +64,7 @@ class Edge:
         ctx = Context(
             service=self._service,
             request_id=request.scope["state"]["request_id"],
-            client_ip=request.client.host if request.client else "",
+            client_ip=(request.scope.get("client") or ("", 0))[0],
             headers=request.headers,
         )
         # Our own questions go to a plain dict: a Starlette header is looked for from the first to the
@@ -68,6 +73,7 @@ class Edge:
             name.decode("latin-1"): value.decode("latin-1")
             # The first of a name counts, as there.
             for name, value in reversed(request.scope["headers"])
+            if name in _ASKED
         }
         if not endpoint.public:
             ctx._project, ctx._key = await authenticate(self._service, asked)
@@ -99,7 +105,8 @@ class Edge:
         if any(not is_storable(value) for value in arguments.values()):
             raise NotFound(f"there is nothing at {request.scope['path']}")
         if endpoint.query is not None:
-            arguments["query"] = validate(endpoint.query, _query(request), "query")
+            left_out = None if request.scope["query_string"] else endpoint.query_left_out
+            arguments["query"] = left_out or validate(endpoint.query, _query(request), "query")
         if endpoint.body is not None:
             arguments["body"] = validate(endpoint.body, parse_json(raw))
         return arguments
@@ -165,6 +172,19 @@ class Edge:
         return response
 
 
+class _JsonResponse(Response):
+    """A `Response` whose two headers are known, which spares it looking for them."""
+
+    def __init__(self, body: bytes, status: int) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        self.raw_headers = [
+            (b"content-length", b"%d" % len(body)),
+            (b"content-type", JSON.encode()),
+        ]
+
+
 def _query(request: Request) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
@@ -181,7 +201,7 @@ def _respond(endpoint: Endpoint, result: Any) -> Response:
         return result
     if result is None:
         return Response(status_code=204)
-    return Response(_to_json(result), status_code=endpoint.status, media_type=JSON)
+    return _JsonResponse(_to_json(result), endpoint.status)
 
 
 def _to_json(result: Any) -> bytes:

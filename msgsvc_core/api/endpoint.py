@@ -16,11 +16,12 @@ whose change is a single statement is declared `shares_transaction`, and hands i
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.responses import Response
 
 from msgsvc_core.errors import ApiError
@@ -99,6 +100,14 @@ class Endpoint:
     @property
     def query(self) -> type[BaseModel] | None:
         return self.hints.get("query")
+
+    @cached_property
+    def query_left_out(self) -> BaseModel | None:
+        """What the handler gets where the request has no query; None where it must have one."""
+        assert self.query is not None
+        with suppress(ValidationError):
+            return self.query.model_validate({})
+        return None
 
     @property
     def answer(self) -> type[BaseModel] | None:

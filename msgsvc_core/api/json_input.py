@@ -110,4 +110,13 @@ def shortened(name: str) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether both databases can hold the text."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: nothing else has no UTF-8.
+        return False
+    return True

@@ -1,6 +1,5 @@
 """Finds what stands at a path: a tree of segments, of which `{name}` takes any."""
 
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,19 +32,26 @@ class Paths(Generic[T]):
 
     def find(self, path: str) -> tuple[T, dict[str, str]] | None:
         """What stands at `path`, and the parameters by name."""
-        for node, values in self._walk(path.split("/"), 0, ()):
-            if node._found is not None:
-                return node._found, dict(zip(node._names, values, strict=True))
-        return None
+        values: list[str] = []
+        node = self._walk(path.split("/"), 0, values)
+        if node is None:
+            return None
+        assert node._found is not None
+        return node._found, dict(zip(node._names, values, strict=True))
 
-    def _walk(
-        self, segments: list[str], depth: int, values: tuple[str, ...]
-    ) -> Iterator[tuple["Paths[T]", tuple[str, ...]]]:
+    def _walk(self, segments: list[str], depth: int, values: list[str]) -> "Paths[T] | None":
+        """The node at which the segments from `depth` on end; their parameters are added to `values`."""
         if depth == len(segments):
-            yield self, values
-            return
+            return None if self._found is None else self
         segment = segments[depth]
         if (node := self._literal.get(segment)) is not None:
-            yield from node._walk(segments, depth + 1, values)
-        if self._any is not None and segment:
-            yield from self._any._walk(segments, depth + 1, (*values, segment))
+            found = node._walk(segments, depth + 1, values)
+            if found is not None:
+                return found
+        if self._any is None or not segment:
+            return None
+        values.append(segment)
+        found = self._any._walk(segments, depth + 1, values)
+        if found is None:
+            values.pop()
+        return found
