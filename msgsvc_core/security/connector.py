@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from functools import lru_cache
 from ssl import SSLContext
 
 from aiohttp import AddrInfoType, ClientConnectorError, ClientRequest, ClientTimeout, TCPConnector
@@ -10,6 +11,9 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+
+#: URLs whose check is remembered: those of one batch of calls come again and again.
+KNOWN_URLS = 1000
 
 
 class GuardedResolver(AbstractResolver):
@@ -62,6 +66,8 @@ class GuardedConnector(TCPConnector):
             ssl=ssl,
         )
         self._guard = guard
+        # Asked at every request, also over a connection that is open, and answered by the URL alone.
+        self._check_url = lru_cache(maxsize=KNOWN_URLS)(guard.check_url)
 
     async def connect(
         self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout
@@ -71,7 +77,7 @@ class GuardedConnector(TCPConnector):
             # A proxy would resolve the name and connect, where no check of ours reaches.
             if req.proxy:
                 raise ForbiddenTarget("requests to tenants' URLs don't go through a proxy")
-            self._guard.check_url(str(req.url))
+            self._check_url(str(req.url))
         except ForbiddenTarget as error:
             raise ClientConnectorError(req.connection_key, error) from error
         return await super().connect(req, traces, timeout)

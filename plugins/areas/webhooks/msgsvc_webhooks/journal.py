@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
@@ -20,7 +19,8 @@ _THIS = "project_id = :project_id AND delivery_id = :delivery_id"
 
 
 async def insert_many(tx: Tx, deliveries: Sequence[Delivery]) -> None:
-    await tx.insert_many("webhooks_deliveries", [asdict(delivery) for delivery in deliveries])
+    rows = [{name: getattr(each, name) for name in _COLUMN_NAMES} for each in deliveries]
+    await tx.insert_many("webhooks_deliveries", rows)
 
 
 async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
