@@ -16,12 +16,12 @@ in a file. `figure` comes before the asserts, so that a broken promise shows its
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
-#: Every figure of the run, in the order in which they came.
-_FIGURES = pytest.StashKey[list[dict[str, Any]]]()
+#: What a figure is called among the properties of its test's report.
+_FIGURE = "figure"
 
 
 class Rounds(Protocol):
@@ -68,12 +68,11 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Figure:
     """`figure("kill -9 of Redis", "20 kills, 0 lost", kills=20, lost=0)`."""
-    figures = request.config.stash.setdefault(_FIGURES, [])
 
     def keep(fault: str, text: str, /, **numbers: float) -> None:
-        figures.append(
-            {"fault": fault, "figure": text, "numbers": numbers, "test": request.node.nodeid}
-        )
+        one = {"fault": fault, "figure": text, "numbers": numbers, "test": request.node.nodeid}
+        # With the test's report it comes to the end of the run from whichever process ran it.
+        request.node.user_properties.append((_FIGURE, one))
 
     return keep
 
@@ -81,16 +80,17 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    figures = config.stash.get(_FIGURES, [])
+    figures = [
+        {**one, "held": outcome == "passed"}
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call"
+        for name, one in report.user_properties
+        if name == _FIGURE
+    ]
     if not figures:
         return
-    broken = {
-        report.nodeid
-        for outcome in ("failed", "error")
-        for report in terminalreporter.stats.get(outcome, [])
-    }
-    for one in figures:
-        one["held"] = one["test"] not in broken
+    figures.sort(key=lambda one: one["test"])
     terminalreporter.section("faults")
     widest = max(len(one["fault"]) for one in figures)
     for one in figures:
