@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from msgsvc_core.events.contract import Event, EventSpec
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
     from msgsvc_core.mailings.models import Mailing
+    from msgsvc_core.members.models import Member
     from msgsvc_core.service import Service
     from msgsvc_core.settings import SettingsSection
     from msgsvc_core.tickets import TicketRequest
@@ -129,6 +130,16 @@ class HookSpecs:
 
         By the API, or by a link that they opened; a tag that is renamed is no new one. It is no event:
         what a project does itself is not told back to it.
+        """
+
+    @hookspec
+    async def on_member_changed(
+        self, service: "Service", tx: "Tx", before: "Member", after: "Member | None"
+    ) -> None:
+        """A member of a project was changed, in the transaction of that. Async.
+
+        Name, e-mail, role, who they are in messengers, or their removal: then `after.status` tells, and
+        `after` is None if they were erased. Nobody else changes them until the transaction ends.
         """
 
     @hookspec

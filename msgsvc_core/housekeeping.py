@@ -12,7 +12,7 @@ HOUR_MS = 3600 * 1000
 
 
 async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Deletes old update ids, idempotency records, events and subscription links.
+    """Deletes old update ids, idempotency records, events and links.
 
     Settings of channels that an older secret key encrypted are encrypted by the current one.
     """
@@ -34,7 +34,10 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
             "DELETE FROM core_events WHERE occurred_at_ms < :limit_ms",
             {"limit_ms": now_ms - service.settings.limits.event_days * 24 * HOUR_MS},
         )
-        await tx.execute("DELETE FROM core_links WHERE expires_at_ms < :now_ms", {"now_ms": now_ms})
+        for links in ("core_links", "core_member_links"):
+            await tx.execute(
+                f"DELETE FROM {links} WHERE expires_at_ms < :now_ms", {"now_ms": now_ms}
+            )
 
 
 PURGE_JOB = JobSpec("core.purge", purge, every_s=3600)

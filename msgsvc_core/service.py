@@ -47,6 +47,9 @@ from msgsvc_core.limits import Limiter, MemoryLimiter
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
 from msgsvc_core.mailings.sending import SPEC as MAILING_JOB
+from msgsvc_core.members import Members
+from msgsvc_core.members.links import MemberLinks
+from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches import Batches
 from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
@@ -99,6 +102,7 @@ CORE_ROUTERS = (
     batches_router,
     templates_router,
     events_router,
+    members_router,
 )
 
 
@@ -143,6 +147,8 @@ class Service:
         self.permissions = Permissions(self)
         self.links = SubscriptionLinks(self)
         self.greetings = Greetings(self)
+        self.members = Members(self)
+        self.member_links = MemberLinks(self)
         self.conversation = Conversation(self)
         self.messages = Messages(self)
         self.templates = Templates(self)
@@ -160,6 +166,7 @@ class Service:
             [
                 *self.conversation.rules(),
                 *self.links.rules(),
+                *self.member_links.rules(),
                 *answers(hook.register_inbound(service=self)),
             ],
         )

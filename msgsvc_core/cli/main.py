@@ -14,6 +14,7 @@ from msgsvc_core.cli.doctor import doctor
 from msgsvc_core.cli.init import init
 from msgsvc_core.cli.jobs import app as jobs
 from msgsvc_core.cli.keys import app as keys
+from msgsvc_core.cli.members import app as members
 from msgsvc_core.cli.plugin import app as plugin
 from msgsvc_core.cli.plugins import plugins
 from msgsvc_core.cli.projects import app as projects
@@ -67,6 +68,7 @@ app.command()(plugins)
 app.command(hidden=True)(reference)
 app.add_typer(projects, name="project")
 app.add_typer(keys, name="key")
+app.add_typer(members, name="member")
 app.add_typer(jobs, name="jobs")
 app.add_typer(broadcast, name="broadcast")
 app.add_typer(channels, name="channels")

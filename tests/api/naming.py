@@ -31,6 +31,8 @@ BODIES: dict[str, Any] = {
     "update_scheduled": {"text": "mine now"},
     "update_recurring": {"text": "mine now"},
     "update_drip": {"name": "mine now"},
+    "update_member": {"name": "Mine now"},
+    "link_member": {},
     # That of the resources made for "Ann".
     "enroll_in_drip": {"external_id": "ann-customer"},
 }

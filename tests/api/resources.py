@@ -73,6 +73,11 @@ async def resources_of(
         for _ in range(2)
     ]
     enrollment = await post(f"/v1/drips/{entered['drip_id']}/enroll", subscriber_id=subscriber_id)
+    member = await post("/v1/members", name=person, email=f"{low}@shop.example")
+    async with service.db.transaction() as tx:
+        await service.members.bind(
+            tx, tenant.project.project_id, member["member_id"], subscriber_id
+        )
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     return {
@@ -97,6 +102,7 @@ async def resources_of(
         "recurring_id": recurring["recurring_id"],
         "name": channel["name"],
         "channel": channel["name"],
+        "member_id": member["member_id"],
     }
 
 

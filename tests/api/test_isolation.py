@@ -110,6 +110,7 @@ def test_every_field_of_a_body_that_names_a_resource_is_asked_for() -> None:
         "/v1/webhooks",
         "/v1/auth/links",
         "/v1/drips",
+        "/v1/members",
     ],
 )
 async def test_lists_hold_nothing_of_another_project(

@@ -1,0 +1,133 @@
+"""Members, inside and on the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import refuse_null
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.mail_address import normalized
+from msgsvc_core.record import record
+
+#: What somebody may do; `agent` and those above it answer customers.
+Role = Literal["owner", "admin", "agent", "viewer"]
+ANSWERING: tuple[Role, ...] = ("owner", "admin", "agent")
+
+MemberStatus = Literal["active", "removed"]
+
+#: Characters of a name, as it stands beside a ticket.
+NAME_LENGTH = 100
+
+#: Seconds for which a member's link works unless the request says otherwise: a day.
+LINK_EXPIRES_IN_S = 24 * 3600
+
+
+@record
+class Member:
+    """Somebody of the project's own people. `subscriber_ids` is who they are in messengers, the one who
+    was linked first before the others; who was removed is nobody there."""
+
+    project_id: str
+    member_id: str
+    name: str
+    email: str
+    role: Role
+    status: MemberStatus
+    created_at_ms: int
+    removed_at_ms: int | None = None
+    subscriber_ids: tuple[str, ...] = ()
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether they answer customers."""
+        return self.status == "active" and self.role in ANSWERING
+
+
+def _visible(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or not name.isprintable():
+        raise ValueError("must hold letters, and no control characters")
+    return name
+
+
+Name = Annotated[
+    str,
+    Field(max_length=NAME_LENGTH, description="What colleagues and customers read."),
+    AfterValidator(_visible),
+]
+Email = Annotated[
+    str,
+    Field(max_length=320, description="In any case; it is kept in small letters."),
+    AfterValidator(normalized),
+]
+AnyRole = Annotated[
+    Role, Field(description="Owners, admins and agents answer customers; viewers look on.")
+]
+
+
+class AddMemberBody(Body):
+    """A new member."""
+
+    name: Name
+    email: Email
+    role: AnyRole = "agent"
+
+
+class UpdateMemberBody(Body):
+    """Changes of a member; what is left out stays."""
+
+    name: Name | None = None
+    email: Email | None = None
+    role: AnyRole | None = None
+
+    _no_null = field_validator("name", "email", "role")(refuse_null)
+
+
+class MemberLinkBody(Body):
+    """How long a link works."""
+
+    expires_in: int = Field(
+        LINK_EXPIRES_IN_S, ge=60, le=7 * 24 * 3600, description="Seconds for which the link works."
+    )
+
+
+class MemberQuery(PageQuery):
+    """Filters, both of which a member must meet, and paging."""
+
+    status: MemberStatus = Field("active", description="Those that were removed are shown apart.")
+    role: Role | None = None
+
+
+class MemberAnswer(Answer):
+    """A member as the API shows them."""
+
+    member_id: str
+    name: str
+    email: str
+    role: Role
+    status: MemberStatus
+    subscriber_ids: list[str]
+    created_at: str
+    removed_at: str | None
+
+    @classmethod
+    def of(cls, member: Member) -> "MemberAnswer":
+        return cls(
+            member_id=member.member_id,
+            name=member.name,
+            email=member.email,
+            role=member.role,
+            status=member.status,
+            subscriber_ids=list(member.subscriber_ids),
+            created_at=to_rfc3339(member.created_at_ms),
+            removed_at=optional_rfc3339(member.removed_at_ms),
+        )
+
+
+class MemberList(Answer):
+    """A page of members, newest first."""
+
+    data: list[MemberAnswer]
+    next_cursor: str | None

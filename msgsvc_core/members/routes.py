@@ -1,0 +1,88 @@
+"""/v1/members."""
+
+from pydantic import Field
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Query, Router
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.members.models import (
+    AddMemberBody,
+    MemberAnswer,
+    MemberLinkBody,
+    MemberList,
+    MemberQuery,
+    UpdateMemberBody,
+)
+from msgsvc_core.subscribers.models import LinkAnswer
+
+router = Router(area="members")
+
+
+class RemovingQuery(Query):
+    """How thoroughly."""
+
+    erase: bool = Field(default=False, description="Remove name and e-mail too, for good.")
+
+
+@router.get("/v1/members", errors=(BadRequest,))
+async def list_members(ctx: Context, query: MemberQuery) -> MemberList:
+    """Lists the project's members, newest first; those who were removed with `status=removed`."""
+    found = await ctx.service.members.page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda member: member.member_id)
+    return MemberList(data=[MemberAnswer.of(one) for one in page], next_cursor=following)
+
+
+@router.post("/v1/members", status=201, errors=(Conflict,))
+async def add_member(ctx: Context, body: AddMemberBody) -> MemberAnswer:
+    """Adds a member. An e-mail names one member of a project, in whatever case it is written."""
+    return MemberAnswer.of(await ctx.service.members.add(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/members/{member_id}", errors=(NotFound,))
+async def get_member(ctx: Context, member_id: str) -> MemberAnswer:
+    """Shows one member, also one who was removed."""
+    return MemberAnswer.of(await ctx.service.members.find(ctx.tx, ctx.project_id, member_id))
+
+
+@router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict))
+async def update_member(ctx: Context, member_id: str, body: UpdateMemberBody) -> MemberAnswer:
+    """Changes a member's name, e-mail and role; what is left out stays."""
+    return MemberAnswer.of(
+        await ctx.service.members.change(ctx.tx, ctx.project_id, member_id, body)
+    )
+
+
+@router.delete("/v1/members/{member_id}", errors=(NotFound,))
+async def delete_member(ctx: Context, member_id: str, query: RemovingQuery) -> None:
+    """Removes a member, who from then on works no more, in messengers neither.
+
+    They are still shown where they worked; with `erase=true` their name and e-mail are gone as well.
+    """
+    members = ctx.service.members
+    end = members.erase if query.erase else members.remove
+    await end(ctx.tx, ctx.project_id, member_id)
+
+
+@router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict))
+async def link_member(ctx: Context, member_id: str, body: MemberLinkBody) -> LinkAnswer:
+    """Makes a link by which a member works inside a messenger: whoever opens it first is that member.
+
+    One per channel, also as a QR code, and all together work once. Give it to nobody else.
+    """
+    payload, expires_at_ms = await ctx.service.member_links.create(
+        ctx.tx, ctx.project_id, member_id, body.expires_in
+    )
+    channels = ctx.service.channels
+    links = channels.deep_links(ctx.project_id, payload)
+    return LinkAnswer(
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, payload),
+        expires_at=to_rfc3339(expires_at_ms),
+    )
+
+
+@router.delete("/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,))
+async def unlink_member(ctx: Context, member_id: str, subscriber_id: str) -> None:
+    """Ends what a member does by one messenger; they stay a subscriber there."""
+    await ctx.service.members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)

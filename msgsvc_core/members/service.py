@@ -1,0 +1,158 @@
+"""The rules of members: one e-mail, one member; who is removed works no more, from that moment on."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound
+from msgsvc_core.ids import new_id
+from msgsvc_core.members import store
+from msgsvc_core.members.models import AddMemberBody, Member, MemberQuery, UpdateMemberBody
+from msgsvc_core.plugins import in_turn
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Members:
+    """`service.members`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def find(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        """A member, also one who was removed. Raises `NotFound`, for another project's id as well."""
+        member = (await store.find_many(tx, project_id, [member_id])).get(member_id)
+        if member is None:
+            raise _missing(member_id)
+        return member
+
+    async def find_many(
+        self, tx: Tx, project_id: str, member_ids: Sequence[str]
+    ) -> dict[str, Member]:
+        """Those that there are, by their id, also those that were removed."""
+        return await store.find_many(tx, project_id, member_ids)
+
+    async def of_subscriber(self, tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
+        """The active member who this subscriber is; None for everybody else."""
+        return await store.find_by_subscriber(tx, project_id, subscriber_id)
+
+    async def list_agents(self, tx: Tx, project_id: str) -> list[Member]:
+        """The active members who answer customers, the oldest first."""
+        return await store.list_agents(tx, project_id)
+
+    async def page(self, tx: Tx, project_id: str, query: MemberQuery) -> list[Member]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        return await store.list_page(tx, project_id, query)
+
+    async def add(self, tx: Tx, project_id: str, body: AddMemberBody) -> Member:
+        """Raises `Conflict` for an e-mail that an active member has."""
+        member = Member(
+            project_id=project_id,
+            member_id=new_id("mem"),
+            name=body.name,
+            email=body.email,
+            role=body.role,
+            status="active",
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        if not await store.insert(tx, member):
+            raise _taken(body.email)
+        return member
+
+    async def change(
+        self, tx: Tx, project_id: str, member_id: str, body: UpdateMemberBody
+    ) -> Member:
+        """The member after the change. Raises `NotFound`, and `Conflict` for an e-mail that another one
+        has and for who was removed."""
+        email = body.email
+        if email is not None:
+            # Two who are given the same at once would both find it free.
+            await tx.lock(f"member {email} of {project_id}")
+        before = await self._active(tx, project_id, member_id)
+        if email is not None and await store.email_is_taken(tx, project_id, member_id, email):
+            raise _taken(email)
+        if changes := {name: getattr(body, name) for name in body.model_fields_set}:
+            await store.update(tx, project_id, member_id, changes)
+        after = replace(before, **changes)
+        if after != before:
+            await self._tell(tx, before, after)
+        return after
+
+    async def remove(self, tx: Tx, project_id: str, member_id: str) -> None:
+        """Ends what somebody does for the project; who was removed before stays so.
+
+        They are shown where their name stands, and their e-mail is free. Raises `NotFound`.
+        """
+        before = await self._held(tx, project_id, member_id)
+        now_ms = self._service.clock.now_ms()
+        if not await store.end(tx, project_id, member_id, now_ms):
+            return
+        await store.unbind(tx, project_id, member_id, None)
+        await store.delete_links(tx, project_id, member_id)
+        after = replace(before, status="removed", removed_at_ms=now_ms, subscriber_ids=())
+        await self._tell(tx, before, after)
+
+    async def erase(self, tx: Tx, project_id: str, member_id: str) -> None:
+        """Removes somebody with their name and e-mail, for good. Raises `NotFound`.
+
+        Their id may stand where they worked. Who they are in messengers is a subscriber of the project
+        all the same, and erased as such.
+        """
+        before = await self._held(tx, project_id, member_id)
+        await store.delete(tx, project_id, member_id)
+        await self._tell(tx, before, None)
+
+    async def unlink(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> None:
+        """Ends what somebody does by one messenger; they stay a subscriber there. Raises `NotFound`."""
+        before = await self._held(tx, project_id, member_id)
+        if not await store.unbind(tx, project_id, member_id, subscriber_id):
+            raise NotFound(f"the member has no subscriber {subscriber_id!r}")
+        await self._tell(tx, before, _without(before, subscriber_id))
+
+    async def bind(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> Member:
+        """Makes a subscriber this member's, and nobody else's. Raises `NotFound`, and `Conflict` for
+        who was removed."""
+        before = await self._active(tx, project_id, member_id)
+        if subscriber_id in before.subscriber_ids:
+            return before
+        other = await store.find_by_subscriber(tx, project_id, subscriber_id)
+        now_ms = self._service.clock.now_ms()
+        await store.bind(tx, project_id, member_id, subscriber_id, now_ms)
+        if other is not None:
+            await self._tell(tx, other, _without(other, subscriber_id))
+        after = replace(before, subscriber_ids=(*before.subscriber_ids, subscriber_id))
+        await self._tell(tx, before, after)
+        return after
+
+    async def _held(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        member = await store.hold(tx, project_id, member_id)
+        if member is None:
+            raise _missing(member_id)
+        return member
+
+    async def _active(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        member = await self._held(tx, project_id, member_id)
+        if member.status != "active":
+            raise Conflict(f"{member_id} was removed; add them anew")
+        return member
+
+    async def _tell(self, tx: Tx, before: Member, after: Member | None) -> None:
+        hook = self._service.plugins.hook
+        await in_turn(
+            hook.on_member_changed(service=self._service, tx=tx, before=before, after=after)
+        )
+
+
+def _without(member: Member, subscriber_id: str) -> Member:
+    left = tuple(one for one in member.subscriber_ids if one != subscriber_id)
+    return replace(member, subscriber_ids=left)
+
+
+def _missing(member_id: str) -> NotFound:
+    return NotFound(f"there is no member {member_id!r}")
+
+
+def _taken(email: str) -> Conflict:
+    return Conflict(f"email: you have a member {email!r} already")

@@ -1,0 +1,230 @@
+"""The SQL of members, their subscribers and their links."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, held, listed
+from msgsvc_core.members.models import ANSWERING, Member, MemberQuery
+
+_COLUMNS = (
+    "m.project_id, m.member_id, m.name, m.email, m.role, m.status, m.created_at_ms, m.removed_at_ms"
+)
+
+
+async def insert(tx: Tx, member: Member) -> bool:
+    """False if an active member of the project has that e-mail."""
+    return bool(
+        await tx.execute(
+            "INSERT INTO core_members (project_id, member_id, name, email, role, status,"
+            " created_at_ms) VALUES (:project_id, :member_id, :name, :email, :role, :status,"
+            " :created_at_ms) ON CONFLICT DO NOTHING",
+            {
+                "project_id": member.project_id,
+                "member_id": member.member_id,
+                "name": member.name,
+                "email": member.email,
+                "role": member.role,
+                "status": member.status,
+                "created_at_ms": member.created_at_ms,
+            },
+        )
+    )
+
+
+async def find_many(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[str, Member]:
+    """Those that there are, by their id."""
+    found = await _select(
+        tx,
+        project_id,
+        f" AND {among('m.member_id', 'ids', tx.dialect)}",
+        {"ids": listed(member_ids, tx.dialect)},
+    )
+    return {member.member_id: member for member in found}
+
+
+async def find_by_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
+    found = await _select(
+        tx,
+        project_id,
+        " AND m.status = 'active' AND m.member_id = (SELECT l.member_id"
+        " FROM core_member_subscribers l WHERE l.project_id = :project_id"
+        " AND l.subscriber_id = :subscriber_id)",
+        {"subscriber_id": subscriber_id},
+    )
+    return found[0] if found else None
+
+
+async def list_agents(tx: Tx, project_id: str) -> list[Member]:
+    """The oldest first."""
+    return await _select(
+        tx,
+        project_id,
+        f" AND m.status = 'active' AND {among('m.role', 'roles', tx.dialect)} ORDER BY m.member_id",
+        {"roles": listed(ANSWERING, tx.dialect)},
+    )
+
+
+async def list_page(tx: Tx, project_id: str, query: MemberQuery) -> list[Member]:
+    """Newest first."""
+    params: dict[str, Any] = {"status": query.status, "most": query.most}
+    condition = " AND m.status = :status"
+    if query.role is not None:
+        condition += " AND m.role = :role"
+        params["role"] = query.role
+    if query.after is not None:
+        condition += " AND m.member_id < :after"
+        params["after"] = query.after
+    return await _select(
+        tx, project_id, f"{condition} ORDER BY m.member_id DESC LIMIT :most", params
+    )
+
+
+async def hold(tx: Tx, project_id: str, member_id: str) -> Member | None:
+    """The member, whom nobody else changes until the transaction ends."""
+    row = await tx.fetch_one(
+        "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
+        f" AND member_id = :member_id{held(tx.dialect)}",
+        {"project_id": project_id, "member_id": member_id},
+    )
+    if row is None:
+        return None
+    return (await find_many(tx, project_id, [member_id])).get(member_id)
+
+
+async def email_is_taken(tx: Tx, project_id: str, member_id: str, email: str) -> bool:
+    """By another active member."""
+    return bool(
+        await tx.fetch_val(
+            "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
+            " AND email = :email AND status = 'active' AND member_id <> :member_id",
+            {"project_id": project_id, "email": email, "member_id": member_id},
+        )
+    )
+
+
+async def update(tx: Tx, project_id: str, member_id: str, changes: Mapping[str, str]) -> None:
+    assignments = ", ".join(f"{column} = :{column}" for column in changes)
+    await tx.execute(
+        f"UPDATE core_members SET {assignments}"
+        " WHERE project_id = :project_id AND member_id = :member_id AND status = 'active'",
+        {"project_id": project_id, "member_id": member_id, **changes},
+    )
+
+
+async def end(tx: Tx, project_id: str, member_id: str, now_ms: int) -> bool:
+    """False if they were removed before."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_members SET status = 'removed', removed_at_ms = :now_ms"
+            " WHERE project_id = :project_id AND member_id = :member_id AND status = 'active'",
+            {"project_id": project_id, "member_id": member_id, "now_ms": now_ms},
+        )
+    )
+
+
+async def delete(tx: Tx, project_id: str, member_id: str) -> bool:
+    """Removes the row, and by their foreign keys what leads to it."""
+    return bool(
+        await tx.execute(
+            "DELETE FROM core_members WHERE project_id = :project_id AND member_id = :member_id",
+            {"project_id": project_id, "member_id": member_id},
+        )
+    )
+
+
+async def bind(tx: Tx, project_id: str, member_id: str, subscriber_id: str, now_ms: int) -> None:
+    """Makes the subscriber this member's, whoever's they were."""
+    await tx.execute(
+        "INSERT INTO core_member_subscribers (project_id, subscriber_id, member_id, linked_at_ms)"
+        " VALUES (:project_id, :subscriber_id, :member_id, :now_ms)"
+        " ON CONFLICT (project_id, subscriber_id)"
+        " DO UPDATE SET member_id = :member_id, linked_at_ms = :now_ms",
+        {
+            "project_id": project_id,
+            "member_id": member_id,
+            "subscriber_id": subscriber_id,
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def unbind(tx: Tx, project_id: str, member_id: str, subscriber_id: str | None) -> bool:
+    """Parts a member from one subscriber, or from all; False if there was none."""
+    condition, params = "", {"project_id": project_id, "member_id": member_id}
+    if subscriber_id is not None:
+        condition, params["subscriber_id"] = " AND subscriber_id = :subscriber_id", subscriber_id
+    return bool(
+        await tx.execute(
+            "DELETE FROM core_member_subscribers"
+            f" WHERE project_id = :project_id AND member_id = :member_id{condition}",
+            params,
+        )
+    )
+
+
+async def insert_link(
+    tx: Tx, project_id: str, member_id: str, digest: str, expires_at_ms: int
+) -> None:
+    await tx.insert(
+        "core_member_links",
+        {
+            "digest": digest,
+            "project_id": project_id,
+            "member_id": member_id,
+            "expires_at_ms": expires_at_ms,
+        },
+    )
+
+
+async def find_link(tx: Tx, digest: str, now_ms: int) -> Row | None:
+    """`project_id`, `member_id` and `used_by` of a link that has not expired."""
+    return await tx.fetch_one(
+        "SELECT project_id, member_id, used_by FROM core_member_links"
+        " WHERE digest = :digest AND expires_at_ms > :now_ms",
+        {"digest": digest, "now_ms": now_ms},
+    )
+
+
+async def use_link(tx: Tx, digest: str, subscriber_id: str) -> None:
+    await tx.execute(
+        "UPDATE core_member_links SET used_by = :subscriber_id WHERE digest = :digest",
+        {"digest": digest, "subscriber_id": subscriber_id},
+    )
+
+
+async def delete_links(tx: Tx, project_id: str, member_id: str) -> None:
+    await tx.execute(
+        "DELETE FROM core_member_links WHERE project_id = :project_id AND member_id = :member_id",
+        {"project_id": project_id, "member_id": member_id},
+    )
+
+
+async def _select(
+    tx: Tx, project_id: str, condition: str, params: Mapping[str, Any]
+) -> list[Member]:
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_members m WHERE m.project_id = :project_id{condition}",
+        {"project_id": project_id, **params},
+    )
+    bound = await _subscribers(tx, project_id, [row["member_id"] for row in rows])
+    found = []
+    for row in rows:
+        values: list[Any] = [*row, tuple(bound.get(row["member_id"], ()))]
+        found.append(Member(*values))
+    return found
+
+
+async def _subscribers(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[str, list[str]]:
+    if not member_ids:
+        return {}
+    rows = await tx.fetch_all(
+        "SELECT member_id, subscriber_id FROM core_member_subscribers"
+        f" WHERE project_id = :project_id AND {among('member_id', 'ids', tx.dialect)}"
+        " ORDER BY linked_at_ms, subscriber_id",
+        {"project_id": project_id, "ids": listed(member_ids, tx.dialect)},
+    )
+    bound: dict[str, list[str]] = {}
+    for row in rows:
+        bound.setdefault(row["member_id"], []).append(row["subscriber_id"])
+    return bound
