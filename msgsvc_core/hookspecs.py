@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from msgsvc_core.db import MigrationSource, Tx
     from msgsvc_core.errors import ApiError
     from msgsvc_core.events.contract import Event, EventSpec
+    from msgsvc_core.files import StoredFile
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.members.models import Member
@@ -156,6 +157,14 @@ class HookSpecs:
 
         One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
         can't have one now, e.g. because it is not paid for.
+        """
+
+    @hookspec
+    async def on_file_fetched(self, service: "Service", tx: "Tx", file: "StoredFile") -> None:
+        """A file that a person sent is here, or will not come, in the transaction that says so. Async.
+
+        `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
+        `service.files.receive` noted as pending. Keep it (`service.files.keep`) if you refer to it.
         """
 
     @hookspec

@@ -97,7 +97,7 @@ class MetricsSettings(Section):
 
 
 class MediaSettings(Section):
-    """Files of messages: what is sent, and what a channel fetches to hand it to its platform."""
+    """Files: what goes with messages, and what people send and projects upload."""
 
     check: bool = Field(
         True,
@@ -123,6 +123,17 @@ class MediaSettings(Section):
         (), description="Ranges that are not public and may be fetched from all the same."
     )
     allow_http: bool = Field(True, description="Whether `http` addresses may be fetched.")
+    address_hours: int = Field(
+        168,
+        ge=1,
+        description="Hours for which the signed address of a stored file holds, which messengers"
+        " and receivers of webhooks read it at.",
+    )
+    loose_hours: int = Field(
+        168,
+        ge=1,
+        description="Hours after which a stored file is removed that nothing refers to.",
+    )
 
     @field_validator("allow_cidrs")
     @classmethod

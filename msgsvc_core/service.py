@@ -40,6 +40,10 @@ from msgsvc_core.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.core import CORE_EVENTS
 from msgsvc_core.events.routes import router as events_router
+from msgsvc_core.files import Files
+from msgsvc_core.files import fetching as file_fetching
+from msgsvc_core.files import purging as file_purging
+from msgsvc_core.files.routes import router as files_router
 from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.engine import Role, start_jobs
@@ -87,7 +91,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Section)
 
 CORE_LOCALE = Path(__file__).parent / "locale"
-CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES)
+CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES, file_fetching.LANES)
 log = structlog.get_logger(__name__)
 
 CORE_ROUTERS = (
@@ -101,6 +105,7 @@ CORE_ROUTERS = (
     messages_router,
     batches_router,
     templates_router,
+    files_router,
     events_router,
     members_router,
 )
@@ -154,6 +159,7 @@ class Service:
         self.templates = Templates(self)
         self.batches = Batches(self)
         self.mailings = Mailings(self)
+        self.files = Files(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
         self.channel_states = ChannelStates(self)
@@ -243,7 +249,8 @@ class Service:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
         own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
         mailing = [EXPAND_JOB, MAILING_JOB]
-        return [*own, *mailing, check_job(self), *plugins]
+        files = [file_fetching.SPEC, file_purging.SPEC]
+        return [*own, *mailing, *files, check_job(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:

@@ -23,6 +23,7 @@ from msgsvc_core.api.proxies import TrustedProxies
 from msgsvc_core.api.requests import RequestLog
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.errors import ApiError, MethodNotAllowed
+from msgsvc_core.files.pages import file_routes
 from msgsvc_core.plugins import answers
 from msgsvc_core.security.networks import Networks
 from msgsvc_core.service import Service
@@ -64,6 +65,7 @@ def build_app(service: Service) -> ASGIApp:
             *metrics_routes(service),
             *documentation_routes(service),
             *channel_routes(service),
+            *file_routes(service),
             *answers(service.plugins.hook.register_pages(service=service)),
         ],
         middleware=middleware,

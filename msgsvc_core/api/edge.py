@@ -21,6 +21,7 @@ from msgsvc_core.api.endpoint import Answer, Endpoint
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
 from msgsvc_core.api.json_input import is_storable, parse_json
+from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
@@ -83,12 +84,23 @@ class Edge:
             headers += rate_headers(window)
             check_rate(window)
             check_scope(ctx._key, endpoint.area)
+        key = asked.get("idempotency-key")
+        if key is not None and (endpoint.method != "POST" or endpoint.public):
+            key = None
+        if endpoint.takes_upload:
+            async with read_upload(request, self._service.settings.media) as upload:
+                arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
+                if key is not None:
+                    raw = await upload.fingerprint()
+                    return await self._run_once(
+                        endpoint, request, ctx, arguments, check_key(key), raw
+                    )
+                return await self._run(endpoint, ctx, arguments)
         raw = await self._read(endpoint, request, asked.get("content-length", "0"))
         if endpoint.body is not None:
             check_is_json(asked.get("content-type"))
         arguments = self._arguments(endpoint, request, raw)
-        key = asked.get("idempotency-key")
-        if key is not None and endpoint.method == "POST" and not endpoint.public:
+        if key is not None:
             return await self._run_once(endpoint, request, ctx, arguments, check_key(key), raw)
         return await self._run(endpoint, ctx, arguments)
 

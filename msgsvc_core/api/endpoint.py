@@ -6,11 +6,12 @@
     async def send(ctx: Context, body: SendBody) -> SendAnswer:
         '''Queues a message to one subscriber.'''
 
-A handler's `body` and `query` are pydantic models; its other arguments are the path's parameters, as
-text. The return type is a model, or `Response` for an answer that is no JSON. GET handlers read;
-others write, in one transaction that commits if the handler returns. A handler that only adds rows is
-declared `grouped`: it fills `ctx.unit`, which is committed together with those of other requests. One
-whose change is a single statement is declared `shares_transaction`, and hands it to a `Together`.
+A handler's `body` and `query` are pydantic models, `upload` is the file of a multipart/form-data
+request; its other arguments are the path's parameters, as text. The return type is a model, or
+`Response` for an answer that is no JSON. GET handlers read; others write, in one transaction that
+commits if the handler returns. A handler that only adds rows is declared `grouped`: it fills
+`ctx.unit`, which is committed together with those of other requests. One whose change is a single
+statement is declared `shares_transaction`, and hands it to a `Together`.
 """
 
 import inspect
@@ -110,6 +111,11 @@ class Endpoint:
         return None
 
     @property
+    def takes_upload(self) -> bool:
+        """Whether its body is a file, in multipart/form-data."""
+        return "upload" in self.hints
+
+    @property
     def answer(self) -> type[BaseModel] | None:
         """The model of the answer; None for an answer that is no JSON, or has no body."""
         kind = self.hints.get("return")
@@ -176,11 +182,11 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
         seen.add(where)
         arguments = set(inspect.signature(endpoint.handler).parameters)
-        allowed = {"ctx", "body", "query", *endpoint.path_parameters}
+        allowed = {"ctx", "body", "query", "upload", *endpoint.path_parameters}
         if "ctx" not in arguments or arguments - allowed:
             raise ValueError(
-                f"{endpoint.method} {endpoint.path}: its handler takes `ctx`, `body`, `query` and "
-                f"the path's parameters, not {sorted(arguments - allowed)}"
+                f"{endpoint.method} {endpoint.path}: its handler takes `ctx`, `body`, `query`, `upload` "
+                f"and the path's parameters, not {sorted(arguments - allowed)}"
             )
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.api.uploads import UPLOAD_FIELD
 from msgsvc_core.errors import (
     ApiError,
     BadRequest,
@@ -25,6 +26,16 @@ from msgsvc_core.errors import (
 )
 
 _REF = "#/components/schemas/{model}"
+
+#: The body of an endpoint that takes a file.
+_UPLOAD = {
+    "type": "object",
+    "properties": {
+        UPLOAD_FIELD: {"type": "string", "contentMediaType": "application/octet-stream"}
+    },
+    "required": [UPLOAD_FIELD],
+    "additionalProperties": False,
+}
 
 #: What every endpoint with an API key can answer.
 EVERYWHERE: tuple[type[ApiError], ...] = (
@@ -120,6 +131,11 @@ def _operation(
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schemas[endpoint.body]}},
+        }
+    if endpoint.takes_upload:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"multipart/form-data": {"schema": _UPLOAD}},
         }
     if endpoint.public:
         operation["security"] = []

@@ -13,6 +13,8 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
 from msgsvc_core.channels.media_checks import MediaChecks
 from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.files.models import StoredFile
+from msgsvc_core.files.service import FileGone
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 
 if TYPE_CHECKING:
@@ -65,8 +67,7 @@ class MediaFiles:
     async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
         """The file behind `media.url`, gone when the block ends."""
         with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
-            async with self._answer(media) as answer:
-                size = await self._download(media, answer, file)
+            size = await self._get(media, file)
             file.seek(0)
             head = file.read(HEAD_BYTES)
             _check(media, head)
@@ -78,6 +79,10 @@ class MediaFiles:
 
         Of a file whose host tells its length no more than its beginning is read.
         """
+        if self._service.files.is_own_address(media.url):
+            stored = await self._stored(media)
+            _check(media, await self._service.files.head(stored))
+            return
         async with self._answer(media) as answer:
             head = b""
             size = 0
@@ -122,6 +127,27 @@ class MediaFiles:
             raise invalid("its host sends us on to what is no address") from None
         except (aiohttp.ClientError, TimeoutError, OSError):
             raise unavailable("its host did not send all of it") from None
+
+    async def _get(self, media: Media, file: IO[bytes]) -> int:
+        """Writes all of it into `file`; returns its size."""
+        if not self._service.files.is_own_address(media.url):
+            async with self._answer(media) as answer:
+                return await self._download(media, answer, file)
+        stored = await self._stored(media)
+        try:
+            async for chunk in self._service.files.content(stored):
+                file.write(chunk)
+        except FileGone:
+            raise invalid("the file was removed") from None
+        return stored.size
+
+    async def _stored(self, media: Media) -> StoredFile:
+        """What is kept here itself: it is read from the database, not over the network."""
+        stored = await self._service.files.at_address(media.url)
+        if stored is None:
+            raise invalid("the file is gone, or its address has expired")
+        self._check_size(media, stored.size)
+        return stored
 
     async def _download(self, media: Media, answer: aiohttp.ClientResponse, file: IO[bytes]) -> int:
         size = 0

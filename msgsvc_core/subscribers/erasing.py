@@ -11,6 +11,7 @@ from msgsvc_core.api.idempotency import forget_answers
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events.forgetting import forget_events
+from msgsvc_core.files.purging import forget_files
 from msgsvc_core.jobs.contract import BULK, Job, JobContext, JobSpec, NewJob, Stopping
 from msgsvc_core.plugins import in_turn
 from msgsvc_core.subscribers import traces
@@ -73,6 +74,7 @@ async def _erase(ctx: JobContext, job: Job) -> None:
     left = await _remove_messages(ctx, project_id, subscriber_id)
     await forget_events(ctx, project_id, subscriber_id)
     await forget_answers(ctx, project_id, subscriber_id)
+    await forget_files(ctx, project_id, subscriber_id)
     await in_turn(
         service.plugins.hook.erase_subscriber(
             service=service, project_id=project_id, subscriber_id=subscriber_id

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from msgsvc_core.channels import (
     BotProfile,
+    Capabilities,
     Channel,
     ChannelHealth,
     ChannelIdentity,
     ChannelKind,
     DeliveryError,
     OutgoingMessage,
+    Reason,
 )
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.settings import Section
@@ -47,7 +49,10 @@ class SendOnlyChannel(Channel):
 
 class RecordingChannel(Channel):
     """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send, and
-    `refusals` by edits and deletions."""
+    `refusals` by edits, deletions and fetches. `contents` are the files that people sent, by `file_ref`.
+    """
+
+    capabilities = Capabilities(receives_files=True)
 
     def __init__(self, identity: ChannelIdentity) -> None:
         super().__init__(identity)
@@ -57,6 +62,7 @@ class RecordingChannel(Channel):
         self.answered: list[tuple[str, str | None]] = []
         self.failures: list[DeliveryError] = []
         self.refusals: list[DeliveryError] = []
+        self.contents: dict[str, bytes] = {}
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         if self.failures:
@@ -75,6 +81,15 @@ class RecordingChannel(Channel):
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
         self.answered.append((button_ref, text))
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        self._refuse()
+        content = self.contents.get(file_ref)
+        if content is None:
+            raise DeliveryError(Reason.INVALID_MESSAGE, "there is no such file")
+        if len(content) > most_bytes:
+            raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+        into.write(content)
 
     def deep_link(self, payload: str) -> str:
         return f"https://{self.name}.example/bot?start={payload}"

@@ -78,6 +78,7 @@ async def resources_of(
         await service.members.bind(
             tx, tenant.project.project_id, member["member_id"], subscriber_id
         )
+    file = await tenant.client.post("/v1/files", files={"file": (f"{low}.txt", b"Hi")})
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     return {
@@ -95,6 +96,7 @@ async def resources_of(
         "otp_id": code["otp_id"],
         "drip_id": chain["drip_id"],
         "enrollment_id": enrollment["enrollment_id"],
+        "file_id": file.json()["file_id"],
         "template": template["key"],
         "batch_id": batch["batch_id"],
         "job_id": broadcast["job_id"],

@@ -110,9 +110,10 @@ async def test_bodies_refuse_unknown_fields_in_the_description_too(
 ) -> None:
     schemas = document["components"]["schemas"]
     for _, _, operation in operations(document):
-        if "requestBody" in operation:
-            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-            assert schemas[reference.rpartition("/")[2]]["additionalProperties"] is False
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            reference = content["schema"].get("$ref", "").rpartition("/")[2]
+            schema = schemas[reference] if reference else content["schema"]
+            assert schema["additionalProperties"] is False
 
 
 async def test_the_key_is_demanded_where_it_is_needed(

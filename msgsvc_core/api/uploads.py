@@ -1,0 +1,101 @@
+"""Reads an uploaded file into a temporary one, and no more of it than is allowed."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import IO
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from msgsvc_core.errors import BadRequest, PayloadTooLarge, ValidationFailed
+from msgsvc_core.sections import MediaSettings
+
+#: The field of multipart/form-data that holds the file.
+UPLOAD_FIELD = "file"
+
+#: Bytes of a request beside the file: boundaries, and the headers of its part.
+_FRAME_BYTES = 16 * 1024
+
+#: Characters of the name that its sender gives a file, beyond which it is no name.
+_MAX_NAME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that came with a request, gone when that is answered; `filename` is as the sender says."""
+
+    file: IO[bytes]
+    filename: str
+
+    async def fingerprint(self) -> bytes:
+        """What the same file under the same name has alike, whatever is between its parts."""
+        self.file.seek(0)
+        # As SpooledTemporaryFile has no readinto on 3.11, `hashlib.file_digest` won't do.
+        digest = await asyncio.to_thread(_digest, self.file)
+        return digest + self.filename.encode()
+
+
+@asynccontextmanager
+async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterator[Upload]:
+    """The one file of the request; beyond a part of a MiB it lies on the disk.
+
+    Raises `BadRequest` for what is no multipart/form-data, `ValidationFailed` for another field or none,
+    `PayloadTooLarge` as soon as the body is known to be so.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "multipart/form-data":
+        raise BadRequest("Content-Type: must be multipart/form-data")
+    most = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
+    stream = _limited(request, most + _FRAME_BYTES, most)
+    parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=0)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise BadRequest(f"body: {error.message}") from None
+    except ClientDisconnect:
+        raise BadRequest("the body ended early") from None
+    try:
+        file = form.get(UPLOAD_FIELD)
+        if not isinstance(file, UploadFile) or len(form) != 1:
+            raise ValidationFailed(
+                f"{UPLOAD_FIELD}: send one file under this name, and nothing else"
+            )
+        if len(file.filename or "") > _MAX_NAME:
+            raise ValidationFailed(
+                f"{UPLOAD_FIELD}: its name is longer than {_MAX_NAME} characters"
+            )
+        yield Upload(file.file, _storable(file.filename or ""))
+    finally:
+        await form.close()
+
+
+async def _limited(request: Request, most: int, most_of_file: int) -> AsyncGenerator[bytes, None]:
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > most):
+        raise _too_large(most_of_file)
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > most:
+            raise _too_large(most_of_file)
+        yield chunk
+
+
+def _too_large(most: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"{UPLOAD_FIELD}: no file may be larger than {most} bytes")
+
+
+def _storable(name: str) -> str:
+    # A name that is no UTF-8 comes as half letters, which no database takes.
+    return name.encode(errors="replace").decode().replace("\0", "")
+
+
+def _digest(file: IO[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    while chunk := file.read(256 * 1024):
+        digest.update(chunk)
+    return digest.digest()

@@ -1,0 +1,6 @@
+"""Files that people send and projects upload, kept in the database: `service.files`."""
+
+from msgsvc_core.files.models import StoredFile
+from msgsvc_core.files.service import Files
+
+__all__ = ["Files", "StoredFile"]

@@ -1,0 +1,47 @@
+"""Our own addresses of files, `/files/{file_id}/{signature}`: whoever has one may read the file.
+
+They are for messengers, which fetch a file without an API key, and hold for some days.
+"""
+
+import hmac
+import re
+
+from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.security.secret_box import SecretBox
+
+#: What the keys that sign are for.
+PURPOSE = "file-address"
+
+#: Bytes of a signature: nobody guesses 128 bits.
+_BYTES = 16
+
+#: Addresses of one file that are made within an hour are the same, so that what is known of one (that
+#: it is fit to be sent, for instance) holds for the next.
+_ROUND_S = 3600
+
+_SIGNATURE = re.compile(r"([0-9]{1,12})-([0-9A-Za-z]{22})")
+
+
+def expiry_s(now_ms: int, hours: int) -> int:
+    """When an address that is made now expires, in Unix seconds."""
+    return (now_ms // 1000 // _ROUND_S + 1 + hours) * _ROUND_S
+
+
+def sign(secrets: SecretBox, file_id: str, expires_s: int) -> str:
+    """The last part of an address: when it expires, and the proof that we said so."""
+    return f"{expires_s}-{_proof(secrets.derive(PURPOSE, file_id, str(expires_s)))}"
+
+
+def is_signed(secrets: SecretBox, file_id: str, signature: str, now_ms: int) -> bool:
+    """Whether we have signed the address, and it has not expired."""
+    found = _SIGNATURE.fullmatch(signature)
+    if found is None:
+        return False
+    expected = [_proof(key) for key in secrets.derive_all(PURPOSE, file_id, found[1])]
+    # No early exit: the time taken must not tell which key it was.
+    matches = [hmac.compare_digest(found[2], proof) for proof in expected]
+    return any(matches) and now_ms < int(found[1]) * 1000
+
+
+def _proof(key: bytes) -> str:
+    return encode_base62(key[:_BYTES], ID_WIDTH)

@@ -1,0 +1,53 @@
+"""What a file is to messengers, by its content: image, video, or a document, which may be anything."""
+
+from msgsvc_core.channels.file_types import mime_type_of, problem_of
+from msgsvc_core.channels.outgoing import Media, MediaType
+from msgsvc_core.sections import MediaSettings
+
+
+class Unfit(Exception):
+    """The file is none that we keep; the text says why, without naming it."""
+
+
+class TooLarge(Unfit):
+    """It has more bytes than files of its type may have."""
+
+
+def most_bytes(settings: MediaSettings, kind: MediaType) -> int:
+    """Bytes that a file of that type may have."""
+    most: int = getattr(settings, f"max_{kind}_bytes")
+    return most
+
+
+def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
+    """Raises `TooLarge`."""
+    most = most_bytes(settings, kind)
+    if size > most:
+        raise TooLarge(f"it is larger than {most} bytes")
+
+
+def recognise(
+    settings: MediaSettings, filename: str, head: bytes, size: int, *, said: MediaType | None = None
+) -> tuple[MediaType, str]:
+    """The type and the MIME type of a file that begins so. Raises `Unfit`.
+
+    `said` is what the sender calls it. A picture that was sent as a document stays one, and so does a
+    picture that is too large for one; what is called a picture and is none becomes a document.
+    """
+    if not head:
+        raise Unfit("it is empty")
+    mime_type = mime_type_of(head)
+    kind: MediaType = "document" if said == "document" else _type_of(mime_type)
+    if kind == "image" and size > settings.max_image_bytes and said is None:
+        kind = "document"
+    check_size(settings, kind, size)
+    if problem := problem_of(Media(kind, "", filename), head):
+        raise Unfit(problem)
+    return kind, mime_type
+
+
+def _type_of(mime_type: str) -> MediaType:
+    # To a messenger an SVG is no picture, but a page with scripts.
+    if mime_type.startswith("image/") and mime_type != "image/svg+xml":
+        return "image"
+    return "video" if mime_type.startswith("video/") else "document"

@@ -1,0 +1,70 @@
+"""What a file is, here and on the wire."""
+
+from typing import Literal, Self
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.channels.outgoing import MediaType
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.record import record
+
+FileStatus = Literal["pending", "ready", "failed"]
+
+
+@record
+class StoredFile:
+    """A file of a project: `pending` until it was fetched, then `ready`, or `failed` with a reason.
+
+    Of one that is pending, type, name and size are what the messenger says, its size 0 where it says
+    nothing. `filename` is safe to name a file by, and text as any other: escape it where it is shown.
+    """
+
+    file_id: str
+    project_id: str
+    subscriber_id: str | None
+    type: MediaType
+    filename: str
+    mime_type: str
+    size: int
+    status: FileStatus
+    #: Why it failed; empty otherwise.
+    reason: str
+    created_at_ms: int
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status == "ready"
+
+
+class FileAnswer(Answer):
+    """A file. `url` is an address that anybody can read it at until `url_expires_at`; null until the
+    file is ready. `reason` is why it failed, else null."""
+
+    file_id: str
+    subscriber_id: str | None
+    type: MediaType
+    filename: str
+    mime_type: str
+    size: int
+    status: FileStatus
+    reason: str | None
+    url: str | None
+    url_expires_at: str | None
+    created_at: str
+
+    @classmethod
+    def of(cls, file: StoredFile, address: tuple[str, int] | None) -> Self:
+        """`address` is the signed one and when it expires, in Unix seconds."""
+        url, expires_s = address or (None, None)
+        return cls(
+            file_id=file.file_id,
+            subscriber_id=file.subscriber_id,
+            type=file.type,
+            filename=file.filename,
+            mime_type=file.mime_type,
+            size=file.size,
+            status=file.status,
+            reason=file.reason or None,
+            url=url,
+            url_expires_at=None if expires_s is None else to_rfc3339(expires_s * 1000),
+            created_at=to_rfc3339(file.created_at_ms),
+        )

@@ -1,0 +1,22 @@
+"""The addresses at which messengers, and whoever else was given one, read files."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.files.streaming import stream
+from msgsvc_core.service import Service
+
+
+def file_routes(service: Service) -> list[BaseRoute]:
+    """GET /files/{file_id}/{signature}."""
+
+    async def signed(request: Request) -> Response:
+        file = await service.files.signed(**request.path_params)
+        if file is None:
+            # The same for one that is gone, and for one that never was.
+            raise HTTPException(404)
+        return await stream(service.files, file)
+
+    return [Route("/files/{file_id}/{signature}", signed)]

@@ -1,0 +1,218 @@
+"""`service.files`: what people send and projects upload, and the addresses that messengers read it at.
+
+A plugin that refers to a file `keep`s it; what nobody keeps is removed after `media.loose_hours`.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+from msgsvc_core.channels.file_types import HEAD_BYTES
+from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.errors import NotFound, PayloadTooLarge, ValidationFailed
+from msgsvc_core.files import addresses, fetching, store
+from msgsvc_core.files.kinds import TooLarge, Unfit, check_size, recognise
+from msgsvc_core.files.models import StoredFile
+from msgsvc_core.files.names import safe_name, with_suffix
+from msgsvc_core.ids import new_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: What ids of files begin with.
+PREFIX = "fil"
+
+
+class FileGone(Exception):
+    """A file was removed while somebody read it."""
+
+
+class Files:
+    """Files of all projects, in chunks in the database, so that every machine has them.
+
+    No method has more than a chunk of a file in memory.
+    """
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._settings = service.settings.media
+        #: Begins every address of a file.
+        self._root = f"{service.settings.base_url}/files/"
+
+    # ---- in -------------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        tx: Tx,
+        project_id: str,
+        *,
+        filename: str,
+        content: IO[bytes],
+        subscriber_id: str | None = None,
+    ) -> StoredFile:
+        """Stores what can be read from `content`, from its beginning; its type is what it contains.
+
+        Raises `ValidationFailed` for what is empty or a page by another name, `PayloadTooLarge` for
+        more bytes than `media.max_<type>_bytes`.
+        """
+        size = content.seek(0, 2)
+        content.seek(0)
+        name = safe_name(filename, "file")
+        try:
+            kind, mime_type = recognise(self._settings, name, content.read(HEAD_BYTES), size)
+        except TooLarge as error:
+            raise PayloadTooLarge(f"file: {error}") from None
+        except Unfit as error:
+            raise ValidationFailed(f"file: {error}") from None
+        file = StoredFile(
+            file_id=new_id(PREFIX),
+            project_id=project_id,
+            subscriber_id=subscriber_id,
+            type=kind,
+            filename=with_suffix(name, mime_type),
+            mime_type=mime_type,
+            size=size,
+            status="ready",
+            reason="",
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        await store.insert(tx, file)
+        content.seek(0)
+        for number, chunk in enumerate(iter(lambda: content.read(store.CHUNK_BYTES), b"")):
+            await store.insert_chunk(tx, project_id, file.file_id, number, chunk)
+        return file
+
+    async def receive(
+        self,
+        ctx: InboundContext,
+        project_id: str,
+        subscriber_id: str,
+        files: Sequence[ReceivedFile],
+    ) -> list[StoredFile]:
+        """Notes files of an update in its transaction; a job fetches them after the commit.
+
+        They are `pending`, or `failed` where the messenger says that one is too large. The hook
+        `on_file_fetched` tells what became of those that were pending.
+        """
+        noted = []
+        for received in files:
+            file = self._noted(project_id, subscriber_id, received)
+            source = None
+            if file.status == "pending":
+                source = fetching.seal(self._service.secrets, ctx.channel, received)
+                await self._service.jobs.enqueue(ctx.tx, fetching.job(file, ctx.channel))
+            await store.insert(ctx.tx, file, source)
+            noted.append(file)
+        return noted
+
+    def _noted(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
+        file = StoredFile(
+            file_id=new_id(PREFIX),
+            project_id=project_id,
+            subscriber_id=subscriber_id,
+            type=received.type,
+            filename=safe_name(received.filename, fetching.NAMELESS[received.type]),
+            mime_type=received.mime_type or "application/octet-stream",
+            size=max(0, received.size or 0),
+            status="pending",
+            reason="",
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        try:
+            check_size(self._settings, received.type, file.size)
+        except TooLarge as error:
+            return replace(file, status="failed", reason=str(error))
+        return file
+
+    # ---- which there are ------------------------------------------------------------------------
+
+    async def find(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
+        """Raises `NotFound`."""
+        async with _asking(source) as tx:
+            file = await store.find(tx, project_id, file_id)
+        if file is None:
+            raise NotFound(f"there is no file {file_id}")
+        return file
+
+    async def find_many(
+        self, source: Tx | Database, project_id: str, file_ids: Sequence[str]
+    ) -> list[StoredFile]:
+        """Those of the project's files that there are, in the order of `file_ids`."""
+        if not file_ids:
+            return []
+        async with _asking(source) as tx:
+            found = await store.find_many(tx, project_id, file_ids)
+        by_id = {file.file_id: file for file in found}
+        return [by_id[file_id] for file_id in dict.fromkeys(file_ids) if file_id in by_id]
+
+    async def keep(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+        """Says that something refers to these files, and that they stay until they are removed."""
+        if file_ids:
+            await store.keep(tx, project_id, file_ids)
+
+    async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+        """Removes files with their content, in whatever state they are."""
+        if file_ids:
+            await store.delete(tx, project_id, file_ids)
+
+    # ---- out ------------------------------------------------------------------------------------
+
+    async def content(self, file: StoredFile) -> AsyncIterator[bytes]:
+        """What is in a file that is `ready`, chunk by chunk. Raises `FileGone`."""
+        for number in range(-(-file.size // store.CHUNK_BYTES)):
+            async with self._service.db.read() as tx:
+                chunk = await store.read_chunk(tx, file.project_id, file.file_id, number)
+            if chunk is None:
+                raise FileGone(file.file_id)
+            yield chunk
+
+    async def head(self, file: StoredFile) -> bytes:
+        """Its first bytes, by which it is recognised; none of one that is gone."""
+        async with self._service.db.read() as tx:
+            chunk = await store.read_chunk(tx, file.project_id, file.file_id, 0)
+        return (chunk or b"")[:HEAD_BYTES]
+
+    def media(self, file: StoredFile) -> Media:
+        """The file as part of a message; it is read from the store, wherever the message is sent.
+
+        Made when the message is: its address holds for `media.address_hours`.
+        """
+        assert file.is_ready, "only what is there can be sent"
+        return Media(file.type, self.address(file)[0], file.filename)
+
+    def address(self, file: StoredFile) -> tuple[str, int]:
+        """Where anybody can read the file, and until when, in Unix seconds."""
+        expires_s = addresses.expiry_s(self._service.clock.now_ms(), self._settings.address_hours)
+        signature = addresses.sign(self._service.secrets, file.file_id, expires_s)
+        return f"{self._root}{file.file_id}/{signature}", expires_s
+
+    def is_own_address(self, url: str) -> bool:
+        """Whether the address is one of ours, signed or not."""
+        return url.startswith(self._root)
+
+    async def at_address(self, url: str) -> StoredFile | None:
+        """The file at an address of ours; None where it is gone, or the address is not valid any more."""
+        file_id, _, signature = url.removeprefix(self._root).partition("/")
+        return await self.signed(file_id, signature)
+
+    async def signed(self, file_id: str, signature: str) -> StoredFile | None:
+        """The file that is ready under an id that we have signed, else None."""
+        secrets, now_ms = self._service.secrets, self._service.clock.now_ms()
+        if not addresses.is_signed(secrets, file_id, signature, now_ms):
+            return None
+        async with self._service.db.read() as tx:
+            file = await store.find_signed(tx, file_id)
+        return file if file is not None and file.is_ready else None
+
+
+@asynccontextmanager
+async def _asking(source: Tx | Database) -> AsyncIterator[Tx]:
+    if isinstance(source, Database):
+        async with source.read() as tx:
+            yield tx
+    else:
+        yield source

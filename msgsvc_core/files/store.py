@@ -1,0 +1,148 @@
+"""The SQL of files and their chunks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, kept, listed
+from msgsvc_core.files.models import StoredFile
+
+#: Bytes of a chunk: what is in memory of a file at a time, whoever reads or writes it.
+CHUNK_BYTES = 256 * 1024
+
+_COLUMNS = (
+    "file_id",
+    "project_id",
+    "subscriber_id",
+    "type",
+    "filename",
+    "mime_type",
+    "size",
+    "status",
+    "reason",
+    "created_at_ms",
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM core_files"
+_THIS = "project_id = :project_id AND file_id = :file_id"
+
+
+async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
+    """`source` is where a pending file is found, encrypted."""
+    values = {column: getattr(file, column) for column in _COLUMNS}
+    await tx.insert("core_files", {**values, "source": source, "is_kept": False})
+
+
+async def find(tx: Tx, project_id: str, file_id: str) -> StoredFile | None:
+    row = await tx.fetch_one(f"{_SELECT} WHERE {_THIS}", _key(project_id, file_id))
+    return None if row is None else _file(row)
+
+
+async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[StoredFile]:
+    """In no certain order."""
+    rows = await tx.fetch_all(
+        f"{_SELECT} WHERE project_id = :project_id AND {among('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+    )
+    return [_file(row) for row in rows]
+
+
+async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
+    """Of any project: for who shows that we have signed the file's address."""
+    row = await tx.fetch_one(f"{_SELECT} WHERE file_id = :file_id", {"file_id": file_id})
+    return None if row is None else _file(row)
+
+
+async def find_source(tx: Tx, project_id: str, file_id: str) -> str | None:
+    """Where a file that is still pending is found, encrypted."""
+    source: str | None = await tx.fetch_val(
+        f"SELECT source FROM core_files WHERE {_THIS} AND status = 'pending'",
+        _key(project_id, file_id),
+    )
+    return source
+
+
+async def hold_pending(tx: Tx, project_id: str, file_id: str) -> bool:
+    """Whether the file is still pending; then it stays there until the transaction ends."""
+    found = await tx.fetch_all(
+        f"SELECT 1 FROM core_files WHERE {_THIS} AND status = 'pending'{kept(tx.dialect)}",
+        _key(project_id, file_id),
+    )
+    return bool(found)
+
+
+async def settle(tx: Tx, file: StoredFile) -> bool:
+    """Writes what became of a pending file; False if it is pending no more, or gone."""
+    values = {
+        name: getattr(file, name)
+        for name in ("type", "filename", "mime_type", "size", "status", "reason")
+    }
+    sets = ", ".join(f"{name} = :{name}" for name in values)
+    changed = await tx.execute(
+        f"UPDATE core_files SET {sets}, source = NULL WHERE {_THIS} AND status = 'pending'",
+        {**values, **_key(file.project_id, file.file_id)},
+    )
+    return bool(changed)
+
+
+async def keep(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+    await tx.execute(
+        "UPDATE core_files SET is_kept = :yes WHERE project_id = :project_id"
+        f" AND {among('file_id', 'ids', tx.dialect)}",
+        {"yes": True, "project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+    )
+
+
+async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> int:
+    """Removes files with their content; returns how many there were."""
+    return await tx.execute(
+        "DELETE FROM core_files WHERE project_id = :project_id"
+        f" AND {among('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+    )
+
+
+async def delete_loose(tx: Tx, before_ms: int, most: int) -> int:
+    """Removes files of all projects that nobody keeps and that are older; returns how many."""
+    return await tx.execute(
+        "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
+        " WHERE NOT is_kept AND created_at_ms < :before_ms ORDER BY created_at_ms LIMIT :most)",
+        {"before_ms": before_ms, "most": most},
+    )
+
+
+async def delete_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, most: int) -> int:
+    """Removes some files of a person; returns how many."""
+    return await tx.execute(
+        "DELETE FROM core_files WHERE project_id = :project_id AND file_id IN"
+        " (SELECT file_id FROM core_files WHERE project_id = :project_id"
+        " AND subscriber_id = :subscriber_id LIMIT :most)",
+        {"project_id": project_id, "subscriber_id": subscriber_id, "most": most},
+    )
+
+
+async def insert_chunk(tx: Tx, project_id: str, file_id: str, number: int, content: bytes) -> None:
+    await tx.execute(
+        "INSERT INTO core_file_chunks (project_id, file_id, number, content)"
+        " VALUES (:project_id, :file_id, :number, :content)",
+        {**_key(project_id, file_id), "number": number, "content": content},
+    )
+
+
+async def delete_chunks(tx: Tx, project_id: str, file_id: str) -> None:
+    await tx.execute(f"DELETE FROM core_file_chunks WHERE {_THIS}", _key(project_id, file_id))
+
+
+async def read_chunk(tx: Tx, project_id: str, file_id: str, number: int) -> bytes | None:
+    content: bytes | None = await tx.fetch_val(
+        f"SELECT content FROM core_file_chunks WHERE {_THIS} AND number = :number",
+        {**_key(project_id, file_id), "number": number},
+    )
+    return content
+
+
+def _key(project_id: str, file_id: str) -> dict[str, Any]:
+    return {"project_id": project_id, "file_id": file_id}
+
+
+def _file(row: Row) -> StoredFile:
+    return StoredFile(**{column: row[column] for column in _COLUMNS})

@@ -1,0 +1,200 @@
+"""/v1/files: what projects upload, and how files go out."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.channels import DeliveryError, Media
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from tests.api.conftest import CheckError, Send
+from tests.api.file_host import MP4, PDF, PNG
+
+MEDIA: dict[str, Any] = {
+    "max_image_bytes": 600_000,
+    "max_video_bytes": 900_000,
+    "max_document_bytes": 800_000,
+    "address_hours": 1,
+    "loose_hours": 48,
+}
+HTML = b"<!DOCTYPE html><script>alert(1)</script>"
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    return await make_service(media=MEDIA, base_url="http://msgsvc.test")
+
+
+async def upload(client: httpx2.AsyncClient, name: str, content: bytes, **headers: str) -> Any:
+    return await client.post("/v1/files", files={"file": (name, content)}, headers=headers)
+
+
+async def stored(client: httpx2.AsyncClient, name: str, content: bytes) -> dict[str, Any]:
+    answer = await upload(client, name, content)
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "mime_type"),
+    [
+        ("cat.png", PNG, "image", "image/png"),
+        ("clip.mp4", MP4, "video", "video/mp4"),
+        ("bill.pdf", PDF, "document", "application/pdf"),
+        ("page.html", HTML, "document", "text/html"),
+        ("cat.exe", PNG, "image", "image/png"),
+        ("large.png", PNG + bytes(700_000), "document", "image/png"),
+        ("notes.txt", b"Milk, bread", "document", "application/octet-stream"),
+    ],
+)
+async def test_an_upload_is_what_it_contains_and_is_read_back_as_it_was(
+    client: httpx2.AsyncClient, name: str, content: bytes, kind: str, mime_type: str
+) -> None:
+    file = await stored(client, name, content)
+    read = await client.get(f"/v1/files/{file['file_id']}/content")
+
+    assert file["type"] == kind
+    assert file["mime_type"] == mime_type
+    assert (file["filename"], file["size"], file["status"]) == (name, len(content), "ready")
+    assert read.content == content
+    assert (await client.get(f"/v1/files/{file['file_id']}")).json() == file
+
+
+async def test_a_page_is_saved_and_never_shown(client: httpx2.AsyncClient) -> None:
+    file = await stored(client, "Счёт.html", HTML)
+
+    read = await client.get(f"/v1/files/{file['file_id']}/content")
+
+    assert read.headers["Content-Type"] == "application/octet-stream"
+    assert read.headers["X-Content-Type-Options"] == "nosniff"
+    assert read.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert read.headers["Content-Disposition"].startswith("attachment; ")
+    assert read.headers["Content-Length"] == str(len(HTML))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status"),
+    [
+        ("empty.txt", b"", 400),
+        ("cat.png", HTML, 400),
+        ("both.png", PNG + b"<script>alert(1)</script>", 400),
+        ("large.pdf", PDF + bytes(850_000), 413),
+        ("larger.pdf", PDF + bytes(2_000_000), 413),
+    ],
+)
+async def test_what_is_no_fit_file_is_refused(
+    client: httpx2.AsyncClient, check_error: CheckError, name: str, content: bytes, status: int
+) -> None:
+    code = {400: "validation_failed", 413: "payload_too_large"}[status]
+
+    fields = check_error(await upload(client, name, content), status, code)
+
+    assert fields["error"].startswith("file: ")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"json": {"file": "x"}}, "bad_request"),
+        ({"content": b"x", "headers": {"Content-Type": "multipart/form-data"}}, "bad_request"),
+        ({"files": {"other": ("a.png", PNG)}}, "validation_failed"),
+        ({"files": [("file", ("a", PNG)), ("file", ("b", PNG))]}, "bad_request"),
+        ({"files": {"file": ("a.png", PNG)}, "data": {"name": "b"}}, "bad_request"),
+        ({"files": {"file": ("x" * 2000, PNG)}}, "validation_failed"),
+    ],
+)
+async def test_what_is_not_one_file_is_refused(
+    client: httpx2.AsyncClient, check_error: CheckError, request_: dict[str, Any], code: str
+) -> None:
+    check_error(await client.post("/v1/files", **request_), 400, code)
+
+
+async def test_an_upload_that_is_repeated_under_its_key_is_stored_once(
+    client: httpx2.AsyncClient, check_error: CheckError
+) -> None:
+    key = {"Idempotency-Key": "upload-0001"}
+    first = await upload(client, "cat.png", PNG, **key)
+
+    again = await upload(client, "cat.png", PNG, **key)
+    other = await upload(client, "cat.png", PNG + b"!", **key)
+
+    assert again.json() == first.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    check_error(other, 409, "idempotency_conflict")
+
+
+async def test_whoever_has_the_signed_address_reads_the_file_until_it_expires(
+    service: Service, client: httpx2.AsyncClient, clock: FakeClock
+) -> None:
+    file = await stored(client, "cat.png", PNG)
+    transport = httpx2.ASGITransport(app=service.app)
+
+    async with httpx2.AsyncClient(transport=transport) as stranger:
+        read = await stranger.get(file["url"])
+        changed = await stranger.get(file["url"][:-1] + "_")
+        clock.advance(2 * 3600)
+        late = await stranger.get(file["url"])
+
+    assert (read.status_code, read.content) == (200, PNG)
+    assert read.headers["Content-Type"] == "image/png"
+    assert (changed.status_code, late.status_code) == (404, 404)
+
+
+async def test_a_message_with_a_stored_file_is_sent_without_asking_any_host(
+    service: Service, client: httpx2.AsyncClient, channel: RecordingChannel, send: Send
+) -> None:
+    # Nobody listens at the service's address.
+    file = await stored(client, "cat.png", PNG)
+
+    await send(media={"type": "image", "url": file["url"]})
+    await settled(service)
+
+    sent = channel.sent[-1].message.media
+    assert sent is not None
+    async with service.media.fetch(sent) as fetched:
+        assert fetched.file.read() == PNG
+
+
+@pytest.mark.parametrize("change", ["type", "signature", "gone"])
+async def test_an_own_address_that_leads_to_no_such_file_fails_for_good(
+    service: Service, tenant: Tenant, change: str
+) -> None:
+    file = await stored(tenant.client, "cat.png", PNG)
+    media = Media("image", file["url"])
+    if change == "type":
+        media = Media("video", file["url"])
+    if change == "signature":
+        media = Media("image", file["url"][:-1] + "_")
+    if change == "gone":
+        async with service.db.transaction() as tx:
+            await service.files.remove(tx, tenant.project.project_id, [file["file_id"]])
+
+    with pytest.raises(DeliveryError, match="invalid_message"):
+        await service.media.look(media)
+    with pytest.raises(DeliveryError, match="invalid_message"):
+        async with service.media.fetch(media):
+            pass
+
+
+async def test_files_that_nobody_keeps_are_removed_in_time(
+    service: Service, tenant: Tenant, clock: FakeClock
+) -> None:
+    kept, loose = [await stored(tenant.client, "cat.png", PNG) for _ in range(2)]
+    async with service.db.transaction() as tx:
+        await service.files.keep(tx, tenant.project.project_id, [kept["file_id"]])
+
+    clock.advance(47 * 3600)
+    await settled(service)
+    before = await tenant.client.get(f"/v1/files/{loose['file_id']}")
+    clock.advance(2 * 3600)
+    await settled(service)
+
+    assert before.status_code == 200
+    assert (await tenant.client.get(f"/v1/files/{loose['file_id']}")).status_code == 404
+    assert (await tenant.client.get(f"/v1/files/{kept['file_id']}")).status_code == 200
+    async with service.db.read() as tx:
+        chunks = await tx.fetch_all("SELECT file_id FROM core_file_chunks")
+    assert [row["file_id"] for row in chunks] == [kept["file_id"]]
