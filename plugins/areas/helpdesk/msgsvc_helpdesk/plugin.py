@@ -1,1 +1,80 @@
 """The door of the plugin: what it declares, each handed on to the file that has it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.channels import InboundRule
+from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.events import EventSpec
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import JobSpec
+from msgsvc_core.service import Service
+from msgsvc_core.settings import SettingsSection
+from msgsvc_core.tickets import TicketRequest
+from msgsvc_helpdesk import jobs
+from msgsvc_helpdesk.blocklist import Blocklist
+from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.events import HELPDESK_EVENTS
+from msgsvc_helpdesk.inbound import HelpdeskBot
+from msgsvc_helpdesk.routes import router
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+HERE = Path(__file__).parent
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("helpdesk", HelpdeskSettings)
+
+
+@hookimpl
+def register_events() -> Sequence[EventSpec]:
+    return HELPDESK_EVENTS
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("helpdesk", HERE / "migrations")
+
+
+@hookimpl
+def register_locale() -> Path:
+    return HERE / "locale"
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    settings = service.section(HelpdeskSettings)
+    return {
+        Tickets: Tickets(service, settings),
+        CannedAnswers: CannedAnswers(service, settings),
+        Blocklist: Blocklist(service),
+    }
+
+
+@hookimpl
+def register_jobs(service: Service) -> Sequence[JobSpec]:
+    return [jobs.look_job(service.section(HelpdeskSettings)), jobs.PURGE_JOB]
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints
+
+
+@hookimpl
+def register_inbound(service: Service) -> Sequence[InboundRule]:
+    return HelpdeskBot(service, service.section(HelpdeskSettings)).rules()
+
+
+@hookimpl
+async def open_ticket(service: Service, tx: Tx, request: TicketRequest) -> str:
+    return await service.get(Tickets).open_requested(tx, request)
+
+
+@hookimpl
+async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
+    await jobs.erase(service, project_id, subscriber_id)

@@ -1,0 +1,41 @@
+"""Who may write what they like: their messages open no ticket, and go on with none."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import NotFound
+from msgsvc_helpdesk import blocklist_store
+from msgsvc_helpdesk.models import Blocked
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Blocklist:
+    """The blocklists of all projects."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def put(self, tx: Tx, project_id: str, subscriber_id: str, reason: str) -> Blocked:
+        """Blocks a subscriber; of who is blocked, the reason changes. Raises `SubscriberNotFound`."""
+        await self._service.subscribers.find(tx, project_id, subscriber_id)
+        now_ms = self._service.clock.now_ms()
+        await blocklist_store.put(tx, Blocked(project_id, subscriber_id, reason, now_ms))
+        return await self.find(tx, project_id, subscriber_id)
+
+    async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Blocked:
+        """Raises `NotFound` for who is not blocked."""
+        blocked = await blocklist_store.find(tx, project_id, subscriber_id)
+        if blocked is None:
+            raise NotFound(f"{subscriber_id} is not on the blocklist")
+        return blocked
+
+    async def remove(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Lets somebody write again. Raises `NotFound`."""
+        if not await blocklist_store.delete(tx, project_id, subscriber_id):
+            raise NotFound(f"{subscriber_id} is not on the blocklist")
+
+    async def page(self, tx: Tx, project_id: str, after: str | None, most: int) -> list[Blocked]:
+        """By the subscriber's id, newest first, from `after` on."""
+        return await blocklist_store.list_page(tx, project_id, after, most)

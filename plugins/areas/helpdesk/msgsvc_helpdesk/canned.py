@@ -1,0 +1,122 @@
+"""Canned answers: texts that a project writes once, per language, and answers with by key."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.messages.models import Content
+from msgsvc_core.messages.substitution import WrongVariable, to_text
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.templates.rendering import LANGUAGES, Rendering, read_column, read_content
+from msgsvc_helpdesk import canned_store
+from msgsvc_helpdesk.canned_models import (
+    CannedAnswer,
+    CannedAnswerAnswer,
+    CreateCannedBody,
+    UpdateCannedBody,
+)
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class CannedAnswers:
+    """Their texts follow the rules of the core's templates: the same holes, the same escaping."""
+
+    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def create(self, tx: Tx, project_id: str, body: CreateCannedBody) -> CannedAnswer:
+        """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
+        content = self._checked(TemplateContent(text=body.text, format=body.format))
+        await tx.lock(f"canned answers of {project_id}")
+        now_ms, limit = self._service.clock.now_ms(), self._settings.canned_answers
+        answer = CannedAnswer(
+            project_id, body.key, new_id("can"), body.title, content, now_ms, now_ms
+        )
+        known = await canned_store.count(tx, project_id)
+        if not await canned_store.insert(tx, answer):
+            raise Conflict(f"key: you have a canned answer {body.key!r} already")
+        if known >= limit:
+            raise Conflict(f"a project has at most {limit} canned answers")
+        return answer
+
+    async def find(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
+        """Raises `NotFound`, for another project's as well."""
+        answer = await canned_store.find(tx, project_id, key)
+        if answer is None:
+            raise _missing(key)
+        return answer
+
+    async def page(
+        self, tx: Tx, project_id: str, after: str | None, most: int
+    ) -> list[CannedAnswer]:
+        """Newest first, from `after` on."""
+        return await canned_store.list_page(tx, project_id, after, most)
+
+    async def update(
+        self, tx: Tx, project_id: str, key: str, body: UpdateCannedBody
+    ) -> CannedAnswer:
+        """The answer after the change. Raises `NotFound`, `ValidationFailed`."""
+        await tx.lock(f"canned answers of {project_id}")
+        before = await self.find(tx, project_id, key)
+        content = read_column(before.content).content
+        after = replace(
+            before,
+            title=before.title if body.title is None else body.title,
+            content=self._checked(
+                TemplateContent(
+                    text=content.text if body.text is None else body.text,
+                    format=body.format or content.format,
+                )
+            ),
+            updated_at_ms=self._service.clock.now_ms(),
+        )
+        await canned_store.update(tx, after)
+        return after
+
+    async def delete(self, tx: Tx, project_id: str, key: str) -> None:
+        """Raises `NotFound`. What was answered with it stays."""
+        if not await canned_store.delete(tx, project_id, key):
+            raise _missing(key)
+
+    async def render(
+        self, tx: Tx, project_id: str, key: str, variables: Mapping[str, Any], lang: str
+    ) -> Content:
+        """What it says to somebody who reads `lang`. Raises `NotFound`, `ValidationFailed`."""
+        answer = await self.find(tx, project_id, key)
+        values = {name: to_text(value) for name, value in variables.items()}
+        try:
+            return self._rendered(read_column(answer.content), values, lang)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+        except ValidationFailed as error:
+            raise ValidationFailed(f"canned: once rendered, {error.message}") from None
+
+    def shown(self, answer: CannedAnswer) -> CannedAnswerAnswer:
+        """The answer as the API shows it."""
+        read = read_column(answer.content)
+        return CannedAnswerAnswer.of(
+            answer, read.content.text, read.content.format, read.variables, read.required
+        )
+
+    def _checked(self, content: TemplateContent) -> str:
+        """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
+        rendering = read_content(content)
+        shortest = dict.fromkeys(rendering.variables, "x")
+        for lang in LANGUAGES:
+            self._rendered(rendering, shortest, lang)
+        return content.to_column()
+
+    def _rendered(self, rendering: Rendering, values: Mapping[str, str], lang: str) -> Content:
+        settings = self._service.settings
+        return rendering.render(lang, settings.default_lang, values, settings.limits.text_length)
+
+
+def _missing(key: str) -> NotFound:
+    return NotFound(f"there is no canned answer {key!r}")

@@ -1,0 +1,93 @@
+"""Canned answers, inside and on the wire."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.types import refuse_null
+from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.localized import Localized, visible
+from msgsvc_core.messages.templates.models import SOURCE_LENGTH
+from msgsvc_core.record import record
+from msgsvc_helpdesk.models import CannedKey
+
+Title = Annotated[str, Field(max_length=100)]
+Source = Annotated[Localized, visible(SOURCE_LENGTH)]
+
+
+@record
+class CannedAnswer:
+    """A row; `content` is the JSON of a template's contents: text by language, and format."""
+
+    project_id: str
+    key: str
+    canned_answer_id: str
+    title: str
+    content: str
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class CreateCannedBody(Body):
+    """A new canned answer."""
+
+    key: CannedKey = Field(description="What a reply calls it.")
+    title: Title = Field("", description="For agents who choose one.")
+    text: Source = Field(
+        description='One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`.'
+    )
+    format: Format = "plain"
+
+
+class UpdateCannedBody(Body):
+    """What is to change; what is left out stays."""
+
+    title: Title | None = None
+    text: Source | None = None
+    format: Format | None = None
+
+    _no_null = field_validator("title", "text", "format", mode="before")(refuse_null)
+
+
+class CannedAnswerAnswer(Answer):
+    """A canned answer; `variables` are those that it uses, in the order in which they come first."""
+
+    key: str
+    canned_answer_id: str
+    title: str
+    text: Localized
+    format: Format
+    variables: list[str]
+    required_variables: list[str]
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def of(
+        cls,
+        row: CannedAnswer,
+        text: Localized,
+        text_format: Format,
+        variables: list[str],
+        required: list[str],
+    ) -> "CannedAnswerAnswer":
+        return cls(
+            key=row.key,
+            canned_answer_id=row.canned_answer_id,
+            title=row.title,
+            text=text,
+            format=text_format,
+            variables=variables,
+            required_variables=required,
+            created_at=to_rfc3339(row.created_at_ms),
+            updated_at=to_rfc3339(row.updated_at_ms),
+        )
+
+
+class CannedAnswerList(Answer):
+    """A page of canned answers, newest first."""
+
+    data: list[CannedAnswerAnswer]
+    next_cursor: str | None

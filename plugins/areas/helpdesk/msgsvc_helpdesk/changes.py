@@ -1,0 +1,240 @@
+"""What may be done to a ticket beside talking in it: status, priority, tags, who answers, when.
+
+Every change holds the ticket's row, and tells of itself in the same transaction; what changes nothing
+tells of nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.tickets import Priority
+from msgsvc_helpdesk import events, store
+from msgsvc_helpdesk.models import Actor, Status, Ticket
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+
+#: Digits of a ticket's number that are looked for; no project has more tickets.
+NUMBER_DIGITS = 15
+
+
+class TicketChanges:
+    """Finds tickets, by id or number, and changes them. `Tickets` is what others use."""
+
+    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def find(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+        """A ticket by its id or its number; one that was merged leads to that which goes on.
+
+        Raises `NotFound`, for another project's id as well.
+        """
+        ticket = await self._named(tx, project_id, ticket_id)
+        if ticket.merged_into is not None:
+            ticket = await self._named(tx, project_id, ticket.merged_into)
+        return ticket
+
+    async def hold(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+        """Like `find`; nobody else changes the ticket until the transaction ends."""
+        wanted = await self.find(tx, project_id, ticket_id)
+        while True:
+            held = await store.hold(tx, project_id, wanted.ticket_id)
+            if held is None:
+                raise _missing(ticket_id)
+            if held.merged_into is None:
+                return held
+            # Merged while this waited.
+            wanted = await self._named(tx, project_id, held.merged_into)
+
+    async def set_status(
+        self, tx: Tx, project_id: str, ticket_id: str, status: Status, actor: Actor
+    ) -> Ticket:
+        """Raises `NotFound`. `snoozed` takes a time: see `snooze`."""
+        assert status != "snoozed", "a snooze has an end"
+        return await self._move(tx, await self.hold(tx, project_id, ticket_id), status)
+
+    async def close(self, tx: Tx, project_id: str, ticket_id: str, actor: Actor) -> Ticket:
+        """Ends a ticket; the customer's next message may open it again. Raises `NotFound`."""
+        return await self.set_status(tx, project_id, ticket_id, "closed", actor)
+
+    async def snooze(
+        self, tx: Tx, project_id: str, ticket_id: str, until_ms: int, actor: Actor
+    ) -> Ticket:
+        """Puts a ticket aside until then, or until the customer writes.
+
+        Raises `NotFound`, `ValidationFailed` for a time that is over or too far, and `Conflict` for
+        what is closed.
+        """
+        now_ms, days = self._service.clock.now_ms(), self._settings.snooze_days
+        if until_ms <= now_ms:
+            raise ValidationFailed("until: must be in the future")
+        if until_ms > now_ms + days * DAY_MS:
+            raise ValidationFailed(f"until: must be at most {days} days away")
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.status == "closed":
+            raise Conflict("the ticket is closed; set its status to open first")
+        if ticket.status == "snoozed":
+            return await self._write(tx, ticket, {"snoozed_until_ms": until_ms})
+        return await self._move(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
+
+    async def wake(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Opens a ticket whose snooze is over, unless somebody did."""
+        ticket = await store.hold(tx, project_id, ticket_id)
+        now_ms = self._service.clock.now_ms()
+        if ticket and ticket.snoozed_until_ms is not None and ticket.snoozed_until_ms <= now_ms:
+            await self._move(tx, ticket, "open")
+
+    async def tell_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Tells of a customer who waits too long, once until they are answered."""
+        ticket = await store.hold(tx, project_id, ticket_id)
+        now_ms = self._service.clock.now_ms()
+        since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
+        if ticket is None or ticket.status != "open" or ticket.told_waiting_at_ms is not None:
+            return
+        if ticket.waiting_since_ms is not None and ticket.waiting_since_ms <= since_ms:
+            # Not `updated_at_ms`: nobody did anything.
+            told = {"told_waiting_at_ms": now_ms}
+            await store.update(tx, project_id, ticket.ticket_id, told)
+            await self.emit(tx, ticket, events.UNANSWERED)
+
+    async def set_priority(
+        self, tx: Tx, project_id: str, ticket_id: str, priority: Priority, actor: Actor
+    ) -> Ticket:
+        """Raises `NotFound`."""
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.priority == priority:
+            return ticket
+        return await self._write(tx, ticket, {"priority": priority})
+
+    async def set_tags(
+        self, tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str], actor: Actor
+    ) -> Ticket:
+        """Puts these tags in place of all others. Raises `NotFound`, `ValidationFailed`."""
+        wanted = self._checked_tags(tags)
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.tags == wanted:
+            return ticket
+        await store.set_tags(tx, project_id, ticket.ticket_id, wanted)
+        return replace(await self._write(tx, ticket, {}), tags=wanted)
+
+    async def assign(
+        self,
+        tx: Tx,
+        project_id: str,
+        ticket_id: str,
+        member_id: str | None,
+        actor: Actor,
+        *,
+        only_if_unassigned: bool = False,
+    ) -> Ticket:
+        """Gives a ticket to a member, or with None to nobody.
+
+        Raises `NotFound`, `ValidationFailed` for a member who does not answer customers, and with
+        `only_if_unassigned` `Conflict` where another one has it.
+        """
+        if member_id is not None:
+            await self.check_agent(tx, project_id, member_id, "assignee_id")
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.assignee_id == member_id:
+            return ticket
+        if only_if_unassigned and ticket.assignee_id is not None:
+            raise Conflict(f"ticket {ticket.number} is taken by {ticket.assignee_id}")
+        assigned = await self._write(tx, ticket, {"assignee_id": member_id})
+        await self.emit(tx, assigned, events.ASSIGNED)
+        return assigned
+
+    async def take(
+        self, tx: Tx, project_id: str, ticket_id: str, member_id: str, actor: Actor
+    ) -> Ticket:
+        """Gives a ticket that nobody has to a member; the first of two who want it wins.
+
+        Raises as `assign`; `Conflict` names who has it, and tells of a ticket that is closed.
+        """
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.status == "closed":
+            raise Conflict(f"ticket {ticket.number} is closed")
+        return await self.assign(
+            tx, project_id, ticket.ticket_id, member_id, actor, only_if_unassigned=True
+        )
+
+    async def check_agent(self, tx: Tx, project_id: str, member_id: str, field: str) -> None:
+        """Raises `NotFound` for no member, `ValidationFailed` for one who does not answer customers."""
+        member = await self._service.members.find(tx, project_id, member_id)
+        if not member.is_agent:
+            raise ValidationFailed(f"{field}: {member_id} does not answer customers")
+
+    async def emit(
+        self, tx: Tx, ticket: Ticket, name: str, fields: Mapping[str, Any] | None = None
+    ) -> None:
+        """Tells of a ticket as it is now, with its customer's fields where they have a messenger."""
+        key = (ticket.project_id, ticket.subscriber_id or "")
+        subscriber = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        told = {
+            "ticket_id": ticket.ticket_id,
+            "number": ticket.number,
+            "status": ticket.status,
+            "priority": ticket.priority,
+            "assignee_id": ticket.assignee_id,
+            **(fields or {}),
+        }
+        await self._service.events.emit(tx, ticket.project_id, name, told, subscriber=subscriber)
+
+    async def _named(self, tx: Tx, project_id: str, name: str) -> Ticket:
+        ticket = None
+        if name.startswith("tkt_"):
+            ticket = await store.find(tx, project_id, name)
+        elif name.isascii() and name.isdecimal() and len(name) <= NUMBER_DIGITS:
+            ticket = await store.find(tx, project_id, number=int(name))
+        if ticket is None:
+            raise _missing(name)
+        return ticket
+
+    async def _move(
+        self,
+        tx: Tx,
+        ticket: Ticket,
+        to: Status,
+        *,
+        snoozed_until_ms: int | None = None,
+        merged_into: str | None = None,
+    ) -> Ticket:
+        """Gives a ticket that is held another status, and tells of it; nothing if it has it already."""
+        before = ticket.status
+        if before == to:
+            return ticket
+        changes: dict[str, Any] = {"status": to, "snoozed_until_ms": snoozed_until_ms}
+        if to == "closed":
+            changes["closed_at_ms"] = self._service.clock.now_ms()
+            changes |= {"waiting_since_ms": None, "told_waiting_at_ms": None}
+        elif before == "closed":
+            changes["closed_at_ms"] = None
+        moved = await self._write(tx, ticket, changes)
+        await self.emit(tx, moved, events.STATUS_CHANGED, {"from": before, "to": to})
+        if to == "closed":
+            await self.emit(tx, moved, events.CLOSED, {"merged_into": merged_into})
+        return moved
+
+    async def _write(self, tx: Tx, ticket: Ticket, changes: Mapping[str, Any]) -> Ticket:
+        """Writes columns of a ticket that is held; returns what it is then."""
+        written = {**changes, "updated_at_ms": self._service.clock.now_ms()}
+        await store.update(tx, ticket.project_id, ticket.ticket_id, written)
+        return replace(ticket, **written)
+
+    def _checked_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
+        most = self._settings.tags_per_ticket
+        wanted = tuple(sorted(set(tags)))
+        if len(wanted) > most:
+            raise ValidationFailed(f"tags: at most {most}")
+        return wanted
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"there is no ticket {name!r}")

@@ -1,0 +1,77 @@
+"""/v1/tickets/canned-answers and /v1/tickets/blocklist: what belongs to a desk, and to no ticket."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_helpdesk.blocklist import Blocklist
+from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.canned_models import (
+    CannedAnswerAnswer,
+    CannedAnswerList,
+    CreateCannedBody,
+    UpdateCannedBody,
+)
+from msgsvc_helpdesk.models import BlockBody
+from msgsvc_helpdesk.views import BlockedAnswer, BlockedList
+
+router = Router(area="helpdesk")
+
+
+@router.get("/v1/tickets/canned-answers", errors=(BadRequest,))
+async def list_canned_answers(ctx: Context, query: PageQuery) -> CannedAnswerList:
+    """Lists the project's canned answers, newest first."""
+    canned = ctx.get(CannedAnswers)
+    found = await canned.page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda answer: answer.canned_answer_id)
+    return CannedAnswerList(data=[canned.shown(one) for one in page], next_cursor=following)
+
+
+@router.post("/v1/tickets/canned-answers", status=201, errors=(Conflict,))
+async def create_canned_answer(ctx: Context, body: CreateCannedBody) -> CannedAnswerAnswer:
+    """Keeps an answer that replies name by its key, with variables as templates have them."""
+    canned = ctx.get(CannedAnswers)
+    return canned.shown(await canned.create(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
+async def get_canned_answer(ctx: Context, canned_answer: str) -> CannedAnswerAnswer:
+    """Shows one canned answer, by its key."""
+    canned = ctx.get(CannedAnswers)
+    return canned.shown(await canned.find(ctx.tx, ctx.project_id, canned_answer))
+
+
+@router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
+async def update_canned_answer(
+    ctx: Context, canned_answer: str, body: UpdateCannedBody
+) -> CannedAnswerAnswer:
+    """Changes a canned answer; what is left out stays. What was answered with it stays as it is."""
+    canned = ctx.get(CannedAnswers)
+    return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
+
+
+@router.delete("/v1/tickets/canned-answers/{canned_answer}", status=204, errors=(NotFound,))
+async def delete_canned_answer(ctx: Context, canned_answer: str) -> None:
+    """Removes a canned answer."""
+    await ctx.get(CannedAnswers).delete(ctx.tx, ctx.project_id, canned_answer)
+
+
+@router.get("/v1/tickets/blocklist", errors=(BadRequest,))
+async def list_blocked_customers(ctx: Context, query: PageQuery) -> BlockedList:
+    """Lists subscribers whose messages open no tickets, the newest subscriber first."""
+    found = await ctx.get(Blocklist).page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda blocked: blocked.subscriber_id)
+    return BlockedList(data=[BlockedAnswer.of(one) for one in page], next_cursor=following)
+
+
+@router.put("/v1/tickets/blocklist/{subscriber_id}", errors=(SubscriberNotFound,))
+async def block_customer(ctx: Context, subscriber_id: str, body: BlockBody) -> BlockedAnswer:
+    """Has a subscriber's messages open no ticket, and go on with none. They are told nothing of it."""
+    blocklist = ctx.get(Blocklist)
+    return BlockedAnswer.of(await blocklist.put(ctx.tx, ctx.project_id, subscriber_id, body.reason))
+
+
+@router.delete("/v1/tickets/blocklist/{subscriber_id}", status=204, errors=(NotFound,))
+async def unblock_customer(ctx: Context, subscriber_id: str) -> None:
+    """Lets a subscriber's messages open tickets again."""
+    await ctx.get(Blocklist).remove(ctx.tx, ctx.project_id, subscriber_id)

@@ -1,0 +1,74 @@
+"""The events that the plugin emits. Those of a customer with a messenger have the subscriber's fields."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.events import EventSpec
+from msgsvc_core.tickets import Priority
+from msgsvc_helpdesk.models import Author, Status
+
+CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"
+ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unanswered_24h"
+CSAT_RECEIVED = "ticket.csat_received"
+
+
+class TicketFields(Answer):
+    """A ticket as it is after what happened."""
+
+    ticket_id: str
+    number: int
+    status: Status
+    priority: Priority
+    assignee_id: str | None = Field(description="Null where nobody has it.")
+
+
+class Replied(TicketFields):
+    """Fields of `ticket.replied`."""
+
+    author: Author
+    text: str
+
+
+class StatusChanged(TicketFields):
+    """Fields of `ticket.status_changed`."""
+
+    from_: Status = Field(alias="from", serialization_alias="from")
+    to: Status
+
+
+class Closed(TicketFields):
+    """Fields of `ticket.closed`; `merged_into` is the ticket that goes on in its place."""
+
+    leave_out_none: ClassVar[frozenset[str]] = frozenset({"merged_into"})
+
+    merged_into: str | None = None
+
+
+class CsatReceived(TicketFields):
+    """Fields of `ticket.csat_received`."""
+
+    score: Literal[1, 2, 3, 4, 5]
+    comment: str | None
+
+
+HELPDESK_EVENTS = (
+    EventSpec(CREATED, "A ticket was opened, by whatever path.", TicketFields),
+    EventSpec(
+        REPLIED,
+        "The customer wrote again, or an agent answered them. The message that opened a ticket is"
+        " told of by `ticket.created` alone, and notes by nothing.",
+        Replied,
+    ),
+    EventSpec(STATUS_CHANGED, "A ticket's status is another one.", StatusChanged),
+    EventSpec(ASSIGNED, "A ticket was given to a member, or taken from one.", TicketFields),
+    EventSpec(CLOSED, "A ticket was closed; its `ticket.status_changed` came before.", Closed),
+    EventSpec(CSAT_RECEIVED, "The customer rated how a closed ticket was answered.", CsatReceived),
+    EventSpec(
+        UNANSWERED,
+        "The customer has waited for an answer as long as the setting `unanswered_hours` says, 24"
+        " unless changed; once in each time of waiting.",
+        TicketFields,
+    ),
+)

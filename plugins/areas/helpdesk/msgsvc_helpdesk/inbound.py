@@ -1,0 +1,121 @@
+"""The bot's side: whatever nothing else claims is a question to the project whose chat it is."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import InboundContext, InboundRule, MessageEdited, MessageReceived
+from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.messages.store import find_by_ref
+from msgsvc_core.projects.models import Project
+from msgsvc_helpdesk import blocklist_store, entry_store, store, texts
+from msgsvc_helpdesk.models import Heard
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: After every dialogue: whoever takes what is left.
+PRIORITY = 90
+
+
+class HelpdeskBot:
+    """Makes tickets of what people write, and follows what they change of it."""
+
+    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
+        self._service = service
+        self._settings = settings
+        self._tickets = service.get(Tickets)
+
+    def rules(self) -> list[InboundRule]:
+        return [
+            InboundRule("message", self._heard, priority=PRIORITY),
+            InboundRule("edit", self._changed, priority=PRIORITY),
+        ]
+
+    async def _heard(self, ctx: InboundContext) -> bool:
+        assert isinstance(ctx.update, MessageReceived)
+        if ctx.chat.project_id is None:
+            await ctx.reply(texts.stranger(ctx._))
+            return True
+        project = await self._service.projects.find(ctx.tx, ctx.chat.project_id)
+        if project.status != "active":
+            return False
+        if ctx.update.text.strip() or ctx.update.files:
+            await self._take(ctx, ctx.update, project)
+        return True
+
+    async def _take(self, ctx: InboundContext, update: MessageReceived, project: Project) -> None:
+        project_id = project.project_id
+        known = await store.status_of_person(
+            ctx.tx, project_id, ctx.channel_name, update.user.user_id
+        )
+        if known not in {None, "active"}:
+            await ctx.reply(texts.has_left(ctx._, project.name))
+            return
+        # To write to the bot that is the project's own is to ask for its answer.
+        subscriber = await self._service.subscribers.ensure(
+            ctx.tx, project_id, ctx.channel, update.user, update.chat_id, source="helpdesk"
+        )
+        if await blocklist_store.find(ctx.tx, project_id, subscriber.subscriber_id) is not None:
+            return
+        files = await self._service.files.receive(
+            ctx, project_id, subscriber.subscriber_id, update.files
+        )
+        heard = Heard(
+            text=update.text.replace("\0", ""),
+            file_ids=tuple(file.file_id for file in files),
+            files_digest=_digest(update.files),
+            bot=ctx.channel,
+            chat_id=update.chat_id,
+            message_ref=update.message_ref,
+        )
+        ticket, is_new = await self._tickets.hear(
+            ctx.tx,
+            project_id,
+            subscriber.subscriber_id,
+            heard,
+            await self._answered(ctx, update, project_id),
+        )
+        if is_new and self._settings.acknowledge:
+            await ctx.reply(texts.taken(ctx._, project.name, ticket.number))
+
+    async def _answered(
+        self, ctx: InboundContext, update: MessageReceived, project_id: str
+    ) -> str | None:
+        """The project's message that the person answers, where their messenger tells."""
+        if update.reply_to is None:
+            return None
+        message = await find_by_ref(
+            ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.reply_to
+        )
+        return message.message_id if message and message.project_id == project_id else None
+
+    async def _changed(self, ctx: InboundContext) -> bool:
+        """False for what is in no ticket: somebody else's, or said before there was a helpdesk."""
+        update = ctx.update
+        assert isinstance(update, MessageEdited)
+        entry = await entry_store.find_by_ref(
+            ctx.tx, ctx.channel, update.chat_id, update.message_ref
+        )
+        if entry is None:
+            return False
+        text, digest = update.text.replace("\0", ""), _digest(update.files)
+        ticket = await self._tickets.find(ctx.tx, entry.project_id, entry.ticket_id)
+        files = []
+        if digest != entry.files_digest and ticket.subscriber_id is not None:
+            files = await self._service.files.receive(
+                ctx, entry.project_id, ticket.subscriber_id, update.files
+            )
+        if files or text != entry.text:
+            await self._tickets.edit_customer_message(
+                ctx.tx, entry, text, [file.file_id for file in files], digest
+            )
+        return True
+
+
+def _digest(files: tuple[ReceivedFile, ...]) -> str | None:
+    """Tells whether a changed message has other files: they are not fetched again for a new text."""
+    if not files:
+        return None
+    return hashlib.sha256("\n".join(file.file_ref for file in files).encode()).hexdigest()

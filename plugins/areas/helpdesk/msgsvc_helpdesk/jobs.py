@@ -1,0 +1,92 @@
+"""Background work: what time does to tickets, and how long they are kept."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
+from msgsvc_core.service import Service
+from msgsvc_helpdesk import removing, store
+from msgsvc_helpdesk.changes import DAY_MS, HOUR_MS
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+LOOK = "helpdesk.look"
+
+#: Tickets that are looked for at a time.
+BATCH = 100
+
+#: Tickets as (project_id, ticket_id), and what is done with one of them.
+Find = Callable[[Tx], Awaitable[list[tuple[str, str]]]]
+Do = Callable[[Tx, str, str], Awaitable[None]]
+
+
+async def look(ctx: JobContext, _jobs: Sequence[Job]) -> None:
+    """Wakes tickets whose snooze is over, and tells of customers who wait too long.
+
+    A ticket a transaction, in which it is looked at again: two who do this at once tell once.
+    """
+    service = ctx.service
+    tickets, settings = service.get(Tickets), service.section(HelpdeskSettings)
+    now_ms = service.clock.now_ms()
+    waiting_since_ms = now_ms - settings.unanswered_hours * HOUR_MS
+    await _each(ctx, lambda tx: store.find_snoozed(tx, now_ms, BATCH), tickets.wake)
+    await _each(
+        ctx, lambda tx: store.find_waiting(tx, waiting_since_ms, BATCH), tickets.tell_waiting
+    )
+
+
+async def _each(ctx: JobContext, find: Find, do: Do) -> None:
+    """Does something with every ticket that is found, until there is none."""
+    db = ctx.service.db
+    while True:
+        async with db.read() as tx:
+            due = await find(tx)
+        if not due:
+            return
+        for project_id, ticket_id in due:
+            if ctx.stopping:
+                raise Stopping
+            async with db.transaction() as tx:
+                await do(tx, project_id, ticket_id)
+
+
+async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
+    """Removes tickets that were closed longer ago than they are kept."""
+    service = ctx.service
+    days = service.section(HelpdeskSettings).closed_ticket_days
+    until_ms = service.clock.now_ms() - days * DAY_MS
+
+    async def forget(tx: Tx, project_id: str, ticket_id: str) -> None:
+        await removing.forget(service, tx, project_id, ticket_id, until_ms)
+
+    await _each(ctx, lambda tx: store.find_closed(tx, until_ms, BATCH), forget)
+
+
+async def erase(service: Service, project_id: str, subscriber_id: str) -> None:
+    """Takes a person out of their tickets, a few at a time; finds nothing the second time."""
+    while True:
+        async with service.db.transaction() as tx:
+            due = await store.find_of_subscriber(tx, project_id, subscriber_id, BATCH)
+            await removing.empty(service, tx, project_id, due)
+        if not due:
+            return
+
+
+def look_job(settings: HelpdeskSettings) -> JobSpec:
+    """The job that looks what is due, as often as the settings say."""
+
+    async def look_again(service: Service, tx: Tx, _job: Job, _error: str) -> None:
+        """Several processes died while they looked. It is a dead letter, and the looks go on."""
+        run_at_ms = service.clock.now_ms() + round(settings.look_s * 1000)
+        await service.jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))
+
+    return JobSpec(
+        LOOK,
+        look,
+        every_s=settings.look_s,
+        backoff=exponential(first_s=1.0, most_s=30.0),
+        on_dead=look_again,
+    )
+
+
+PURGE_JOB = JobSpec("helpdesk.purge", purge, every_s=3600)

@@ -1,0 +1,313 @@
+"""Tickets, what is said in them and who says it: domain types and request bodies."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from msgsvc_core.api.endpoint import Body, Query
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import MomentMs
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.channels.outgoing import Format, Media
+from msgsvc_core.messages.models import MediaBody, MessageText
+from msgsvc_core.messages.substitution import Variables
+from msgsvc_core.record import record
+from msgsvc_core.tickets import Priority
+
+Status = Literal["open", "pending", "snoozed", "closed"]
+Author = Literal["customer", "agent"]
+
+#: The channel of who has no messenger.
+VIRTUAL = "virtual"
+
+#: Characters of a subject, and of the beginning of a text that stands for one.
+SUBJECT_LENGTH = 200
+
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
+
+
+def _check_email(email: str) -> str:
+    if not _EMAIL.fullmatch(email):
+        raise ValueError("must be an e-mail address")
+    return email
+
+
+#: A label that a project puts on tickets: 1-64 characters, no control characters, no spaces at its ends.
+TicketTag = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=64, pattern=r"^[^\s\x00-\x1f,]([^\x00-\x1f,]*[^\s\x00-\x1f,])?$"
+    ),
+]
+Subject = Annotated[str, Field(max_length=SUBJECT_LENGTH)]
+Name = Annotated[str, Field(max_length=200)]
+Email = Annotated[str, Field(max_length=254), AfterValidator(_check_email)]
+CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+
+
+@record
+class Actor:
+    """Who does something to a ticket. `member_id` is None for the API where it names nobody."""
+
+    kind: Literal["customer", "agent", "system"]
+    member_id: str | None = None
+
+
+#: The API itself, the customer, and time.
+API, CUSTOMER, SYSTEM = Actor("agent"), Actor("customer"), Actor("system")
+
+
+@record
+class Ticket:
+    """A row, with its tags. `closed_at_ms` is of the last closing, None while it is not closed."""
+
+    project_id: str
+    ticket_id: str
+    number: int
+    channel: str
+    subscriber_id: str | None
+    customer_name: str
+    customer_email: str
+    subject: str
+    status: Status
+    priority: Priority
+    assignee_id: str | None
+    source: str
+    source_id: str | None
+    created_at_ms: int
+    updated_at_ms: int
+    last_message_at_ms: int
+    waiting_since_ms: int | None = None
+    told_waiting_at_ms: int | None = None
+    snoozed_until_ms: int | None = None
+    first_response_at_ms: int | None = None
+    closed_at_ms: int | None = None
+    merged_into: str | None = None
+    csat_score: int | None = None
+    csat_comment: str | None = None
+    csat_at_ms: int | None = None
+    erased_at_ms: int | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.channel == VIRTUAL
+
+
+@record
+class Edit:
+    """What a message said until `replaced_at_ms`."""
+
+    text: str
+    replaced_at_ms: int
+
+
+@record
+class Entry:
+    """Something said in a ticket: by the customer, by an agent to them, or as a note among agents."""
+
+    project_id: str
+    entry_id: str
+    ticket_id: str
+    author: Author
+    member_id: str | None
+    internal: bool
+    text: str
+    format: Format
+    media: Media | None
+    message_id: str | None
+    bot: str | None
+    chat_id: str | None
+    message_ref: str | None
+    created_at_ms: int
+    edited_at_ms: int | None = None
+    files_digest: str | None = None
+    file_ids: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+
+@record
+class Heard:
+    """What a customer said, and where the messenger has it, so that a change of it is followed."""
+
+    text: str
+    file_ids: tuple[str, ...] = ()
+    bot: str | None = None
+    chat_id: str | None = None
+    message_ref: str | None = None
+    files_digest: str | None = None
+
+
+@record
+class Answered:
+    """What an agent says: to the customer, or as a note."""
+
+    text: str
+    internal: bool = False
+    format: Format = "plain"
+    media: MediaBody | None = None
+    file_id: str | None = None
+    #: What the ticket is afterwards, where it is no note.
+    status: Literal["open", "pending", "closed"] = "pending"
+
+
+@record
+class Opening:
+    """What a new ticket begins with. `heard` is None where the project opens it without a word."""
+
+    source: str
+    heard: Heard | None
+    source_id: str | None = None
+    subject: str = ""
+    subscriber_id: str | None = None
+    customer_name: str = ""
+    customer_email: str = ""
+    priority: Priority = "normal"
+    tags: tuple[str, ...] = ()
+    assignee_id: str | None = None
+
+
+@record
+class Blocked:
+    """A subscriber whose messages open nothing."""
+
+    project_id: str
+    subscriber_id: str
+    reason: str
+    created_at_ms: int
+
+
+class OpenTicketBody(Body):
+    """A new ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
+
+    subscriber_id: str | None = None
+    external_id: str | None = None
+    channel: str | None = Field(
+        None, description="`virtual`; or with external_id, which of the subscribers."
+    )
+    name: Name | None = Field(None, description="Of a virtual customer.")
+    email: Email | None = Field(None, description="Of a virtual customer.")
+    text: MessageText = Field(description="What the customer said.")
+    subject: Subject = Field("", description="Without one, the beginning of the text.")
+    priority: Priority = "normal"
+    tags: list[TicketTag] = Field(default_factory=list)
+    assignee_id: str | None = Field(None, description="A member who may answer.")
+    file_ids: list[str] = Field(default_factory=list, max_length=10, description="Files they sent.")
+
+    @model_validator(mode="after")
+    def _one_customer(self) -> "OpenTicketBody":
+        named = {"subscriber_id", "external_id"} & self.model_fields_set
+        if self.channel == VIRTUAL and named:
+            raise wrong_field(min(named), "can't stand beside channel virtual")
+        if self.channel != VIRTUAL:
+            for name in ("name", "email"):
+                if getattr(self, name) is not None:
+                    raise wrong_field(name, "is for channel virtual; a subscriber has their own")
+        return self
+
+
+class ReplyBody(Body):
+    """An answer to the customer, or with `internal` a note that they never see."""
+
+    text: MessageText | None = None
+    canned: CannedKey | None = Field(
+        None, description="Key of a canned answer, in place of text and format."
+    )
+    variables: Variables | None = Field(None, description="For the canned answer.")
+    format: Format = "plain"
+    media: MediaBody | None = None
+    file_id: str | None = Field(None, description="A file of the service, in place of media.")
+    internal: bool = False
+    member_id: str | None = Field(None, description="Which member says it.")
+    status: Literal["open", "pending", "closed"] = Field(
+        "pending", description="What the ticket is afterwards; a note changes nothing."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "ReplyBody":
+        given = self.model_fields_set
+        if self.canned is None:
+            if self.text is None:
+                raise wrong_field("text", "is required, unless canned is given")
+            if self.variables is not None:
+                raise wrong_field("variables", "are for a canned answer, and none is given")
+        else:
+            for name in ("text", "format"):
+                if name in given:
+                    raise wrong_field(name, "can't stand beside canned, which has its own")
+        if self.media is not None and self.file_id is not None:
+            raise wrong_field("file_id", "can't stand beside media")
+        if self.internal and "status" in given:
+            raise wrong_field("status", "can't stand beside internal: a note changes nothing")
+        return self
+
+
+class CustomerReplyBody(Body):
+    """What a virtual customer said."""
+
+    text: MessageText
+    file_ids: list[str] = Field(default_factory=list, max_length=10)
+
+
+class AssignBody(Body):
+    """Who is to answer; null for nobody."""
+
+    assignee_id: str | None
+    only_if_unassigned: bool = Field(
+        False, description="Refused with 409 where somebody has it already: for who takes it."
+    )
+
+
+class StatusBody(Body):
+    """What a ticket is to be. `POST .../snooze` has a time with it, and a route of its own."""
+
+    status: Literal["open", "pending", "closed"]
+
+
+class PriorityBody(Body):
+    """How soon it wants an answer."""
+
+    priority: Priority
+
+
+class TicketTagsBody(Body):
+    """All tags that it shall carry."""
+
+    tags: list[TicketTag]
+
+
+class SnoozeBody(Body):
+    """Until when it is put aside; a customer's message wakes it earlier."""
+
+    until: MomentMs
+
+
+class MergeBody(Body):
+    """The ticket that goes on, by id or number."""
+
+    into: str = Field(min_length=1, max_length=64)
+
+
+class TicketQuery(PageQuery):
+    """Filters, all of which a ticket must meet, and paging."""
+
+    status: Status | None = None
+    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    priority: Priority | None = None
+    tag: str | None = None
+    subscriber_id: str | None = None
+    channel: str | None = None
+    created_after: MomentMs | None = None
+
+
+class StatsQuery(Query):
+    """From when on."""
+
+    since: MomentMs | None = Field(None, description="Tickets opened since; by default 30 days.")
+
+
+class BlockBody(Body):
+    """Why, for those who look later."""
+
+    reason: str = Field("", max_length=500)

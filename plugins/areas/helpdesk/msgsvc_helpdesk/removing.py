@@ -1,0 +1,57 @@
+"""How tickets end: removed by the project or by age, or emptied of a person who is erased."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.db import Tx
+from msgsvc_helpdesk import entry_store, store
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+async def remove(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+    """Removes tickets, and the files of what was said in them."""
+    files = await entry_store.files_of(tx, project_id, ticket_ids)
+    await service.files.remove(tx, project_id, files)
+    await store.delete(tx, project_id, ticket_ids)
+
+
+async def forget(
+    service: "Service", tx: Tx, project_id: str, ticket_id: str, until_ms: int
+) -> None:
+    """Removes a ticket that was closed until then, unless it was opened again."""
+    ticket = await store.hold(tx, project_id, ticket_id)
+    if ticket and ticket.closed_at_ms is not None and ticket.closed_at_ms <= until_ms:
+        await remove(service, tx, project_id, [ticket_id])
+
+
+async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+    """Takes a person who is erased out of their tickets: what was said, their name and files.
+
+    The tickets stay, closed and empty, for the project's numbers. No event: `subscription.deleted` told.
+    """
+    if not ticket_ids:
+        return
+    now_ms = service.clock.now_ms()
+    for ticket_id in ticket_ids:
+        ticket = await store.hold(tx, project_id, ticket_id)
+        if ticket is None:
+            continue
+        nothing = {
+            "customer_name": "",
+            "customer_email": "",
+            "subject": "",
+            "source_id": None,
+            "status": "closed",
+            "snoozed_until_ms": None,
+            "waiting_since_ms": None,
+            "told_waiting_at_ms": None,
+            "csat_comment": None,
+            "closed_at_ms": now_ms if ticket.closed_at_ms is None else ticket.closed_at_ms,
+            "erased_at_ms": now_ms,
+        }
+        await store.update(tx, project_id, ticket_id, nothing)
+    files = await entry_store.files_of(tx, project_id, ticket_ids)
+    await service.files.remove(tx, project_id, files)
+    await entry_store.delete_of(tx, project_id, ticket_ids)

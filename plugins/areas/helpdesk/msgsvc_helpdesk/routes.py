@@ -1,0 +1,251 @@
+"""/v1/tickets."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.errors import (
+    BadRequest,
+    BillingBlocked,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+    ValidationFailed,
+)
+from msgsvc_core.messages.models import Message
+from msgsvc_core.messages.store import find_many
+from msgsvc_helpdesk import desk_routes
+from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.changes import DAY_MS
+from msgsvc_helpdesk.models import (
+    API,
+    VIRTUAL,
+    Actor,
+    Answered,
+    AssignBody,
+    CustomerReplyBody,
+    Entry,
+    Heard,
+    MergeBody,
+    Opening,
+    OpenTicketBody,
+    PriorityBody,
+    ReplyBody,
+    SnoozeBody,
+    StatsQuery,
+    StatusBody,
+    TicketQuery,
+    TicketTagsBody,
+)
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.stats import stats_of
+from msgsvc_helpdesk.views import (
+    EntryAnswer,
+    ReplyAnswer,
+    StatsAnswer,
+    TicketAnswer,
+    TicketList,
+    WholeTicketAnswer,
+)
+
+router = Router(area="helpdesk")
+
+#: Days of which figures are shown unless the request says since when.
+STATS_DAYS = 30
+
+_CUSTOMER_ERRORS = (
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+)
+
+
+@router.get("/v1/tickets", errors=(BadRequest,))
+async def list_tickets(ctx: Context, query: TicketQuery) -> TicketList:
+    """Lists the project's tickets, newest first; filters are all to be met."""
+    found = await ctx.get(Tickets).page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda ticket: ticket.ticket_id)
+    return TicketList(data=[TicketAnswer.of(ticket) for ticket in page], next_cursor=following)
+
+
+@router.post("/v1/tickets", status=201, errors=_CUSTOMER_ERRORS)
+async def open_ticket(ctx: Context, body: OpenTicketBody) -> TicketAnswer:
+    """Opens a ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
+    subscriber_id = None
+    if body.channel != VIRTUAL:
+        receiver = await ctx.service.subscribers.receiver(
+            ctx.project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+            tx=ctx.tx,
+        )
+        subscriber_id = receiver.subscriber_id
+    ctx.get(Tickets).check_text(body.text)
+    opening = Opening(
+        source="api",
+        heard=Heard(body.text, tuple(body.file_ids)),
+        subject=body.subject,
+        subscriber_id=subscriber_id,
+        customer_name=body.name or "",
+        customer_email=body.email or "",
+        priority=body.priority,
+        tags=tuple(body.tags),
+        assignee_id=body.assignee_id,
+    )
+    return TicketAnswer.of(await ctx.get(Tickets).open(ctx.tx, ctx.project_id, opening, API))
+
+
+@router.get("/v1/tickets/stats")
+async def get_ticket_stats(ctx: Context, query: StatsQuery) -> StatsAnswer:
+    """Shows how many tickets were opened, and how fast they were answered and closed."""
+    since_ms = query.since
+    if since_ms is None:
+        since_ms = ctx.service.clock.now_ms() - STATS_DAYS * DAY_MS
+    return await stats_of(ctx.tx, ctx.project_id, since_ms)
+
+
+@router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
+async def get_ticket(ctx: Context, ticket_id: str, query: PageQuery) -> WholeTicketAnswer:
+    """Shows a ticket, by its id or its number, with a page of its messages, newest first.
+
+    One that was merged into another shows that one.
+    """
+    tickets = ctx.get(Tickets)
+    ticket = await tickets.find(ctx.tx, ctx.project_id, ticket_id)
+    found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.most)
+    page, following = query.cut(found, lambda entry: entry.entry_id)
+    return WholeTicketAnswer.whole(ticket, page, following, await _messages(ctx, page))
+
+
+@router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
+async def delete_ticket(ctx: Context, ticket_id: str) -> None:
+    """Removes a ticket for good, with its messages and files, and what was merged into it."""
+    await ctx.get(Tickets).delete(ctx.tx, ctx.project_id, ticket_id)
+
+
+@router.post(
+    "/v1/tickets/{ticket_id}/reply",
+    status=201,
+    errors=(BillingBlocked, Conflict, NotFound, ValidationFailed),
+)
+async def reply_to_ticket(ctx: Context, ticket_id: str, body: ReplyBody) -> ReplyAnswer:
+    """Answers the customer by their messenger, or with `internal` keeps a note among agents.
+
+    An answer is a paid operation, a note is not. `message.delivery` of the ticket says later whether the
+    customer has it.
+    """
+    tickets = ctx.get(Tickets)
+    text, text_format = body.text or "", body.format
+    if body.canned is not None:
+        lang = await tickets.lang_of(ctx.tx, ctx.project_id, ticket_id)
+        content = await ctx.get(CannedAnswers).render(
+            ctx.tx, ctx.project_id, body.canned, body.variables or {}, lang
+        )
+        text, text_format = content.text, content.format
+    said = Answered(
+        text=text,
+        internal=body.internal,
+        format=text_format,
+        media=body.media,
+        file_id=body.file_id,
+        status=body.status,
+    )
+    ticket, entry = await tickets.reply(
+        ctx.tx, ctx.project_id, ticket_id, said, Actor("agent", body.member_id)
+    )
+    messages = await _messages(ctx, [entry])
+    shown = EntryAnswer.of(entry, messages.get(entry.message_id or ""))
+    return ReplyAnswer(ticket=TicketAnswer.of(ticket), message=shown)
+
+
+@router.post("/v1/tickets/{ticket_id}/customer-reply", status=201, errors=(Conflict, NotFound))
+async def add_customer_reply(ctx: Context, ticket_id: str, body: CustomerReplyBody) -> TicketAnswer:
+    """Adds what a virtual customer said; answers with the ticket that goes on.
+
+    It is a new one where this one was closed too long ago to be opened again.
+    """
+    tickets = ctx.get(Tickets)
+    tickets.check_text(body.text)
+    heard = Heard(body.text, tuple(body.file_ids))
+    return TicketAnswer.of(
+        await tickets.add_customer_message(ctx.tx, ctx.project_id, ticket_id, heard, API)
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/assign", errors=(Conflict, NotFound))
+async def assign_ticket(ctx: Context, ticket_id: str, body: AssignBody) -> TicketAnswer:
+    """Gives a ticket to a member who answers customers, or to nobody."""
+    return TicketAnswer.of(
+        await ctx.get(Tickets).assign(
+            ctx.tx,
+            ctx.project_id,
+            ticket_id,
+            body.assignee_id,
+            API,
+            only_if_unassigned=body.only_if_unassigned,
+        )
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/status", errors=(NotFound,))
+async def set_ticket_status(ctx: Context, ticket_id: str, body: StatusBody) -> TicketAnswer:
+    """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`."""
+    return TicketAnswer.of(
+        await ctx.get(Tickets).set_status(ctx.tx, ctx.project_id, ticket_id, body.status, API)
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/priority", errors=(NotFound,))
+async def set_ticket_priority(ctx: Context, ticket_id: str, body: PriorityBody) -> TicketAnswer:
+    """Says how soon a ticket wants an answer."""
+    return TicketAnswer.of(
+        await ctx.get(Tickets).set_priority(ctx.tx, ctx.project_id, ticket_id, body.priority, API)
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/tags", errors=(NotFound,))
+async def set_ticket_tags(ctx: Context, ticket_id: str, body: TicketTagsBody) -> TicketAnswer:
+    """Puts these tags on a ticket, in place of all that it has."""
+    return TicketAnswer.of(
+        await ctx.get(Tickets).set_tags(ctx.tx, ctx.project_id, ticket_id, body.tags, API)
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/snooze", errors=(Conflict, NotFound))
+async def snooze_ticket(ctx: Context, ticket_id: str, body: SnoozeBody) -> TicketAnswer:
+    """Puts a ticket aside until a time, or until the customer writes; it is `open` again then."""
+    return TicketAnswer.of(
+        await ctx.get(Tickets).snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API)
+    )
+
+
+@router.post("/v1/tickets/{ticket_id}/close", errors=(NotFound,))
+async def close_ticket(ctx: Context, ticket_id: str) -> TicketAnswer:
+    """Closes a ticket. The customer's next message opens it again, within `reopen_days`."""
+    return TicketAnswer.of(await ctx.get(Tickets).close(ctx.tx, ctx.project_id, ticket_id, API))
+
+
+@router.post("/v1/tickets/{ticket_id}/merge", errors=(Conflict, NotFound))
+async def merge_ticket(ctx: Context, ticket_id: str, body: MergeBody) -> TicketAnswer:
+    """Moves all messages of a ticket into another one of the same customer, and closes it.
+
+    Its id and number lead to the other one from then on, which is the answer.
+    """
+    return TicketAnswer.of(
+        await ctx.get(Tickets).merge(ctx.tx, ctx.project_id, ticket_id, body.into, API)
+    )
+
+
+async def _messages(ctx: Context, entries: Sequence[Entry]) -> dict[str, Message]:
+    """The core's messages that bring answers, by their ids."""
+    keys = [(ctx.project_id, entry.message_id) for entry in entries if entry.message_id]
+    return {message.message_id: message for message in await find_many(ctx.tx, keys)}
+
+
+router.endpoints += desk_routes.router.endpoints

@@ -1,0 +1,385 @@
+"""The rules of tickets: who says what in which, and what becomes of the ticket by that."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.charging import Charge
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.messages.models import SendBody
+from msgsvc_core.tickets import TicketRequest
+from msgsvc_helpdesk import blocklist_store, entry_store, events, removing, store
+from msgsvc_helpdesk.changes import DAY_MS, TicketChanges
+from msgsvc_helpdesk.models import (
+    CUSTOMER,
+    SUBJECT_LENGTH,
+    SYSTEM,
+    VIRTUAL,
+    Actor,
+    Answered,
+    Entry,
+    Heard,
+    Opening,
+    Ticket,
+    TicketQuery,
+)
+
+#: What is paid for: an answer to a customer.
+OPERATION = "ticket.reply"
+
+
+class Tickets(TicketChanges):
+    """Tickets of all projects. Every method works in the caller's transaction, for an `Actor`."""
+
+    # ---- which there are ------------------------------------------------------------------------
+
+    async def page(self, tx: Tx, project_id: str, query: TicketQuery) -> list[Ticket]:
+        """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        if query.channel not in {None, VIRTUAL}:
+            self._service.channels.check_name(project_id, query.channel or "")
+        return await store.list_page(tx, project_id, query, query.after, query.most)
+
+    async def entries(
+        self, tx: Tx, project_id: str, ticket_id: str, after: str | None, most: int
+    ) -> list[Entry]:
+        """What was said in a ticket, newest first."""
+        return await entry_store.list_page(tx, project_id, ticket_id, after, most)
+
+    async def lang_of(self, tx: Tx, project_id: str, ticket_id: str) -> str:
+        """The language that a ticket's customer reads; the service's where it is not known."""
+        ticket = await self.find(tx, project_id, ticket_id)
+        key = (project_id, ticket.subscriber_id or "")
+        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        return self._service.settings.default_lang if customer is None else customer.lang
+
+    def check_text(self, text: str) -> None:
+        """Raises `ValidationFailed` for a text that is longer than a message may be."""
+        most = self._service.settings.limits.text_length
+        if len(text) > most:
+            raise ValidationFailed(f"text: must be at most {most} characters")
+
+    # ---- the customer ---------------------------------------------------------------------------
+
+    async def open(self, tx: Tx, project_id: str, opening: Opening, actor: Actor) -> Ticket:
+        """Opens a ticket with the project's next number.
+
+        Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers, for
+        files that are not there and for too many tags, `SubscriberNotFound` for who is unknown.
+        """
+        tags = self._checked_tags(opening.tags)
+        channel, name = VIRTUAL, opening.customer_name
+        if opening.subscriber_id is not None:
+            customer = await self._service.subscribers.find(tx, project_id, opening.subscriber_id)
+            channel, name = customer.channel, customer.first_name
+        if opening.assignee_id is not None:
+            await self.check_agent(tx, project_id, opening.assignee_id, "assignee_id")
+        now_ms, heard = self._service.clock.now_ms(), opening.heard
+        number = await store.next_number(tx, project_id)
+        ticket = Ticket(
+            project_id=project_id,
+            ticket_id=new_id("tkt"),
+            number=number,
+            channel=channel,
+            subscriber_id=opening.subscriber_id,
+            customer_name=name,
+            customer_email=opening.customer_email,
+            subject=(opening.subject or _beginning(heard))[:SUBJECT_LENGTH],
+            status="open",
+            priority=opening.priority,
+            assignee_id=opening.assignee_id or await self._next_agent(tx, project_id),
+            source=opening.source,
+            source_id=opening.source_id,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+            last_message_at_ms=now_ms,
+            waiting_since_ms=None if heard is None else now_ms,
+            tags=tags,
+        )
+        await store.insert(tx, ticket)
+        if heard is not None:
+            await self._note_heard(tx, ticket, heard)
+        await self.emit(tx, ticket, events.CREATED)
+        if ticket.assignee_id is not None:
+            await self.emit(tx, ticket, events.ASSIGNED)
+        return ticket
+
+    async def open_requested(self, tx: Tx, request: TicketRequest) -> str:
+        """What the hook `open_ticket` does: one ticket for a source, however often it is asked for.
+
+        Raises as `open`, and `Conflict` for a subscriber who is on the blocklist.
+        """
+        project_id = request.project_id
+        await tx.lock(f"ticket of {project_id} {request.source} {request.source_id}")
+        known = await store.find_by_source(tx, project_id, request.source, request.source_id)
+        if known is not None:
+            return known.ticket_id
+        subscriber_id = request.subscriber_id or ""
+        if await blocklist_store.find(tx, project_id, subscriber_id) is not None:
+            raise Conflict(f"{request.subscriber_id} is on the helpdesk's blocklist")
+        opening = Opening(
+            source=request.source,
+            source_id=request.source_id,
+            heard=Heard(request.text, tuple(request.file_ids)),
+            subject=request.subject,
+            subscriber_id=request.subscriber_id,
+            customer_name=request.customer_name,
+            customer_email=request.customer_email,
+            priority=request.priority,
+            tags=tuple(request.tags),
+        )
+        return (await self.open(tx, project_id, opening, SYSTEM)).ticket_id
+
+    async def hear(
+        self, tx: Tx, project_id: str, subscriber_id: str, heard: Heard, about: str | None = None
+    ) -> tuple[Ticket, bool]:
+        """What a subscriber wrote to the bot: it goes on with their ticket, or opens one.
+
+        `about` is a message of the core that they answer, which names the ticket where it is of one.
+        Returns the ticket, and whether it was opened by this. Two messages at once open one.
+        """
+        await tx.lock(f"tickets of {project_id} {subscriber_id}")
+        found = await self._meant(tx, project_id, subscriber_id, about)
+        if found is not None:
+            ticket = await self.hold(tx, project_id, found.ticket_id)
+            if self._goes_on(ticket):
+                return await self._continue(tx, ticket, heard), False
+        opening = Opening(source="message", heard=heard, subscriber_id=subscriber_id)
+        return await self.open(tx, project_id, opening, CUSTOMER), True
+
+    async def add_customer_message(
+        self, tx: Tx, project_id: str, ticket_id: str, heard: Heard, actor: Actor
+    ) -> Ticket:
+        """What a virtual customer said, as the project tells it; opens a new ticket for them where this
+        one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if not ticket.is_virtual:
+            raise Conflict(f"the customer writes by {ticket.channel}; this is for virtual ones")
+        if self._goes_on(ticket):
+            return await self._continue(tx, ticket, heard)
+        opening = Opening(
+            source=ticket.source,
+            heard=heard,
+            customer_name=ticket.customer_name,
+            customer_email=ticket.customer_email,
+        )
+        return await self.open(tx, project_id, opening, actor)
+
+    async def edit_customer_message(
+        self,
+        tx: Tx,
+        entry: Entry,
+        text: str,
+        file_ids: Sequence[str],
+        files_digest: str | None,
+    ) -> None:
+        """The customer changed what they wrote. What it said before is kept; `file_ids` are new ones."""
+        now_ms = self._service.clock.now_ms()
+        await self._service.files.keep(tx, entry.project_id, file_ids)
+        await entry_store.change(tx, entry, text, file_ids, files_digest, now_ms)
+        await entry_store.drop_edits(tx, entry, self._settings.edits_kept)
+        ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
+        await self._write(tx, ticket, {})
+
+    # ---- agents ---------------------------------------------------------------------------------
+
+    async def reply(
+        self, tx: Tx, project_id: str, ticket_id: str, said: Answered, actor: Actor
+    ) -> tuple[Ticket, Entry]:
+        """Answers the customer by their messenger, or keeps a note; returns the ticket afterwards.
+
+        Raises `NotFound`; `Conflict` for an answer in a closed ticket, or to who can't be reached;
+        `BillingBlocked`; and what `POST /v1/send` raises for a message that can't be sent.
+        """
+        if actor.member_id is not None:
+            await self.check_agent(tx, project_id, actor.member_id, "member_id")
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if said.internal:
+            self.check_text(said.text)
+            entry = await self._note_said(tx, ticket, said, actor, None)
+            return await self._write(tx, ticket, {}), entry
+        if ticket.status == "closed":
+            raise Conflict("the ticket is closed; set its status to open first")
+        self.check_text(said.text)
+        message_id = None if ticket.is_virtual else await self._send(tx, ticket, said)
+        entry = await self._note_said(tx, ticket, said, actor, message_id)
+        await self._service.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
+        now_ms = entry.created_at_ms
+        changes: dict[str, Any] = {"last_message_at_ms": now_ms, "waiting_since_ms": None}
+        changes["told_waiting_at_ms"] = None
+        if ticket.first_response_at_ms is None:
+            changes["first_response_at_ms"] = now_ms
+        ticket = await self._write(tx, ticket, changes)
+        await self.emit(tx, ticket, events.REPLIED, {"author": "agent", "text": said.text})
+        return await self._move(tx, ticket, said.status), entry
+
+    async def merge(
+        self, tx: Tx, project_id: str, ticket_id: str, into: str, actor: Actor
+    ) -> Ticket:
+        """Moves all that was said in a ticket to another, closes it, and has its number lead there.
+
+        Raises `NotFound`; `ValidationFailed` for a ticket and itself; `Conflict` where one of the two
+        was merged already, which is what the second of two merges in both directions finds, and
+        where the tickets are of two people.
+        """
+        source = await self._named(tx, project_id, ticket_id)
+        target = await self._named(tx, project_id, into)
+        if source.ticket_id == target.ticket_id:
+            raise ValidationFailed("into: must be another ticket")
+        held: dict[str, Ticket] = {}
+        # In one order, whoever merges: two who hold one each would wait for each other.
+        for wanted in sorted({source.ticket_id, target.ticket_id}):
+            ticket = await store.hold(tx, project_id, wanted)
+            if ticket is None:
+                raise NotFound(f"there is no ticket {wanted!r}")
+            if ticket.merged_into is not None:
+                raise Conflict(f"ticket {ticket.number} was merged into {ticket.merged_into}")
+            held[wanted] = ticket
+        source, target = held[source.ticket_id], held[target.ticket_id]
+        if not source.is_virtual and source.subscriber_id != target.subscriber_id:
+            raise Conflict("into: the ticket of another customer, who would get the answers")
+        await entry_store.move(tx, project_id, source.ticket_id, target.ticket_id)
+        await store.redirect(tx, project_id, source.ticket_id, target.ticket_id)
+        waits = {"waiting_since_ms": _earlier(source.waiting_since_ms, target.waiting_since_ms)}
+        source = await self._write(tx, source, {"merged_into": target.ticket_id})
+        await self._move(tx, source, "closed", merged_into=target.ticket_id)
+        last_ms = max(source.last_message_at_ms, target.last_message_at_ms)
+        if target.status == "closed":
+            waits = {}
+        return await self._write(tx, target, {"last_message_at_ms": last_ms, **waits})
+
+    async def delete(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Removes a ticket for good, what was merged into it and all that was said. Raises `NotFound`."""
+        ticket = await self.hold(tx, project_id, ticket_id)
+        merged = await store.merged_into(tx, project_id, ticket.ticket_id)
+        await removing.remove(self._service, tx, project_id, [ticket.ticket_id, *merged])
+
+    # ---- parts ----------------------------------------------------------------------------------
+
+    async def _meant(
+        self, tx: Tx, project_id: str, subscriber_id: str, about: str | None
+    ) -> Ticket | None:
+        if about is not None:
+            named = await entry_store.ticket_of_message(tx, project_id, about)
+            ticket = None if named is None else await self.find(tx, project_id, named)
+            if ticket and ticket.subscriber_id == subscriber_id and self._goes_on(ticket):
+                return ticket
+        return await store.latest_of(tx, project_id, subscriber_id)
+
+    def _goes_on(self, ticket: Ticket) -> bool:
+        """Whether a customer's message belongs to it: not if it was closed too long ago."""
+        if ticket.closed_at_ms is None:
+            return True
+        return (
+            self._service.clock.now_ms() - ticket.closed_at_ms < self._settings.reopen_days * DAY_MS
+        )
+
+    async def _continue(self, tx: Tx, ticket: Ticket, heard: Heard) -> Ticket:
+        """Adds what the customer said to a ticket that is held, and opens it."""
+        ticket = await self._move(tx, ticket, "open")
+        entry = await self._note_heard(tx, ticket, heard)
+        changes: dict[str, Any] = {"last_message_at_ms": entry.created_at_ms}
+        if ticket.waiting_since_ms is None:
+            changes |= {"waiting_since_ms": entry.created_at_ms, "told_waiting_at_ms": None}
+        ticket = await self._write(tx, ticket, changes)
+        await self.emit(tx, ticket, events.REPLIED, {"author": "customer", "text": heard.text})
+        return ticket
+
+    async def _note_heard(self, tx: Tx, ticket: Ticket, heard: Heard) -> Entry:
+        entry = self._entry(
+            ticket,
+            author="customer",
+            text=heard.text,
+            bot=heard.bot,
+            chat_id=heard.chat_id,
+            message_ref=heard.message_ref,
+            files_digest=heard.files_digest,
+            file_ids=await self._kept(tx, ticket.project_id, heard.file_ids),
+        )
+        await entry_store.insert(tx, entry)
+        return entry
+
+    async def _note_said(
+        self, tx: Tx, ticket: Ticket, said: Answered, actor: Actor, message_id: str | None
+    ) -> Entry:
+        files = () if said.file_id is None else (said.file_id,)
+        entry = self._entry(
+            ticket,
+            author="agent",
+            member_id=actor.member_id,
+            internal=said.internal,
+            text=said.text,
+            format=said.format,
+            media=said.media and said.media.to_media(),
+            message_id=message_id,
+            file_ids=await self._kept(tx, ticket.project_id, files),
+        )
+        await entry_store.insert(tx, entry)
+        return entry
+
+    def _entry(self, ticket: Ticket, **said: Any) -> Entry:
+        nothing = dict.fromkeys(
+            ("member_id", "media", "message_id", "bot", "chat_id", "message_ref")
+        )
+        return Entry(
+            project_id=ticket.project_id,
+            entry_id=new_id("tmg"),
+            ticket_id=ticket.ticket_id,
+            created_at_ms=self._service.clock.now_ms(),
+            **{"internal": False, "format": "plain", **nothing, **said},
+        )
+
+    async def _kept(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> tuple[str, ...]:
+        """The files, which stay from now on. Raises `NotFound` for one that is not there."""
+        found = await self._service.files.find_many(tx, project_id, file_ids)
+        known = {file.file_id for file in found}
+        for file_id in file_ids:
+            if file_id not in known:
+                raise NotFound(f"there is no file {file_id!r}")
+        await self._service.files.keep(tx, project_id, file_ids)
+        return tuple(dict.fromkeys(file_ids))
+
+    async def _send(self, tx: Tx, ticket: Ticket, said: Answered) -> str:
+        """Queues an answer to the subscriber; returns the id of the core's message."""
+        assert ticket.subscriber_id is not None
+        customer = await self._service.subscribers.find(tx, ticket.project_id, ticket.subscriber_id)
+        if customer.status != "active":
+            raise Conflict(f"the customer can't be reached: they are {customer.status}")
+        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": said.text}
+        body["format"] = said.format
+        if said.media is not None:
+            body["media"] = said.media
+        elif said.file_id is not None:
+            file = await self._service.files.find(tx, ticket.project_id, said.file_id)
+            if not file.is_ready:
+                raise Conflict(f"file_id: the file is {file.status}")
+            media = self._service.files.media(file)
+            body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
+        message = await self._service.messages.queue(
+            tx, ticket.project_id, validate(SendBody, body)
+        )
+        return message.message_id
+
+    async def _next_agent(self, tx: Tx, project_id: str) -> str | None:
+        """Whose turn it is, where new tickets go to agents in turn. Called after `next_number`."""
+        if self._settings.assignment != "round_robin":
+            return None
+        agents = [one.member_id for one in await self._service.members.list_agents(tx, project_id)]
+        if not agents:
+            return None
+        last = await store.last_assignee(tx, project_id)
+        turn = next((agent for agent in sorted(agents) if agent > (last or "")), min(agents))
+        await store.note_turn(tx, project_id, turn)
+        return turn
+
+
+def _beginning(heard: Heard | None) -> str:
+    """The first line of a text, as a subject."""
+    lines = heard.text.split("\n") if heard is not None else []
+    return next((line.strip() for line in lines if line.strip()), "")
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    known = [moment for moment in (one, other) if moment is not None]
+    return min(known, default=None)

@@ -1,0 +1,47 @@
+"""The section `[helpdesk]` of the configuration."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from msgsvc_core.settings import Section
+
+
+class HelpdeskSettings(Section):
+    """Limits of tickets, and what time does to them."""
+
+    reopen_days: int = Field(
+        7,
+        ge=0,
+        le=365,
+        description="Days after its end within which a customer's message reopens a ticket; later it"
+        " opens a new one.",
+    )
+    unanswered_hours: int = Field(
+        24,
+        ge=1,
+        le=720,
+        description="Hours without an agent's answer after which `ticket.unanswered_24h` tells of an"
+        " open ticket.",
+    )
+    assignment: Literal["manual", "round_robin"] = Field(
+        "manual", description="Whether new tickets go to agents in turn, or to nobody."
+    )
+    acknowledge: bool = Field(
+        True, description="Whether the bot says that a message has opened a ticket."
+    )
+    look_s: float = Field(
+        10.0,
+        gt=0,
+        le=600,
+        description="Seconds between two looks for snoozes that are over and customers who wait.",
+    )
+    snooze_days: int = Field(365, ge=1, description="The longest that a ticket is put aside.")
+    tags_per_ticket: int = Field(20, ge=1, le=100, description="Labels on one ticket.")
+    canned_answers: int = Field(100, ge=1, description="Canned answers of one project.")
+    edits_kept: int = Field(
+        20, ge=1, le=1000, description="Earlier texts that are kept of one customer's message."
+    )
+    closed_ticket_days: int = Field(
+        730, ge=1, description="Days after its end for which a ticket is kept."
+    )

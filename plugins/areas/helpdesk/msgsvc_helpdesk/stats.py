@@ -1,0 +1,57 @@
+"""How fast a project answers: asked of the database, which has the times of every ticket."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer
+
+PERCENTS = (50, 90, 95, 99)
+
+_SINCE = (
+    " FROM helpdesk_tickets WHERE project_id = :project_id AND created_at_ms >= :since_ms"
+    " AND merged_into IS NULL"
+)
+
+
+async def stats_of(tx: Tx, project_id: str, since_ms: int) -> StatsAnswer:
+    """The figures of the tickets that were opened since."""
+    params = {"project_id": project_id, "since_ms": since_ms}
+    rows = await tx.fetch_all(f"SELECT status, COUNT(*) AS many{_SINCE} GROUP BY status", params)
+    by_status = dict.fromkeys(("open", "pending", "snoozed", "closed"), 0)
+    by_status |= {row["status"]: row["many"] for row in rows}
+    rated = await tx.fetch_one(
+        f"SELECT COUNT(csat_score) AS many, SUM(csat_score) AS score{_SINCE}", params
+    )
+    assert rated is not None
+    many = rated["many"]
+    return StatsAnswer(
+        since=to_rfc3339(since_ms),
+        opened=sum(by_status.values()),
+        by_status=by_status,
+        first_response_seconds=await _percentiles(tx, "first_response_at_ms", params),
+        resolution_seconds=await _percentiles(tx, "closed_at_ms", params),
+        csat=Rating(count=many, average=round(rated["score"] / many, 2) if many else None),
+    )
+
+
+async def _percentiles(tx: Tx, column: str, params: dict[str, object]) -> Percentiles:
+    count = await tx.fetch_val(f"SELECT COUNT({column}) AS many{_SINCE}", params)
+    if not count:
+        return Percentiles(count=0, p50=None, p90=None, p95=None, p99=None)
+    places = [-(-count * percent // 100) for percent in PERCENTS]
+    # SQLite has no percentile_cont; the nearest rank is the same on both databases.
+    rows = await tx.fetch_all(
+        "SELECT place, ms FROM (SELECT ROW_NUMBER() OVER (ORDER BY {column} - created_at_ms) AS"
+        " place, {column} - created_at_ms AS ms{since} AND {column} IS NOT NULL) AS ranked"
+        " WHERE place IN ({places})".format(
+            column=column, since=_SINCE, places=", ".join(map(str, sorted(set(places))))
+        ),
+        params,
+    )
+    seconds = {row["place"]: row["ms"] // 1000 for row in rows}
+    return Percentiles(count=count, **_by_name(places, seconds))
+
+
+def _by_name(places: Sequence[int], seconds: dict[int, int]) -> dict[str, int]:
+    return {f"p{percent}": seconds[place] for percent, place in zip(PERCENTS, places, strict=True)}

@@ -1,0 +1,275 @@
+"""The SQL of tickets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import Dialect, held, in_list, joined
+from msgsvc_helpdesk.models import Ticket, TicketQuery
+
+_COLUMNS = (
+    "project_id",
+    "ticket_id",
+    "number",
+    "channel",
+    "subscriber_id",
+    "customer_name",
+    "customer_email",
+    "subject",
+    "status",
+    "priority",
+    "assignee_id",
+    "source",
+    "source_id",
+    "created_at_ms",
+    "updated_at_ms",
+    "last_message_at_ms",
+    "waiting_since_ms",
+    "told_waiting_at_ms",
+    "snoozed_until_ms",
+    "first_response_at_ms",
+    "closed_at_ms",
+    "merged_into",
+    "csat_score",
+    "csat_comment",
+    "csat_at_ms",
+    "erased_at_ms",
+)
+_THIS = "project_id = :project_id AND ticket_id = :ticket_id"
+
+
+def _select(dialect: Dialect) -> str:
+    # No tag holds a comma: see `TicketTag`.
+    tags = (
+        f"(SELECT {joined('g.tag', dialect)} FROM helpdesk_ticket_tags g"
+        " WHERE g.project_id = t.project_id AND g.ticket_id = t.ticket_id)"
+    )
+    columns = ", ".join(f"t.{column}" for column in _COLUMNS)
+    return f"SELECT {columns}, {tags} AS tags FROM helpdesk_tickets t"
+
+
+async def next_number(tx: Tx, project_id: str) -> int:
+    """The number of the project's next ticket. Others who ask wait until the transaction ends, and get
+    the same number if it is undone; so there are neither gaps nor two of a number."""
+    number: int = await tx.fetch_val(
+        "INSERT INTO helpdesk_desks (project_id, last_number) VALUES (:project_id, 1)"
+        " ON CONFLICT (project_id) DO UPDATE SET last_number = helpdesk_desks.last_number + 1"
+        " RETURNING last_number",
+        {"project_id": project_id},
+    )
+    return number
+
+
+async def last_assignee(tx: Tx, project_id: str) -> str | None:
+    """Whose turn it was last. Asked after `next_number`, so nobody else asks meanwhile."""
+    found: str | None = await tx.fetch_val(
+        "SELECT last_assignee_id FROM helpdesk_desks WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return found
+
+
+async def note_turn(tx: Tx, project_id: str, member_id: str) -> None:
+    await tx.execute(
+        "UPDATE helpdesk_desks SET last_assignee_id = :member_id WHERE project_id = :project_id",
+        {"project_id": project_id, "member_id": member_id},
+    )
+
+
+async def insert(tx: Tx, ticket: Ticket) -> None:
+    """Adds a ticket and its tags."""
+    await tx.insert("helpdesk_tickets", {column: getattr(ticket, column) for column in _COLUMNS})
+    await _add_tags(tx, ticket.project_id, ticket.ticket_id, ticket.tags)
+
+
+async def find(
+    tx: Tx, project_id: str, ticket_id: str | None = None, *, number: int | None = None
+) -> Ticket | None:
+    """A ticket by its id, or by its number."""
+    if ticket_id is not None:
+        return await _find(tx, project_id, "t.ticket_id = :ticket_id", {"ticket_id": ticket_id})
+    return await _find(tx, project_id, "t.number = :number", {"number": number})
+
+
+async def hold(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
+    """Like `find`; nobody else changes the ticket until the transaction ends."""
+    await tx.fetch_one(
+        f"SELECT 1 AS one FROM helpdesk_tickets WHERE {_THIS}{held(tx.dialect)}",
+        {"project_id": project_id, "ticket_id": ticket_id},
+    )
+    # In a statement of its own: it sees what was committed while this one waited, tags too.
+    return await find(tx, project_id, ticket_id)
+
+
+async def find_by_source(tx: Tx, project_id: str, source: str, source_id: str) -> Ticket | None:
+    """The ticket that was opened for it."""
+    condition = "t.source = :source AND t.source_id = :source_id"
+    return await _find(tx, project_id, condition, {"source": source, "source_id": source_id})
+
+
+async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | None:
+    """The ticket that a subscriber's message is about: of those that are not closed the one in which
+    something was said last, else the one that was closed last."""
+    row = await tx.fetch_one(
+        f"{_select(tx.dialect)} WHERE t.project_id = :project_id"
+        " AND t.subscriber_id = :subscriber_id AND t.merged_into IS NULL"
+        " ORDER BY CASE WHEN t.closed_at_ms IS NULL THEN 0 ELSE 1 END,"
+        " COALESCE(t.closed_at_ms, t.last_message_at_ms) DESC, t.ticket_id DESC LIMIT 1",
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+    return None if row is None else _ticket(row)
+
+
+async def list_page(
+    tx: Tx, project_id: str, query: TicketQuery, after: str | None, most: int
+) -> list[Ticket]:
+    """Newest first; `after` is the last id of the page before."""
+    conditions = ["t.project_id = :project_id"]
+    params: dict[str, Any] = {"project_id": project_id, "most": most}
+    for name in ("status", "priority", "subscriber_id", "channel"):
+        if (value := getattr(query, name)) is not None:
+            conditions.append(f"t.{name} = :{name}")
+            params[name] = value
+    if query.assignee_id == "none":
+        conditions.append("t.assignee_id IS NULL")
+    elif query.assignee_id is not None:
+        conditions.append("t.assignee_id = :assignee_id")
+        params["assignee_id"] = query.assignee_id
+    if query.tag is not None:
+        conditions.append(
+            "EXISTS (SELECT 1 FROM helpdesk_ticket_tags g WHERE g.project_id = t.project_id"
+            " AND g.ticket_id = t.ticket_id AND g.tag = :tag)"
+        )
+        params["tag"] = query.tag
+    if query.created_after is not None:
+        conditions.append("t.created_at_ms > :created_after")
+        params["created_after"] = query.created_after
+    if after is not None:
+        conditions.append("t.ticket_id < :after")
+        params["after"] = after
+    rows = await tx.fetch_all(
+        f"{_select(tx.dialect)} WHERE {' AND '.join(conditions)}"
+        " ORDER BY t.ticket_id DESC LIMIT :most",
+        params,
+    )
+    return [_ticket(row) for row in rows]
+
+
+async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, Any]) -> None:
+    """Writes columns of a ticket that is held."""
+    sets = ", ".join(f"{column} = :{column}" for column in changes)
+    await tx.execute(
+        f"UPDATE helpdesk_tickets SET {sets} WHERE {_THIS}",
+        {**changes, "project_id": project_id, "ticket_id": ticket_id},
+    )
+
+
+async def set_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]) -> None:
+    """Writes these tags in place of those that there are."""
+    await tx.execute(
+        f"DELETE FROM helpdesk_ticket_tags WHERE {_THIS}",
+        {"project_id": project_id, "ticket_id": ticket_id},
+    )
+    await _add_tags(tx, project_id, ticket_id, tags)
+
+
+async def delete(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+    """Removes tickets, with all that was said in them."""
+    these, params = in_list("ticket", ticket_ids)
+    await tx.execute(
+        f"DELETE FROM helpdesk_tickets WHERE project_id = :project_id AND ticket_id IN {these}",
+        {"project_id": project_id, **params},
+    )
+
+
+async def redirect(tx: Tx, project_id: str, ticket_id: str, into: str) -> None:
+    """Has what was merged into a ticket lead to another one."""
+    await tx.execute(
+        "UPDATE helpdesk_tickets SET merged_into = :into"
+        " WHERE project_id = :project_id AND merged_into = :ticket_id",
+        {"project_id": project_id, "ticket_id": ticket_id, "into": into},
+    )
+
+
+async def merged_into(tx: Tx, project_id: str, ticket_id: str) -> list[str]:
+    """The tickets that were merged into this one."""
+    rows = await tx.fetch_all(
+        "SELECT ticket_id FROM helpdesk_tickets"
+        " WHERE project_id = :project_id AND merged_into = :ticket_id",
+        {"project_id": project_id, "ticket_id": ticket_id},
+    )
+    return [row["ticket_id"] for row in rows]
+
+
+async def find_snoozed(tx: Tx, now_ms: int, most: int) -> list[tuple[str, str]]:
+    """Tickets of any project whose snooze is over: (project_id, ticket_id)."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE snoozed_until_ms IS NOT NULL"
+        " AND snoozed_until_ms <= :now_ms ORDER BY snoozed_until_ms, ticket_id LIMIT :most",
+        {"now_ms": now_ms, "most": most},
+    )
+    return [(row["project_id"], row["ticket_id"]) for row in rows]
+
+
+async def find_waiting(tx: Tx, since_ms: int, most: int) -> list[tuple[str, str]]:
+    """Open tickets of any project whose customer waits since then, of which nobody was told."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE waiting_since_ms IS NOT NULL"
+        " AND told_waiting_at_ms IS NULL AND waiting_since_ms <= :since_ms AND status = 'open'"
+        " ORDER BY waiting_since_ms, ticket_id LIMIT :most",
+        {"since_ms": since_ms, "most": most},
+    )
+    return [(row["project_id"], row["ticket_id"]) for row in rows]
+
+
+async def find_closed(tx: Tx, until_ms: int, most: int) -> list[tuple[str, str]]:
+    """Tickets of any project that were closed until then."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE closed_at_ms IS NOT NULL"
+        " AND closed_at_ms <= :until_ms ORDER BY closed_at_ms, ticket_id LIMIT :most",
+        {"until_ms": until_ms, "most": most},
+    )
+    return [(row["project_id"], row["ticket_id"]) for row in rows]
+
+
+async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, most: int) -> list[str]:
+    """Tickets from which a person was not taken out yet."""
+    rows = await tx.fetch_all(
+        "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
+        " AND subscriber_id = :subscriber_id AND erased_at_ms IS NULL"
+        " ORDER BY ticket_id LIMIT :most",
+        {"project_id": project_id, "subscriber_id": subscriber_id, "most": most},
+    )
+    return [row["ticket_id"] for row in rows]
+
+
+async def status_of_person(tx: Tx, project_id: str, channel: str, user_id: str) -> str | None:
+    """Whether somebody on a messenger is subscribed; None for who never was."""
+    found: str | None = await tx.fetch_val(
+        "SELECT status FROM core_subscribers WHERE project_id = :project_id"
+        " AND channel = :channel AND user_id = :user_id",
+        {"project_id": project_id, "channel": channel, "user_id": user_id},
+    )
+    return found
+
+
+async def _find(
+    tx: Tx, project_id: str, condition: str, params: Mapping[str, Any]
+) -> Ticket | None:
+    row = await tx.fetch_one(
+        f"{_select(tx.dialect)} WHERE t.project_id = :project_id AND {condition}",
+        {"project_id": project_id, **params},
+    )
+    return None if row is None else _ticket(row)
+
+
+async def _add_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]) -> None:
+    await tx.insert_many(
+        "helpdesk_ticket_tags",
+        [{"project_id": project_id, "tag": tag, "ticket_id": ticket_id} for tag in tags],
+    )
+
+
+def _ticket(row: Row) -> Ticket:
+    values, tags = {column: row[column] for column in _COLUMNS}, row["tags"]
+    return Ticket(**values, tags=tuple(sorted(tags.split(","))) if tags else ())

@@ -1,0 +1,37 @@
+"""What the bot says by itself. All of it is plain text: names are people's input."""
+
+from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.texts import Translate
+
+
+def taken(_: Translate, project: str, number: int) -> OutgoingMessage:
+    """For who opened a ticket by writing."""
+    return OutgoingMessage(
+        _(
+            "Thank you, your message has reached {project}. Its number is {number}; the answer will"
+            " come in this chat.",
+            project=project,
+            number=number,
+        )
+    )
+
+
+def stranger(_: Translate) -> OutgoingMessage:
+    """For who writes to a bot that serves many, and belongs to none of them."""
+    return OutgoingMessage(
+        _(
+            "I can't tell yet who your message is for. Open a link from a site that works with this"
+            " bot, and write again."
+        )
+    )
+
+
+def has_left(_: Translate, project: str) -> OutgoingMessage:
+    """For who unsubscribed: no answer would reach them."""
+    return OutgoingMessage(
+        _(
+            "You have unsubscribed from {project}, so no answer could reach you. Write /start to come"
+            " back, and then your message again.",
+            project=project,
+        )
+    )
