@@ -33,6 +33,17 @@ BODIES: dict[str, Any] = {
     "update_drip": {"name": "mine now"},
     "update_member": {"name": "Mine now"},
     "link_member": {},
+    "reply_to_ticket": {"text": "mine now", "internal": True},
+    "add_customer_reply": {"text": "mine now"},
+    "assign_ticket": {"assignee_id": None},
+    "set_ticket_status": {"status": "pending"},
+    "set_ticket_priority": {"priority": "low"},
+    "set_ticket_tags": {"tags": []},
+    "snooze_ticket": {"until": LATER},
+    # The second ticket of whoever asks.
+    "merge_ticket": {"into": "2"},
+    "update_canned_answer": {"title": "mine now"},
+    "block_customer": {},
     # That of the resources made for "Ann".
     "enroll_in_drip": {"external_id": "ann-customer"},
 }
@@ -194,6 +205,32 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "enroll_in_drip.subscriber_id": lambda it, own: {"subscriber_id": it},
     "enroll_in_drip.external_id": lambda it, own: {"external_id": it},
     "enroll_in_drip.channel": lambda it, own: {"external_id": own["external_id"], "channel": it},
+    "open_ticket.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
+    "open_ticket.external_id": lambda it, own: {"external_id": it, "text": "Hi"},
+    "open_ticket.channel": lambda it, own: {
+        "external_id": own["external_id"],
+        "channel": it,
+        "text": "Hi",
+    },
+    **{
+        f"open_ticket.{name}": lambda it, own, name=name: {
+            "channel": "virtual",
+            "text": "Hi",
+            name: [it] if name.endswith("s") else it,
+        }
+        for name in ("tags", "assignee_id", "file_ids")
+    },
+    **{
+        f"reply_to_ticket.{name}": lambda it, own, name=name: {
+            "text": "Hi",
+            "internal": True,
+            name: it,
+        }
+        for name in ("file_id", "member_id")
+    },
+    "add_customer_reply.file_ids": lambda it, own: {"text": "Hi", "file_ids": [it]},
+    "assign_ticket.assignee_id": lambda it, own: {"assignee_id": it},
+    "set_ticket_tags.tags": lambda it, own: {"tags": [it]},
     "subscribe_in_mini_app.channel": lambda it, own: {"channel": it, "init_data": "Cat"},
     "subscribe_in_mini_app.external_id": lambda it, own: {
         "channel": MINI_APP,
@@ -226,6 +263,9 @@ KEPT_AS_GIVEN = {
     "create_recurring.audience.subscriber_ids",
     "subscribe_in_mini_app.tags",
     "subscribe_in_mini_app.external_id",
+    # Labels of tickets are no tags of people.
+    "open_ticket.tags",
+    "set_ticket_tags.tags",
     *(
         f"{name}.steps.when.tags_{which}"
         for name in ("create_drip", "update_drip")

@@ -12,7 +12,7 @@ from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
 from tests.api.conftest import Subscribe
 
-PLUGINS = ("auth", "broadcasts", "drip", "otp", "scheduling", "webhooks")
+PLUGINS = ("auth", "broadcasts", "drip", "helpdesk", "otp", "scheduling", "webhooks")
 
 #: A shared channel with mini apps, whose `init_data` is the name of who opened one.
 MINI_APP = "mini"
@@ -79,9 +79,18 @@ async def resources_of(
             tx, tenant.project.project_id, member["member_id"], subscriber_id
         )
     file = await tenant.client.post("/v1/files", files={"file": (f"{low}.txt", b"Hi")})
+    ticket = await post("/v1/tickets", channel="virtual", text="Hi", tags=[tag])
+    assignee_id = member["member_id"]
+    await post("/v1/tickets", subscriber_id=subscriber_id, text="Hi", assignee_id=assignee_id)
+    canned = await post("/v1/tickets/canned-answers", key=f"{low}-hello", text="Hi")
+    blocked = await tenant.client.put(f"/v1/tickets/blocklist/{subscriber_id}", json={})
+    assert blocked.is_success, blocked.text
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     return {
+        "ticket_id": ticket["ticket_id"],
+        "assignee_id": assignee_id,
+        "canned_answer": canned["key"],
         "subscriber_id": subscriber_id,
         "external_id": external_id,
         "tag": tag,

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api.endpoint import Answer
 from msgsvc_core.events import EventSpec
@@ -34,7 +34,9 @@ class Replied(TicketFields):
 class StatusChanged(TicketFields):
     """Fields of `ticket.status_changed`."""
 
-    from_: Status = Field(alias="from", serialization_alias="from")
+    model_config = ConfigDict(extra="forbid", serialize_by_alias=True)
+
+    from_: Status = Field(alias="from")
     to: Status
 
 
