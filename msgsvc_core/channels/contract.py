@@ -39,6 +39,8 @@ class Capabilities:
     mini_app: bool = False
     #: Whether what people send may hold files, which `fetch_file` gets.
     receives_files: bool = False
+    #: Whether a message tells which one it answers (`MessageReceived.reply_to`).
+    tells_replies: bool = False
     #: A menu of the bot's commands, which `set_commands` fills.
     commands: bool = False
 

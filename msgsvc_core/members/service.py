@@ -38,6 +38,16 @@ class Members:
         """The active member who this subscriber is; None for everybody else."""
         return await store.find_by_subscriber(tx, project_id, subscriber_id)
 
+    async def of_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
+        """Who the person that a bot knows is: the active member in each project, with the id of the
+        subscriber by which they are it."""
+        found = []
+        for project_id, subscriber_id in await store.subscribers_of_person(tx, bot, user_id):
+            member = await store.find_by_subscriber(tx, project_id, subscriber_id)
+            if member is not None:
+                found.append((subscriber_id, member))
+        return found
+
     async def list_agents(self, tx: Tx, project_id: str) -> list[Member]:
         """The active members who answer customers, the oldest first."""
         return await store.list_agents(tx, project_id)

@@ -55,6 +55,18 @@ async def find_by_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> Mem
     return found[0] if found else None
 
 
+async def subscribers_of_person(tx: Tx, bot: str, user_id: str) -> list[tuple[str, str]]:
+    """(project_id, subscriber_id) of those by which a person on a bot is a member, of any project."""
+    rows = await tx.fetch_all(
+        "SELECT s.project_id, s.subscriber_id FROM core_subscribers s"
+        " JOIN core_member_subscribers l"
+        " ON l.project_id = s.project_id AND l.subscriber_id = s.subscriber_id"
+        " WHERE s.bot = :bot AND s.user_id = :user_id ORDER BY s.subscriber_id",
+        {"bot": bot, "user_id": user_id},
+    )
+    return [(row["project_id"], row["subscriber_id"]) for row in rows]
+
+
 async def list_agents(tx: Tx, project_id: str) -> list[Member]:
     """The oldest first."""
     return await _select(
