@@ -13,16 +13,17 @@ from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_core.tickets import TicketRequest
-from msgsvc_helpdesk import jobs
-from msgsvc_helpdesk.blocklist import Blocklist
-from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk import jobs, parts
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
-from msgsvc_helpdesk.inbound import HelpdeskBot
+from msgsvc_helpdesk.observing import on_events, on_file_fetched, on_member_changed
 from msgsvc_helpdesk.routes import router
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
 HERE = Path(__file__).parent
+
+#: What it observes is a file of its own.
+OBSERVING = (on_events, on_file_fetched, on_member_changed)
 
 
 @hookimpl
@@ -47,17 +48,12 @@ def register_locale() -> Path:
 
 @hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
-    settings = service.section(HelpdeskSettings)
-    return {
-        Tickets: Tickets(service, settings),
-        CannedAnswers: CannedAnswers(service, settings),
-        Blocklist: Blocklist(service),
-    }
+    return parts.services_of(service)
 
 
 @hookimpl
 def register_jobs(service: Service) -> Sequence[JobSpec]:
-    return [jobs.look_job(service.section(HelpdeskSettings)), jobs.PURGE_JOB]
+    return parts.jobs_of(service)
 
 
 @hookimpl
@@ -67,7 +63,7 @@ def register_endpoints() -> Sequence[Endpoint]:
 
 @hookimpl
 def register_inbound(service: Service) -> Sequence[InboundRule]:
-    return HelpdeskBot(service, service.section(HelpdeskSettings)).rules()
+    return parts.rules_of(service)
 
 
 @hookimpl

@@ -30,6 +30,15 @@ class HelpdeskSettings(Section):
     acknowledge: bool = Field(
         True, description="Whether the bot says that a message has opened a ticket."
     )
+    ask_rating: bool = Field(
+        True, description="Whether a customer is asked how it went when their ticket is closed."
+    )
+    csat_comment_minutes: int = Field(
+        15,
+        ge=1,
+        le=1440,
+        description="Minutes after a rating in which what the customer writes is its comment.",
+    )
     look_s: float = Field(
         10.0,
         gt=0,

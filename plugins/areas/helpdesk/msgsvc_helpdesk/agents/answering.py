@@ -1,0 +1,174 @@
+"""What an agent writes goes to the customer, or the agent is told why it does not."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import InboundContext
+from msgsvc_core.channels.calls import enqueue_send
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError, BillingBlocked
+from msgsvc_core.files import StoredFile
+from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.texts import Translate
+from msgsvc_helpdesk.agents import store, texts
+from msgsvc_helpdesk.agents.buttons import button
+from msgsvc_helpdesk.agents.desk import AgentDesk
+from msgsvc_helpdesk.agents.models import Seat
+from msgsvc_helpdesk.models import Actor, Answered, Ticket
+from msgsvc_helpdesk.service import Tickets
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Answering:
+    """Answers customers in the name of agents who write to the bot."""
+
+    def __init__(self, service: "Service", tickets: Tickets, desk: AgentDesk) -> None:
+        self._service = service
+        self._tickets = tickets
+        self._desk = desk
+
+    async def answer(
+        self,
+        ctx: InboundContext,
+        seat: Seat,
+        ticket_id: str,
+        text: str,
+        files: Sequence[ReceivedFile],
+    ) -> None:
+        """Sends what an agent wrote to the customer, and says that it did, or why not.
+
+        To answer a ticket that nobody has is to take it. Files follow when they have come.
+        """
+        _, project_id = ctx._, seat.project_id
+        ticket = await self._tickets.hold(ctx.tx, project_id, ticket_id)
+        refused = await self.why_not(ctx.tx, ticket, _, seat)
+        if refused is not None:
+            rows: tuple[tuple[Button, ...], ...] = ()
+            if ticket.status == "closed":
+                rows = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+            said = _nobody_got_it(_, refused)
+            await ctx.reply(OutgoingMessage(said, buttons=rows))
+            return
+        try:
+            async with ctx.tx.savepoint():
+                await self._take_if_free(ctx.tx, seat, ticket)
+                if text.strip() and not files:
+                    await self._reply(ctx.tx, seat, ticket, Answered(text.replace("\0", "")))
+        except ApiError as error:
+            await ctx.reply(OutgoingMessage(self.refusal(_, error)))
+            return
+        await store.open_in_chat(
+            ctx.tx, project_id, seat.subscriber.subscriber_id, ticket.ticket_id
+        )
+        for file in await self._received(ctx, seat, ticket, files, text):
+            if file.status == "failed":
+                await ctx.reply(OutgoingMessage(_file_failed(_, file)))
+        if not files:
+            await ctx.reply(OutgoingMessage(_sent(_, ticket), silent=True))
+
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        """A file of an agent is here: it goes to the customer of the ticket that they answered."""
+        waiting = await store.take_file(tx, file.project_id, file.file_id)
+        if waiting is None:
+            return
+        member = await self._service.members.of_subscriber(
+            tx, file.project_id, waiting["subscriber_id"]
+        )
+        key = (file.project_id, waiting["subscriber_id"])
+        subscriber = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        if subscriber is None:
+            return
+        _ = self._service.texts.into(subscriber.lang)
+        if member is None or not member.is_agent:
+            said = _("You do not answer customers here any more. Nobody has got your message.")
+        elif not file.is_ready:
+            said = _file_failed(_, file)
+        else:
+            seat = Seat(member, subscriber)
+            ticket = await self._tickets.hold(tx, file.project_id, waiting["ticket_id"])
+            said = await self._send_file(tx, seat, ticket, file, waiting["text"], _)
+        message = OutgoingMessage(said, silent=True)
+        await enqueue_send(self._service, tx, subscriber.bot, subscriber.chat_id, message)
+
+    async def _send_file(
+        self, tx: Tx, seat: Seat, ticket: Ticket, file: StoredFile, text: str, _: Translate
+    ) -> str:
+        """What to say of it."""
+        refused = await self.why_not(tx, ticket, _, seat)
+        if refused is not None:
+            return _nobody_got_it(_, refused)
+        try:
+            async with tx.savepoint():
+                await self._reply(tx, seat, ticket, Answered(text, file_id=file.file_id))
+        except ApiError as error:
+            return self.refusal(_, error)
+        return _sent(_, ticket)
+
+    async def why_not(
+        self, tx: Tx, ticket: Ticket, _: Translate, seat: Seat | None = None
+    ) -> str | None:
+        """Why an agent can't act on a ticket that is held; None if they can."""
+        if ticket.status == "closed":
+            return _("#{number} is closed.", number=ticket.number)
+        if ticket.assignee_id is not None and (
+            seat is None or ticket.assignee_id != seat.member.member_id
+        ):
+            name = await self._desk.name_of(tx, ticket)
+            return _("#{number}: {agent} has it already.", number=ticket.number, agent=name)
+        return None
+
+    def refusal(self, _: Translate, error: ApiError) -> str:
+        """For an agent, whose language the messages of errors are not in."""
+        if isinstance(error, BillingBlocked):
+            reason = _("The project's credits are used up.")
+        else:
+            reason = _("It was refused: {reason}.", reason=error.message)
+        return _nobody_got_it(_, reason)
+
+    async def _take_if_free(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
+        if ticket.assignee_id is None:
+            member_id = seat.member.member_id
+            actor = Actor("agent", member_id)
+            await self._tickets.take(tx, seat.project_id, ticket.ticket_id, member_id, actor)
+
+    async def _reply(self, tx: Tx, seat: Seat, ticket: Ticket, said: Answered) -> None:
+        actor = Actor("agent", seat.member.member_id)
+        await self._tickets.reply(tx, seat.project_id, ticket.ticket_id, said, actor)
+
+    async def _received(
+        self,
+        ctx: InboundContext,
+        seat: Seat,
+        ticket: Ticket,
+        files: Sequence[ReceivedFile],
+        text: str,
+    ) -> list[StoredFile]:
+        """Notes the files of an answer; the words go with the first that comes."""
+        subscriber_id = seat.subscriber.subscriber_id
+        noted = await self._service.files.receive(ctx, seat.project_id, subscriber_id, files)
+        for file in noted:
+            if file.status == "pending":
+                said, text = text, ""
+                await store.insert_file(
+                    ctx.tx, seat.project_id, file.file_id, ticket.ticket_id, subscriber_id, said
+                )
+        return noted
+
+
+def _nobody_got_it(_: Translate, reason: str) -> str:
+    return _("{reason} Nobody has got your message.", reason=reason)
+
+
+def _sent(_: Translate, ticket: Ticket) -> str:
+    who = texts.customer(ticket, _)
+    return _("Sent to {customer}, #{number}.", customer=who, number=ticket.number)
+
+
+def _file_failed(_: Translate, file: StoredFile) -> str:
+    name = one_line(file.filename)
+    reason = file.reason or _("it did not come")
+    return _("{file} was not sent to the customer: {reason}.", file=name, reason=reason)

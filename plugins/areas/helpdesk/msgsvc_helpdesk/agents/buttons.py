@@ -1,0 +1,21 @@
+"""The data of buttons that agents press: `~hd:<action>:<part>:...`, 64 bytes at most.
+
+No part is secret: whoever presses is looked up, and may do what an agent of the ticket's project may.
+"""
+
+from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
+from msgsvc_core.channels.outgoing import Button
+from msgsvc_core.channels.updates import ButtonPressed
+
+PREFIX = "hd:"
+
+
+def button(label: str, action: str, *parts: object) -> Button:
+    return Button(label, data=OWN_BUTTON + PREFIX + ":".join([action, *map(str, parts)]))
+
+
+def read(ctx: InboundContext) -> tuple[str, list[str]]:
+    """The action of a press, and the parts that came with it."""
+    assert isinstance(ctx.update, ButtonPressed)
+    action, *parts = ctx.update.data.removeprefix(OWN_BUTTON + PREFIX).split(":")
+    return action, parts

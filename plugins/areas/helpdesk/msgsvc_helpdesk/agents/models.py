@@ -1,0 +1,61 @@
+"""What an agent is shown of a ticket, and who presses or writes."""
+
+from typing import Literal
+
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.members import Member
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import Subscriber
+
+#: `offer`: a ticket that nobody has, to every agent. `card`: a ticket to who has it. `word`: something
+#: that its customer said.
+Kind = Literal["offer", "card", "word"]
+
+#: What a message to an agent may look like beside `taken:<member_id>` and `snoozed:<Unix ms>`: as it was
+#: sent, said again below, of a ticket that is theirs, closed, or part of another.
+FRESH, AGAIN, MINE, CLOSED, MERGED = "fresh", "again", "mine", "closed", "merged"
+
+
+@record
+class Note:
+    """A message of the bot to an agent about a ticket."""
+
+    project_id: str
+    note_id: str
+    ticket_id: str
+    subscriber_id: str
+    member_id: str
+    bot: str
+    chat_id: str
+    message_ref: str | None
+    kind: Kind
+    shown: str
+    created_at_ms: int
+
+
+@record
+class Seat:
+    """A chat in which an agent works."""
+
+    member: Member
+    subscriber: Subscriber
+
+    @property
+    def project_id(self) -> str:
+        return self.member.project_id
+
+
+@record
+class Draft:
+    """A text of an agent that went nowhere yet; `ticket_id` is the one that they have open."""
+
+    text: str
+    ticket_id: str | None
+
+
+@record
+class Told:
+    """A message and what it is."""
+
+    kind: Kind
+    message: OutgoingMessage

@@ -1,0 +1,157 @@
+"""What agents read about tickets: plain text throughout, for every word of it may be a customer's."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgsvc_core.channels.markup import utf16_length
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.files import StoredFile
+from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.texts import Translate
+from msgsvc_helpdesk.agents.buttons import button
+from msgsvc_helpdesk.models import Entry, Ticket
+
+#: UTF-16 units of one message: below what every messenger takes, with what stands around the words.
+MOST_UNITS = 3500
+
+#: Characters of a name or a subject in a line.
+MOST_OF_LINE = 60
+
+#: Characters of a button.
+MOST_OF_LABEL = 32
+
+#: Hours for which a ticket is put aside by a button.
+SNOOZES = (1, 4, 24, 168)
+
+
+def customer(ticket: Ticket, _: Translate) -> str:
+    """The customer's name, in one line."""
+    name = _short(ticket.customer_name) or _short(ticket.customer_email)
+    return name or _("somebody without a name")
+
+
+def head(ticket: Ticket, _: Translate) -> str:
+    """`#12, Ann: Where is my parcel?`"""
+    text = _("#{number}, {customer}", number=ticket.number, customer=customer(ticket, _))
+    subject = _short(ticket.subject)
+    if ticket.priority in {"high", "urgent"}:
+        text = f"{'‼️' if ticket.priority == 'urgent' else '❗'} {text}"
+    return f"{text}: {subject}" if subject else text
+
+
+def offer(ticket: Ticket, words: str, _: Translate) -> list[OutgoingMessage]:
+    """A ticket that nobody has."""
+    title = _("New ticket {ticket}", ticket=head(ticket, _))
+    hint = _("Take it, or answer by replying to this message.")
+    row = (
+        button(_("Take"), "take", ticket.ticket_id),
+        button(_("Close"), "close", ticket.ticket_id),
+    )
+    return _messages(title, words, hint, (row,))
+
+
+def card(ticket: Ticket, words: str, _: Translate, *, replies: bool) -> list[OutgoingMessage]:
+    """A ticket to who has it. `replies`: whether the messenger tells what a message answers."""
+    title = _("Your ticket {ticket}", ticket=head(ticket, _))
+    hint = (
+        _("Reply to this message to answer.")
+        if replies
+        else _("What you write here now goes to the customer.")
+    )
+    return _messages(title, words, hint, (card_buttons(ticket, _),))
+
+
+def card_buttons(ticket: Ticket, _: Translate) -> tuple[Button, ...]:
+    return (
+        button(_("Close"), "close", ticket.ticket_id),
+        button(_("Snooze"), "snoozes", ticket.ticket_id),
+    )
+
+
+def snooze_buttons(ticket: Ticket, _: Translate) -> tuple[tuple[Button, ...], ...]:
+    """For how long."""
+    labels = {
+        1: _("1 hour"),
+        4: _("4 hours"),
+        24: _("1 day"),
+        168: _("1 week"),
+    }
+    each = [button(labels[hours], "snooze", ticket.ticket_id, hours) for hours in SNOOZES]
+    back = button(_("Back"), "show", ticket.ticket_id)
+    return (tuple(each[:2]), tuple(each[2:]), (back,))
+
+
+def word(
+    ticket: Ticket, entry: Entry, files: Sequence[StoredFile], _: Translate
+) -> list[OutgoingMessage]:
+    """Something that the customer of a taken ticket said."""
+    title = _("#{number}, {customer}", number=ticket.number, customer=customer(ticket, _))
+    return _messages(title, words_of([entry], {entry.entry_id: files}, _), "", ())
+
+
+def words_of(
+    entries: Iterable[Entry], files: Mapping[str, Sequence[StoredFile]], _: Translate
+) -> str:
+    """What was said, the oldest first; who said it where that is an agent or a note."""
+    said = []
+    for entry in entries:
+        lines = [entry.text] if entry.text else []
+        lines += [f"📎 {one_line(file.filename)}" for file in files.get(entry.entry_id, ())]
+        who = ""
+        if entry.internal:
+            who = _("Note:") + " "
+        elif entry.author == "agent":
+            who = _("Answer:") + " "
+        said.append(who + "\n".join(lines))
+    return "\n\n".join(part for part in said if part)
+
+
+def state(
+    ticket: Ticket, shown: str, who: str, _: Translate, words: str = ""
+) -> list[OutgoingMessage]:
+    """A ticket that is nothing to act on: what has become of it, and whom it belongs to now."""
+    kind, _sep, value = shown.partition(":")
+    said = {
+        "again": lambda: _("There is a newer message about it below."),
+        "mine": lambda: _("You have it."),
+        "taken": lambda: _("{agent} has it.", agent=who),
+        "closed": lambda: _("It is closed."),
+        "merged": lambda: _("It goes on as part of another ticket."),
+        "snoozed": lambda: _("It is put aside until {time}.", time=to_rfc3339(int(value or 0))),
+    }[kind]()
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    if kind == "snoozed":
+        buttons = ((button(_("Take up again"), "reopen", ticket.ticket_id),),)
+    if kind == "closed":
+        buttons = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+    return _messages(head(ticket, _), words, said, buttons)
+
+
+def _messages(
+    title: str, words: str, hint: str, buttons: tuple[tuple[Button, ...], ...]
+) -> list[OutgoingMessage]:
+    parts = list(_parts(words, MOST_UNITS))
+    texts = ["\n\n".join([title, *parts[:1]]), *parts[1:]]
+    if hint:
+        texts[-1] = f"{texts[-1]}\n\n{hint}"
+    *first, last = texts
+    return [*map(OutgoingMessage, first), OutgoingMessage(last, buttons=buttons)]
+
+
+def _parts(text: str, most: int) -> Iterator[str]:
+    """A text in pieces that a messenger takes, broken at a line or a space where there is one near."""
+    while utf16_length(text) > most:
+        end = most
+        while utf16_length(text[:end]) > most:
+            end -= max(1, (utf16_length(text[:end]) - most) // 2)
+        broken = max(text.rfind(sign, end // 2, end) for sign in "\n ")
+        end = end if broken < 0 else broken + 1
+        yield text[:end]
+        text = text[end:]
+    if text.strip():
+        yield text
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= MOST_OF_LINE else line[: MOST_OF_LINE - 1] + "…"

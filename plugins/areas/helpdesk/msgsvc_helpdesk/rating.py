@@ -1,0 +1,220 @@
+"""After a ticket is closed its customer is asked how it went: 1-5 by buttons, then for a comment.
+
+The event comes once, with score and comment together: see docs/decisions/0043-agents-in-the-messenger.md.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
+from msgsvc_core.channels.calls import enqueue_edit, enqueue_send
+from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Event
+from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.subscribers.conversation.store import subscriptions
+from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.texts import Translate
+from msgsvc_helpdesk import rating_store, store
+from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED
+from msgsvc_helpdesk.models import Ticket
+from msgsvc_helpdesk.rating_store import OpenRating
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+PREFIX = "csat:"
+SCORES = (1, 2, 3, 4, 5)
+
+#: A comment that was asked for is a dialogue under way.
+PRIORITY = 20
+
+END_JOB = "helpdesk.end_rating"
+
+#: Characters of a comment that are kept.
+MOST_OF_COMMENT = 4000
+
+MINUTE_MS = 60 * 1000
+
+
+class Ratings:
+    """Asks customers how they were helped, and tells what they answer."""
+
+    def __init__(self, service: "Service", tickets: Tickets, settings: HelpdeskSettings) -> None:
+        self._service = service
+        self._tickets = tickets
+        self._settings = settings
+
+    def rules(self) -> list[InboundRule]:
+        return [
+            InboundRule("button", self._pressed, prefix=PREFIX),
+            InboundRule("message", self._commented, priority=PRIORITY),
+        ]
+
+    async def on_event(self, tx: Tx, event: Event) -> None:
+        """Asks the customer of a ticket that was closed, unless they have rated it before."""
+        if event.name != CLOSED or not self._settings.ask_rating:
+            return
+        ticket = await store.find(tx, event.project_id, event.data["ticket_id"])
+        if ticket is None or ticket.subscriber_id is None:
+            return
+        if ticket.merged_into is not None or ticket.csat_score is not None:
+            return
+        key = (ticket.project_id, ticket.subscriber_id)
+        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        if customer is None or customer.status != "active":
+            return
+        bot = await self._service.channels.find(customer.bot)
+        # Where there are no buttons a number would be taken for a message, and open the ticket again.
+        if bot is None or not bot.capabilities.buttons:
+            return
+        _ = self._service.texts.into(customer.lang)
+        question = await self._question(tx, ticket, _)
+        await enqueue_send(self._service, tx, customer.bot, customer.chat_id, question)
+
+    async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
+        project = await self._service.projects.find(tx, ticket.project_id)
+        text = _(
+            "{project} has closed your question #{number}. How well were you helped? 1 is badly, 5"
+            " is very well. If something is left to say, just write it.",
+            project=project.name,
+            number=ticket.number,
+        )
+        row = tuple(_button(str(score), "rate", ticket.ticket_id, score) for score in SCORES)
+        return OutgoingMessage(text, buttons=(row,))
+
+    async def _pressed(self, ctx: InboundContext) -> bool:
+        assert isinstance(ctx.update, ButtonPressed)
+        data = ctx.update.data.removeprefix(OWN_BUTTON + PREFIX)
+        action, *parts = data.split(":")
+        ticket = await self._own_ticket(ctx, parts[0]) if parts else None
+        if ticket is None:
+            return False
+        if action == "skip":
+            await self._skip(ctx, ticket)
+        elif action == "rate" and parts[1:] in [[str(score)] for score in SCORES]:
+            await self._rate(ctx, ticket, int(parts[1]))
+        else:
+            return False
+        return True
+
+    async def _rate(self, ctx: InboundContext, ticket: Ticket, score: int) -> None:
+        assert isinstance(ctx.update, ButtonPressed)
+        _, now_ms = ctx._, self._service.clock.now_ms()
+        project_id, ticket_id = ticket.project_id, ticket.ticket_id
+        if not await rating_store.score(ctx.tx, project_id, ticket_id, score, now_ms):
+            await ctx.answer_button(await self._why_not(ctx, ticket))
+            return
+        minutes = self._settings.csat_comment_minutes
+        rating = OpenRating(
+            project_id=project_id,
+            ticket_id=ticket_id,
+            subscriber_id=ticket.subscriber_id or "",
+            bot=ctx.channel,
+            chat_id=ctx.update.chat_id,
+            message_ref=ctx.update.message_ref,
+            ends_at_ms=now_ms + minutes * MINUTE_MS,
+        )
+        await rating_store.begin(ctx.tx, rating)
+        payload = {"project_id": project_id, "ticket_id": ticket_id}
+        await self._service.jobs.enqueue(
+            ctx.tx,
+            NewJob(END_JOB, payload, project_id=project_id, run_at_ms=rating.ends_at_ms),
+        )
+        text = _(
+            "You rated {score} of 5, thank you. Would you like to say why? What you write here within"
+            " {minutes} minutes is kept as your comment, and answered by nobody.",
+            score=score,
+            minutes=minutes,
+        )
+        skip = _button(_("Skip"), "skip", ticket_id)
+        await ctx.edit(ctx.update.message_ref, OutgoingMessage(text, buttons=((skip,),)))
+        await ctx.answer_button()
+
+    async def _why_not(self, ctx: InboundContext, ticket: Ticket) -> str:
+        # Another process may have rated or opened it a moment ago.
+        now = await store.find(ctx.tx, ticket.project_id, ticket.ticket_id)
+        if now is not None and now.csat_score is not None:
+            return ctx._("You have rated this already.")
+        return ctx._("This conversation goes on; you will be asked at its end.")
+
+    async def _skip(self, ctx: InboundContext, ticket: Ticket) -> None:
+        rating = await rating_store.end(ctx.tx, ticket.project_id, ticket.ticket_id)
+        if rating is not None:
+            await self._tell(ctx.tx, rating, None)
+            await self._thank(ctx.tx, rating, ctx._)
+        await ctx.answer_button()
+
+    async def _commented(self, ctx: InboundContext) -> bool:
+        """Words alone are a comment; files are for somebody to look at, and so a new message."""
+        update = ctx.update
+        assert isinstance(update, MessageReceived)
+        text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
+        # What answers a message of the bot says itself what it is about.
+        if project_id is None or not text or update.files or update.text.startswith("/"):
+            return False
+        now_ms = self._service.clock.now_ms()
+        rating = await rating_store.end_in_chat(
+            ctx.tx, ctx.channel, update.chat_id, project_id, now_ms
+        )
+        if rating is None:
+            return False
+        await self._tell(ctx.tx, rating, text[:MOST_OF_COMMENT])
+        await self._thank(ctx.tx, rating, ctx._)
+        await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is kept.")))
+        return True
+
+    async def end(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """The time for a comment is over: the score is told alone."""
+        rating = await rating_store.end(tx, project_id, ticket_id)
+        if rating is None:
+            return
+        await self._tell(tx, rating, None)
+        key = (project_id, rating.subscriber_id)
+        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        if customer is not None:
+            await self._thank(tx, rating, self._service.texts.into(customer.lang))
+
+    async def _tell(self, tx: Tx, rating: OpenRating, comment: str | None) -> None:
+        if comment is not None:
+            await rating_store.comment(tx, rating.project_id, rating.ticket_id, comment)
+        ticket = await store.find(tx, rating.project_id, rating.ticket_id)
+        assert ticket is not None, "the rating's foreign key"
+        told = {"score": ticket.csat_score, "comment": comment}
+        await self._tickets.emit(tx, ticket, CSAT_RECEIVED, told)
+
+    async def _thank(self, tx: Tx, rating: OpenRating, _: Translate) -> None:
+        """The question promises no more that words would be a comment."""
+        ticket = await store.find(tx, rating.project_id, rating.ticket_id)
+        text = _("You rated {score} of 5, thank you.", score=ticket.csat_score if ticket else "")
+        await enqueue_edit(
+            self._service, tx, rating.bot, rating.chat_id, rating.message_ref, OutgoingMessage(text)
+        )
+
+    async def _own_ticket(self, ctx: InboundContext, ticket_id: str) -> Ticket | None:
+        """The ticket, if the person who presses is its customer."""
+        known = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        for one in known.all:
+            ticket = await store.find(ctx.tx, one.project_id, ticket_id)
+            if ticket is not None:
+                return ticket if ticket.subscriber_id == one.subscriber_id else None
+        return None
+
+
+async def end_ratings(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Each in a transaction with the end of its job."""
+    for job in jobs:
+        async with ctx.completing(job) as tx:
+            await ctx.service.get(Ratings).end(
+                tx, job.payload["project_id"], job.payload["ticket_id"]
+            )
+
+
+END_SPEC = JobSpec(END_JOB, end_ratings)
+
+
+def _button(label: str, action: str, *parts: object) -> Button:
+    return Button(one_line(label), data=OWN_BUTTON + PREFIX + ":".join([action, *map(str, parts)]))

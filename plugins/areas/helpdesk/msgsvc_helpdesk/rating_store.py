@@ -1,0 +1,78 @@
+"""The SQL of ratings that wait for a comment: whoever removes the row tells of the rating."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.record import record
+
+_COLUMNS = "project_id, ticket_id, subscriber_id, bot, chat_id, message_ref, ends_at_ms"
+
+
+@record
+class OpenRating:
+    """A score whose comment may come until `ends_at_ms`; `message_ref` is the bot's question."""
+
+    project_id: str
+    ticket_id: str
+    subscriber_id: str
+    bot: str
+    chat_id: str
+    message_ref: str
+    ends_at_ms: int
+
+
+async def score(tx: Tx, project_id: str, ticket_id: str, stars: int, now_ms: int) -> bool:
+    """Writes the score of a closed ticket that has none; False if there is nothing to rate."""
+    return bool(
+        await tx.execute(
+            "UPDATE helpdesk_tickets SET csat_score = :stars, csat_at_ms = :now_ms,"
+            " updated_at_ms = :now_ms WHERE project_id = :project_id AND ticket_id = :ticket_id"
+            " AND status = 'closed' AND csat_score IS NULL AND merged_into IS NULL",
+            {"project_id": project_id, "ticket_id": ticket_id, "stars": stars, "now_ms": now_ms},
+        )
+    )
+
+
+async def comment(tx: Tx, project_id: str, ticket_id: str, text: str) -> None:
+    await tx.execute(
+        "UPDATE helpdesk_tickets SET csat_comment = :text"
+        " WHERE project_id = :project_id AND ticket_id = :ticket_id",
+        {"project_id": project_id, "ticket_id": ticket_id, "text": text},
+    )
+
+
+async def begin(tx: Tx, rating: OpenRating) -> None:
+    await tx.insert(
+        "helpdesk_ratings", {name: getattr(rating, name) for name in _COLUMNS.split(", ")}
+    )
+
+
+async def end_in_chat(
+    tx: Tx, bot: str, chat_id: str, project_id: str, now_ms: int
+) -> OpenRating | None:
+    """Ends the newest rating in a chat whose time has not passed."""
+    found = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM helpdesk_ratings WHERE bot = :bot AND chat_id = :chat_id"
+        " AND project_id = :project_id AND ends_at_ms > :now_ms"
+        " ORDER BY ends_at_ms DESC, ticket_id DESC LIMIT 1",
+        {"bot": bot, "chat_id": chat_id, "project_id": project_id, "now_ms": now_ms},
+    )
+    if found is None:
+        return None
+    return await end(tx, project_id, found["ticket_id"])
+
+
+async def end(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:
+    """Ends a rating; None if somebody else has."""
+    rows = await tx.fetch_all(
+        "DELETE FROM helpdesk_ratings WHERE project_id = :project_id AND ticket_id = :ticket_id"
+        f" RETURNING {_COLUMNS}",
+        {"project_id": project_id, "ticket_id": ticket_id},
+    )
+    return _rating(rows[0]) if rows else None
+
+
+def _rating(row: Row) -> OpenRating:
+    values: Mapping[str, Any] = {name: row[name] for name in _COLUMNS.split(", ")}
+    return OpenRating(**values)
