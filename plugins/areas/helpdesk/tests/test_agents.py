@@ -1,0 +1,391 @@
+"""Agents inside the messenger: who is told of what, and what their buttons and answers do."""
+
+import asyncio
+
+import httpx2
+import pytest
+
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, settled
+
+from .chats import Agent, hire, tells_replies
+from .conftest import Person, act, listed, pass_time, post, said, told, whole
+
+
+@pytest.fixture
+async def mia(service: Service, client: httpx2.AsyncClient) -> Agent:
+    """Her messenger tells what a message answers."""
+    tells_replies(service.channels["messenger_a"])
+    return await hire(service, client, "Mia")
+
+
+@pytest.fixture
+async def max_(service: Service, client: httpx2.AsyncClient) -> Agent:
+    return await hire(service, client, "Max", lang="ru")
+
+
+async def test_a_ticket_lives_in_an_agents_chat_from_its_first_word_to_its_end(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Where is my parcel?")
+    offer = mia.newest("Where is my parcel?")
+    assert await mia.press("Take") == "#1 is yours."
+    await mia.answer(mia.newest("Your ticket"), "On its way.")
+    await ann.write("Thank you!")
+    await mia.answer(mia.newest("Thank you!"), "You are welcome.")
+    assert await mia.press("Close") == "#1 is closed."
+
+    [ticket] = await listed(client)
+    assert (ticket["status"], ticket["assignee_id"]) == ("closed", mia.member_id)
+    assert await said(client, ticket) == [
+        "Where is my parcel?",
+        "On its way.",
+        "Thank you!",
+        "You are welcome.",
+    ]
+    assert await told(client, "status", "author", "text") == [
+        ("ticket.created", "open", None, None),
+        ("ticket.assigned", "open", None, None),
+        ("ticket.replied", "open", "agent", "On its way."),
+        ("ticket.status_changed", "pending", None, None),
+        ("ticket.status_changed", "open", None, None),
+        ("ticket.replied", "open", "customer", "Thank you!"),
+        ("ticket.replied", "open", "agent", "You are welcome."),
+        ("ticket.status_changed", "pending", None, None),
+        ("ticket.status_changed", "closed", None, None),
+        ("ticket.closed", "closed", None, None),
+    ]
+    assert offer.message.format == "plain"
+    assert mia.labels(offer) == ["Open again"]
+    assert "On its way." in [one.message.text for one in ann.messages]
+    assert "You are welcome." in [one.message.text for one in ann.messages]
+
+
+async def test_the_first_of_two_who_take_a_ticket_has_it_and_the_other_is_told(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    offers = {one.member_id: one.newest("Help") for one in (mia, max_)}
+
+    notices = await asyncio.gather(mia.press("Take"), max_.press("Взять"))
+
+    [ticket] = await listed(client)
+    winner, loser = (mia, max_) if ticket["assignee_id"] == mia.member_id else (max_, mia)
+    expected = {
+        mia.member_id: ("#1 is yours.", "#1: Max has it already."),
+        max_.member_id: ("№1 теперь ваше.", "№1: уже взято, отвечает Mia."),
+    }
+    assert ticket["assignee_id"] in {mia.member_id, max_.member_id}
+    assert set(notices) == {expected[winner.member_id][0], expected[loser.member_id][1]}
+    assert await told(client) == ["ticket.created", "ticket.assigned"]
+    assert loser.labels(offers[loser.member_id]) == []
+    assert winner.user.first_name in loser.looks(offers[loser.member_id])
+    assert [text for text in loser.texts if "Ваше обращение" in text or "Your ticket" in text] == []
+
+
+async def test_presses_that_come_twice_do_things_once(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+
+    for _ in range(2):
+        assert await mia.press("Take") in {"#1 is yours.", "You have it."}
+    cards = [text for text in mia.texts if text.startswith("Your ticket")]
+    for _ in range(2):
+        assert await mia.press("Close") == "#1 is closed."
+
+    assert len(cards) == 1
+    assert await told(client) == [
+        "ticket.created",
+        "ticket.assigned",
+        "ticket.status_changed",
+        "ticket.closed",
+    ]
+
+
+async def test_only_who_has_a_ticket_gets_what_its_customer_says(
+    ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    known = len(max_.messages)
+
+    await ann.write("Are you there?")
+
+    assert mia.texts[-1] == "#1, Ann\n\nAre you there?"
+    assert len(max_.messages) == known
+
+
+async def test_who_takes_a_ticket_sees_what_was_said_before(
+    ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    await ann.write("It burns")
+    await max_.press("Взять")
+
+    assert max_.texts[-1] == (
+        "Ваше обращение №1, Ann: Help\n\nHelp\n\nIt burns\n\n"
+        "Чтобы ответить, ответьте на это сообщение."
+    )
+
+
+async def test_to_answer_what_nobody_has_is_to_take_it(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+
+    await mia.answer(mia.newest("Help"), "Here I am.")
+
+    [ticket] = await listed(client)
+    assert ticket["assignee_id"] == mia.member_id
+    assert await said(client, ticket) == ["Help", "Here I am."]
+    assert "Sent to Ann, #1." in mia.texts
+
+
+async def test_an_answer_to_a_ticket_that_another_has_goes_to_nobody(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    offer = max_.newest("Help")
+    await mia.press("Take")
+
+    await max_.answer(offer, "Me too.")
+
+    assert await said(client, (await listed(client))[0]) == ["Help"]
+    assert max_.shown == "№1: уже взято, отвечает Mia. Ваше сообщение никому не передано."
+
+
+async def test_an_answer_to_a_closed_ticket_goes_to_nobody_and_it_can_be_opened(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    await mia.press("Close")
+
+    await mia.answer(card, "One more thing")
+    refused = mia.shown
+    notice = await mia.press("Open again")
+    await mia.answer(card, "One more thing")
+
+    assert refused == "#1 is closed. Nobody has got your message."
+    assert notice == "#1 is open."
+    assert await said(client, (await listed(client))[0]) == ["Help", "One more thing"]
+
+
+async def test_words_that_answer_nothing_go_nowhere_until_the_agent_says_where(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+
+    await mia.write("Try again")
+    asked = mia.messages[-1]
+    before = await said(client, (await listed(client))[0])
+    await mia.press("Send to #1")
+    again = await mia.press("Send to #1")
+
+    assert asked.message.text.startswith("Nobody has got this yet.")
+    assert before == ["Help"]
+    assert await said(client, (await listed(client))[0]) == ["Help", "Try again"]
+    assert again == "This button no longer works."
+    assert len(await listed(client)) == 1
+
+
+@pytest.mark.parametrize(("label", "tickets"), [("Ask as a customer", 1), ("Leave it", 0)])
+async def test_an_agents_own_words_become_a_ticket_only_if_they_say_so(
+    client: httpx2.AsyncClient, mia: Agent, label: str, tickets: int
+) -> None:
+    await mia.write("My own order is late")
+    before = await listed(client)
+    await mia.press(label)
+
+    assert before == []
+    assert len(await listed(client)) == tickets
+
+
+async def test_without_replies_words_go_to_the_ticket_that_the_agent_has_open(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str
+) -> None:
+    lee = await hire(service, client, "Lee", channel="messenger_b")
+    await lee.write("Is somebody there?")
+    nowhere = lee.shown
+    await ann.write("Help")
+    await lee.press("Take")
+    card = lee.newest("Your ticket")
+
+    await lee.write("Here I am.")
+    await lee.press("Close")
+    await lee.write("Still here")
+
+    assert nowhere.startswith("Nobody has got this yet.")
+    assert "What you write here now goes to the customer." in card.message.text
+    assert await said(client, (await listed(client))[0]) == ["Help", "Here I am."]
+    assert lee.shown.startswith("Nobody has got this yet.")
+
+
+async def test_the_list_shows_an_agents_tickets_and_those_of_nobody(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, bob: Person, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    await bob.subscribe(client)
+    await bob.write("Помогите")
+
+    await mia.write("/tickets")
+    mine = mia.messages[-1]
+    await max_.write("/tickets")
+    his = max_.messages[-1]
+    await mia.press("✓ #1 Ann", mine)
+
+    assert mine.message.text.splitlines()[:2] == ["✓ #1, Ann: Help", "• #2, Bob: Помогите"]
+    assert his.message.text.splitlines()[:1] == ["• №2, Bob: Помогите"]
+    assert mia.shown.startswith("Your ticket #1, Ann: Help")
+
+
+async def test_the_list_is_for_agents_alone(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("/tickets")
+
+    assert await said(client, (await listed(client))[0]) == ["/tickets"]
+
+
+async def test_a_ticket_is_shown_by_its_number(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+
+    await mia.write("/tickets 7")
+    missing = mia.shown
+    await mia.write("/tickets #1")
+
+    assert missing == "There is no ticket 7."
+    assert mia.shown.startswith("New ticket #1, Ann: Help")
+
+
+async def test_a_ticket_that_was_put_aside_comes_back(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: Person,
+    ann_id: str,
+    mia: Agent,
+    clock: FakeClock,
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    await mia.press("Snooze")
+    await mia.press("1 hour")
+    aside = mia.looks(card), (await listed(client))[0]["status"]
+    known = len(mia.messages)
+
+    await pass_time(service, clock, 3600)
+
+    assert aside == ("#1, Ann: Help\n\nIt is put aside until 2026-01-15T13:00:00.000Z.", "snoozed")
+    assert [one.message.text.splitlines()[0] for one in mia.messages[known:]] == [
+        "Your ticket #1, Ann: Help"
+    ]
+
+
+@pytest.mark.parametrize("how", ["removed", "erased", "viewer"])
+async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent, how: str
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    path = f"/v1/members/{mia.member_id}"
+    if how == "viewer":
+        await client.patch(path, json={"role": "viewer"})
+    else:
+        await client.delete(path, params={"erase": str(how == "erased").lower()})
+    await settled(mia.service)
+
+    notice = await mia.press("Close")
+    await mia.answer(card, "I am still here")
+    refused = mia.shown
+    await max_.press("Взять")
+
+    [ticket] = await listed(client)
+    assert notice == "You do not answer customers here any more."
+    assert refused.startswith("You do not answer customers here any more.")
+    assert await said(client, ticket) == ["Help"]
+    assert (ticket["status"], ticket["assignee_id"]) == ("open", max_.member_id)
+    assert await told(client, "assignee_id") == [
+        ("ticket.created", None),
+        ("ticket.assigned", mia.member_id),
+        ("ticket.assigned", None),
+        ("ticket.assigned", max_.member_id),
+    ]
+
+
+async def test_who_was_given_a_ticket_by_the_api_is_told(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    offer = max_.newest("Help")
+
+    await act(client, ticket, "assign", assignee_id=mia.member_id)
+    await settled(mia.service)
+
+    assert mia.texts[-1].startswith("Your ticket #1, Ann: Help")
+    assert max_.looks(offer) == "№1, Ann: Help\n\nОтвечает Mia."
+
+
+async def test_a_viewer_is_told_of_nothing(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str
+) -> None:
+    viewer = await hire(service, client, "Vic", role="viewer")
+    known = len(viewer.messages)
+
+    await ann.write("Help")
+    await viewer.write("I look on")
+
+    assert [one for one in viewer.texts[known:] if "Help" in one] == []
+    assert len(await listed(client)) == 2
+
+
+async def test_a_stranger_who_sends_a_buttons_data_changes_nothing(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    eve = Agent(service, ann.user)
+
+    notice = await eve.send_press(f"~hd:take:{ticket['ticket_id']}", "m1")
+
+    assert notice == "You do not answer customers here any more."
+    assert (await listed(client))[0]["assignee_id"] is None
+
+
+async def test_a_refused_answer_is_told_to_the_agent_with_its_reason(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    await client.delete(f"/v1/subscribers/{ann_id}")
+
+    await mia.answer(mia.newest("Your ticket"), "Hello?")
+
+    assert "Nobody has got your message." in mia.shown
+    assert await said(client, (await listed(client))[0]) == ["Help"]
+
+
+async def test_a_merged_ticket_leads_to_the_one_that_goes_on(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    [first] = await listed(client)
+    second = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Help again")
+    await act(client, second, "assign", assignee_id=mia.member_id)
+    await act(client, first, "merge", into=second["ticket_id"])
+    await settled(mia.service)
+
+    await mia.answer(card, "Here I am.")
+
+    assert mia.looks(card) == "#1, Ann: Help\n\nIt goes on as part of another ticket."
+    assert (await whole(client, second))["messages"]["data"][0]["text"] == "Here I am."
