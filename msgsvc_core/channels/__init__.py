@@ -20,7 +20,7 @@ from msgsvc_core.channels.failures import (
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
 from msgsvc_core.channels.kinds import ChannelKind
-from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
+from msgsvc_core.channels.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import (
     Blocked,
@@ -61,6 +61,7 @@ __all__ = [
     "InvalidMiniApp",
     "InvalidWebhook",
     "Media",
+    "MediaType",
     "MessageEdited",
     "MessageReceived",
     "MiniAppUser",

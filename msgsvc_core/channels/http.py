@@ -1,13 +1,15 @@
 """Calls to a platform's HTTP API, for channels of messengers that have one."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from aiohttp import (
     ClientConnectorError,
     ClientError,
+    ClientResponse,
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
@@ -21,6 +23,10 @@ from msgsvc_core.json_text import to_json
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
 CONNECT_S = 10.0
+
+#: Bytes of a file that are in memory at a time, and of a refusal that are read.
+CHUNK_BYTES = 64 * 1024
+REFUSAL_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,46 @@ class PlatformHttp:
 
         Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
         """
+        async with self._asked(
+            method,
+            path,
+            timeout_s,
+            json=json,
+            data=data,
+            params=params,
+            headers=headers,
+        ) as answer:
+            return PlatformAnswer(answer.status, answer.headers, await answer.read())
+
+    async def download(
+        self, path: str, into: IO[bytes], most_bytes: int, *, timeout_s: float | None = None
+    ) -> PlatformAnswer:
+        """Writes what a GET answers with status 200 into `into`; the body of any other is in the answer.
+
+        Raises `DeliveryError`: `invalid_message` for more than `most_bytes`, of which no more is read.
+        """
+        async with self._asked("GET", path, timeout_s) as answer:
+            if answer.status != 200:
+                return PlatformAnswer(
+                    answer.status, answer.headers, await answer.content.read(REFUSAL_BYTES)
+                )
+            size = answer.content_length or 0
+            if size <= most_bytes:
+                size = 0
+                async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                    size += len(chunk)
+                    if size > most_bytes:
+                        break
+                    into.write(chunk)
+            if size > most_bytes:
+                raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+            return PlatformAnswer(answer.status, answer.headers, b"")
+
+    @asynccontextmanager
+    async def _asked(
+        self, method: str, path: str, timeout_s: float | None, **request: Any
+    ) -> AsyncIterator[ClientResponse]:
+        """The answer, while it is read; what breaks meanwhile is told as `DeliveryError`."""
         url = path if path.startswith(("http://", "https://")) else self._base_url + path
         total_s = timeout_s or self._timeout_s
         timeout = ClientTimeout(total=total_s, connect=min(CONNECT_S, total_s / 2))
@@ -80,15 +126,12 @@ class PlatformHttp:
             async with self._opened().request(
                 method,
                 url,
-                json=json,
-                data=data,
-                params=params,
-                headers=headers,
                 timeout=timeout,
                 proxy=self._proxy,
                 allow_redirects=False,
+                **request,
             ) as answer:
-                return PlatformAnswer(answer.status, answer.headers, await answer.read())
+                yield answer
         except ClientConnectorError as error:
             # No more than host and port: a path may hold the bot's token.
             raise DeliveryError(

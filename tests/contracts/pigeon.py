@@ -1,10 +1,11 @@
 """A channel that keeps the whole contract, for a messenger that can do everything."""
 
+import base64
 import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import structlog
@@ -24,11 +25,14 @@ from msgsvc_core.channels import (
     DeliveryError,
     InvalidMiniApp,
     InvalidWebhook,
+    MediaType,
+    MessageEdited,
     MessageReceived,
     MiniAppUser,
     OutgoingMessage,
     Polled,
     Reason,
+    ReceivedFile,
     Started,
     Unblocked,
     Update,
@@ -74,6 +78,7 @@ class PigeonChannel(Channel):
         max_caption_length=MAX_CAPTION,
         text_unit="utf16",
         mini_app=True,
+        receives_files=True,
         commands=True,
     )
 
@@ -165,6 +170,12 @@ class PigeonChannel(Channel):
         updates = [read for update in found if (read := self.read(update))]
         return Polled(tuple(updates), str(found[-1]["id"]))
 
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        content = base64.b64decode(await self.call("file", ref=file_ref))
+        if len(content) > most_bytes:
+            raise DeliveryError(Reason.INVALID_MESSAGE, "too large")
+        into.write(content)
+
     def read(self, update: Any) -> Update | None:
         try:
             return self.typed(update)
@@ -184,7 +195,17 @@ class PigeonChannel(Channel):
             case "start":
                 return Started(**common, payload=update["payload"])
             case "text":
-                return MessageReceived(**common, text=update["text"])
+                return MessageReceived(
+                    **common,
+                    text=update["text"],
+                    files=tuple(ReceivedFile(*file) for file in update["files"]),
+                    message_ref=str(update["message"]),
+                    reply_to=update["answers"],
+                )
+            case "edit":
+                return MessageEdited(
+                    **common, message_ref=str(update["message"]), text=update["text"]
+                )
             case "press":
                 return ButtonPressed(
                     **common,
@@ -229,7 +250,26 @@ class PigeonMessenger(Messenger):
         await self._pigeons.tell("start", payload=payload)
 
     async def write(self, text: str) -> None:
-        await self._pigeons.tell("text", text=text)
+        await self._write(text)
+
+    async def reply(self, ref: str, text: str) -> None:
+        await self._write(text, answers=ref)
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        ref = f"photo-{self._pigeons.number()}-of-a-pigeon"
+        self._pigeons.files[ref] = base64.b64encode(content).decode()
+        await self._write(text, files=[(media_type, ref, filename)])
+
+    async def edit_text(self, text: str) -> None:
+        await self._pigeons.tell("edit", message=self._written, text=text)
+
+    async def _write(self, text: str, *, files: Any = (), answers: str | None = None) -> None:
+        self._written = self._pigeons.number()
+        await self._pigeons.tell(
+            "text", text=text, message=self._written, files=files, answers=answers
+        )
 
     async def press(self, ref: str, data: str) -> None:
         message = self._pigeons.messages[int(ref)]

@@ -24,6 +24,8 @@ class Pigeons:
         self.notices: list[str] = []
         #: What the menu shows, by language; "" is for everybody else.
         self.menus: dict[str, dict[str, str]] = {}
+        #: What people sent, by its id, in base64.
+        self.files: dict[str, str] = {}
         self.presses: set[str] = set()
         self.chats: set[str] = set()
         self.blocked = self.revoked = False
@@ -97,6 +99,10 @@ class Pigeons:
         self.presses.remove(press)
         self.notices.append(text or "")
         return ok(None)
+
+    async def _file(self, ref: str) -> tuple[int, bytes]:
+        content = self.files.get(ref)
+        return refused("gone") if content is None else ok(content)
 
     async def _commands(self, menus: dict[str, dict[str, str]]) -> tuple[int, bytes]:
         self.menus = menus

@@ -15,7 +15,7 @@ from msgsvc_core.testing.conformance import inbox as inboxes
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.stage import CHANNEL, kind_of, new_service, secrets_of
-from tests.contracts import broken_receivers  # noqa: F401 - enters its channels
+from tests.contracts import broken_files, broken_receivers  # noqa: F401 - enter their channels
 from tests.contracts.broken_channels import BROKEN, Broken
 from tests.contracts.pigeon import PigeonChannel, PigeonMessenger
 from tests.contracts.test_channel_contract import PigeonPlugin

@@ -20,6 +20,7 @@ from msgsvc_core.testing.conformance.buttons import Buttons
 from msgsvc_core.testing.conformance.changing import Changing
 from msgsvc_core.testing.conformance.commands import Commands
 from msgsvc_core.testing.conformance.failures import Failures
+from msgsvc_core.testing.conformance.files import Files
 from msgsvc_core.testing.conformance.life import Life
 from msgsvc_core.testing.conformance.mini_apps import MiniApps
 from msgsvc_core.testing.conformance.polling import Polling
@@ -28,7 +29,7 @@ from msgsvc_core.testing.conformance.sending import Sending
 from msgsvc_core.testing.conformance.webhooks import Webhooks
 
 
-class ReceivingContract(Receiving, Polling, Webhooks):
+class ReceivingContract(Receiving, Files, Polling, Webhooks):
     """The part on updates alone: for a second class of a channel that polls or is called."""
 
 

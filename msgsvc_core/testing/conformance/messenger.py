@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import pytest
 
-from msgsvc_core.channels import Button, ChannelUser, Reason, Update
+from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
 
 #: How the platform's side of one call breaks: an answer with a status of 500 or more, one whose body
 #: is not what it should be, a connection that ends after the request was read, or no answer for long.
@@ -24,7 +24,7 @@ class Shown:
     ref: str
     text: str
     buttons: tuple[tuple[Button, ...], ...] = ()
-    media_type: Literal["image", "video", "document"] | None = None
+    media_type: MediaType | None = None
     silent: bool | None = None
 
 
@@ -101,6 +101,24 @@ class Messenger(ABC):
     @abstractmethod
     async def puzzle(self) -> None:
         """Sends the bot what it can't know: an update of a kind that is new, and a broken one."""
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        """Sends the bot a file of that type, with a text beside it or without.
+
+        Where people can't send files of that type, or none with a text, it calls `cannot`.
+        """
+        # Not abstract: asked only of platforms whose channel says that people may send files.
+        raise NotImplementedError("where capabilities.receives_files is True, Messenger.send_file")
+
+    async def edit_text(self, text: str) -> None:
+        """Changes the text of the last message that the person wrote."""
+        cannot("people can't change what they wrote on this platform, or it does not tell")
+
+    async def reply(self, ref: str, text: str) -> None:
+        """Writes an answer to the bot's message `ref`, that shows which one it answers."""
+        cannot("people can't answer one certain message on this platform, or it does not tell")
 
     async def forget_presses(self) -> None:
         """The platform waits for answers to pressed buttons no more."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import structlog
 
@@ -24,6 +24,7 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
+from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError
 from msgsvc_telegram.formatting import MAX_ENTITIES, too_many_entities
@@ -62,6 +63,7 @@ class TelegramChannel(Channel):
         max_caption_length=1024,  # Bot API, sendPhoto
         text_unit="utf16",
         mini_app=True,
+        receives_files=True,
         commands=True,
     )
 
@@ -182,7 +184,8 @@ class TelegramChannel(Channel):
         assert message is not None, "only what is sent has a file"
         media = message.media
         assert media is not None, "a call has a file's field because the message has a file"
-        if fetched_by_telegram(media):
+        # What is kept here need not be read at an address that Telegram, and whoever else, can reach.
+        if fetched_by_telegram(media) and not self._service.files.is_own_address(media.url):
             try:
                 return await self._api.call(call.method, call.params | {call.file_field: media.url})
             except BotApiError as error:
@@ -258,6 +261,9 @@ class TelegramChannel(Channel):
         if not isinstance(found, list):
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "getUpdates: no list of updates")
         return found
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        await files.fetch(self._api, file_ref, into, most_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return verify_init_data(init_data, self._settings.token.get_secret_value())

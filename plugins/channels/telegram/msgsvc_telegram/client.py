@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 from aiohttp import FormData
 from pydantic_core import PydanticSerializationError
@@ -58,6 +58,21 @@ class BotApi:
         timeout_s = max(UPLOAD_S, self._timeout_s)
         answer = await self._post(method, data=form, timeout_s=timeout_s)
         return self._result(answer, _chat_of(params))
+
+    async def download(self, file_path: str, into: IO[bytes], most_bytes: int) -> None:
+        """Writes the file that `getFile` has named into `into`. Raises `DeliveryError`."""
+        answer = await self._http.download(
+            f"/file/bot{self._token}/{file_path}",
+            into,
+            most_bytes,
+            timeout_s=max(UPLOAD_S, self._timeout_s),
+        )
+        if answer.status == 404:
+            # Not the token's 404: that has just been good for `getFile`.
+            raise DeliveryError(Reason.INVALID_MESSAGE, "Telegram has the file no more")
+        if answer.status != 200:
+            self._result(answer, None)
+            raise _not_the_api(answer)
 
     async def close(self) -> None:
         await self._http.close()

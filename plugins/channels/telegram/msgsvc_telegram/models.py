@@ -2,7 +2,15 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from msgsvc_core.channels import ChannelUser
 
@@ -47,6 +55,39 @@ class Keyboard(_Object):
     inline_keyboard: list[list[InlineButton]] = []
 
 
+class Attachment(_Object):
+    """A file of whatever kind: PhotoSize, Video, Document, Audio, Voice and the like."""
+
+    file_id: Text
+    file_name: Text | None = None
+    mime_type: Text | None = None
+    file_size: Id | None = None
+    width: Id = 0
+    height: Id = 0
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+
+def _if_readable(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """None for a file without an id, say: the words beside it are worth to be taken all the same."""
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+Photo = Annotated[list[Attachment] | None, WrapValidator(_if_readable)]
+File = Annotated[Attachment | None, WrapValidator(_if_readable)]
+
+
+class Answered(_Object):
+    """The message that another one answers."""
+
+    message_id: Id
+
+
 class Message(_Object):
     """Also an inaccessible one, which has no more than its id and chat."""
 
@@ -56,6 +97,14 @@ class Message(_Object):
     text: Text | None = None
     caption: Text | None = None
     reply_markup: Keyboard | None = None
+    reply_to_message: Answered | None = None
+    photo: Photo = None
+    video: File = None
+    animation: File = None
+    video_note: File = None
+    voice: File = None
+    audio: File = None
+    document: File = None
 
 
 class CallbackQuery(_Object):
@@ -76,9 +125,10 @@ class ChatMemberUpdated(_Object):
 
 
 class RawUpdate(_Object):
-    """`message` is kept raw as well, to see what kind of message it is."""
+    """Messages are kept raw as well, to see what kind of message they are."""
 
     update_id: Id
     message: dict[str, Any] | None = None
+    edited_message: dict[str, Any] | None = None
     callback_query: CallbackQuery | None = None
     my_chat_member: ChatMemberUpdated | None = None

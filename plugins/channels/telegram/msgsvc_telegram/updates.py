@@ -10,17 +10,21 @@ from pydantic import ValidationError
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
+    ChannelUser,
+    MessageEdited,
     MessageReceived,
     Started,
     Unblocked,
     Update,
 )
+from msgsvc_telegram.files import files_of
 from msgsvc_telegram.models import CallbackQuery, ChatMemberUpdated, Message, RawUpdate
 
-#: The kinds that we ask for. Edited messages are none of them: what has been answered stays so.
-ALLOWED_UPDATES = ("message", "callback_query", "my_chat_member")
+#: The kinds that we ask for.
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 
-#: What a person can send without words. It arrives as an empty text, so that somebody can answer; what
+#: What a person can send without words. It arrives as an empty text, with its file if it is one that bots
+#: can fetch, so that somebody can answer; what
 #: Telegram itself puts into a chat (a pinned message, say) does not.
 WORDLESS = frozenset(
     {
@@ -73,6 +77,8 @@ def _read(found: RawUpdate, raw: dict[str, Any]) -> Update | None:
     update_id = str(found.update_id)
     if found.message is not None:
         return _message(update_id, Message.model_validate(found.message), found.message)
+    if found.edited_message is not None:
+        return _edited(update_id, Message.model_validate(found.edited_message))
     if found.callback_query is not None:
         return _pressed(update_id, found.callback_query)
     if found.my_chat_member is not None:
@@ -81,13 +87,9 @@ def _read(found: RawUpdate, raw: dict[str, Any]) -> Update | None:
 
 
 def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | None:
-    sender = message.sender
-    # A group is nobody's to sign in or subscribe with: one person would speak for all.
-    if sender is None or sender.is_bot or message.chat.type != "private":
-        return None
-    user, chat_id = sender.channel_user(), str(message.chat.id)
+    user, chat_id = _sender(message), str(message.chat.id)
     text = message.text if message.text is not None else message.caption
-    if text is None and WORDLESS.isdisjoint(raw):
+    if user is None or (text is None and WORDLESS.isdisjoint(raw)):
         return None
     start = _START.fullmatch(message.text or "")
     if start:
@@ -98,8 +100,35 @@ def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | 
         chat_id=chat_id,
         user=user,
         text=text or "",
+        files=files_of(message),
         message_ref=str(message.message_id),
+        reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
     )
+
+
+def _edited(update_id: str, message: Message) -> Update | None:
+    user, files = _sender(message), files_of(message)
+    text = message.text if message.text is not None else message.caption
+    # Without either it is a place that moves, or a poll that people answer.
+    if user is None or (text is None and not files):
+        return None
+    return MessageEdited(
+        update_id=update_id,
+        chat_id=str(message.chat.id),
+        user=user,
+        message_ref=str(message.message_id),
+        text=text or "",
+        files=files,
+    )
+
+
+def _sender(message: Message) -> ChannelUser | None:
+    """Who wrote to the bot. None in a group, which is nobody's to sign in or subscribe with: one person
+    would speak for all."""
+    sender = message.sender
+    if sender is None or sender.is_bot or message.chat.type != "private":
+        return None
+    return sender.channel_user()
 
 
 def _pressed(update_id: str, query: CallbackQuery) -> Update | None:

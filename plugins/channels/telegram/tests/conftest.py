@@ -15,6 +15,7 @@ from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.channels.media import MediaFiles
 from msgsvc_core.clock import SystemClock
+from msgsvc_core.files import Files
 from msgsvc_core.sections import MediaSettings
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
@@ -41,8 +42,9 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 @pytest.fixture
 async def make_channel(telegram: FakeTelegram) -> AsyncIterator[Callable[..., TelegramChannel]]:
     """Makes channels alone, for the fake's bot; keywords are settings."""
-    service: Any = SimpleNamespace(settings=SimpleNamespace(media=MEDIA))
-    service.media = MediaFiles(service)
+    settings = SimpleNamespace(media=MEDIA, base_url="https://msgs.example")
+    service: Any = SimpleNamespace(settings=settings)
+    service.files, service.media = Files(service), MediaFiles(service)
     made: list[TelegramChannel] = []
 
     def make(**settings: Any) -> TelegramChannel:
@@ -136,8 +138,9 @@ async def make_site(
             "per_chat_s": 1000,
             **options.pop("bot", {}),
         }
+        extra = options.pop("extra_plugins", [])
         service = await make_service(
-            extra_plugins=[("telegram", plugin), ("auth", auth)],
+            extra_plugins=[("telegram", plugin), ("auth", auth), *extra],
             channels={"messenger_a": bot},
             base_url=url,
             media=MEDIA,

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
-from msgsvc_core.channels import Button, ChannelUser, Reason
+from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason
 from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown
 from msgsvc_telegram import plugin
 from msgsvc_telegram.testing import FakeTelegram, Person
+from msgsvc_telegram.testing.people import FileKind
 
 MEDIA_TYPES = {"photo": "image", "video": "video", "document": "document"}
 
@@ -45,6 +46,21 @@ class TelegramSide(Messenger):
 
     async def write(self, text: str) -> None:
         await self._person.write(text)
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        kinds: dict[MediaType, FileKind] = {"image": "photo", "video": "video"}
+        kind = kinds.get(media_type, "document")
+        # Telegram keeps no name of a picture.
+        name = None if kind == "photo" else filename
+        await self._person.send_file(kind, content, name=name, caption=text or None)
+
+    async def edit_text(self, text: str) -> None:
+        await self._person.edit(text)
+
+    async def reply(self, ref: str, text: str) -> None:
+        await self._person.reply(self._person.chat.messages[int(ref)], text)
 
     async def press(self, ref: str, data: str) -> None:
         message = self._person.chat.messages[int(ref)]

@@ -128,10 +128,11 @@ async def test_only_what_we_read_is_asked_for(channel, telegram, anna):
 
     assert telegram.calls_of("getUpdates")[0].params["allowed_updates"] == [
         "message",
+        "edited_message",
         "callback_query",
         "my_chat_member",
     ]
-    assert telegram.bot.updates.add("edited_message", {}) is None
+    assert telegram.bot.updates.add("channel_post", {}) is None
 
 
 async def test_the_webhook_is_set_with_its_secret_and_keeps_what_waits(channel, telegram, anna):
@@ -141,7 +142,7 @@ async def test_the_webhook_is_set_with_its_secret_and_keeps_what_waits(channel, 
     assert call.params == {
         "url": "https://msgs.example/hooks/messenger_a",
         "secret_token": "s" * 64,
-        "allowed_updates": ["message", "callback_query", "my_chat_member"],
+        "allowed_updates": ["message", "edited_message", "callback_query", "my_chat_member"],
     }
     assert len(telegram.bot.updates) == 1
 

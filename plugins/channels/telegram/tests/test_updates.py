@@ -106,7 +106,9 @@ def test_what_has_no_words_arrives_as_an_empty_text(kind):
         message(chat=GROUP, text="/start auth_x"),
         message(chat={"id": -100, "type": "channel"}, text="news"),
         message(**{"from": {**ANNA, "is_bot": True}}, text="I am a bot"),
-        {"update_id": 42, "edited_message": message(text="x")["message"]},
+        # A place that moves.
+        {"update_id": 42, "edited_message": message(location={"latitude": 1.0})["message"]},
+        {"update_id": 42, "edited_message": message(chat=GROUP, text="x")["message"]},
         {"update_id": 42, "channel_post": {}},
         {"update_id": 42, "brand_new": {"a": 1}},
         {"update_id": 42},

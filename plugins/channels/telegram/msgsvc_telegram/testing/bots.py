@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from msgsvc_telegram.testing.calls import bad_request
-from msgsvc_telegram.testing.chats import Chat, Group, PrivateChat, ShownMessage
+from msgsvc_telegram.testing.chats import Chat, Group, PrivateChat, SentFile, ShownMessage
 from msgsvc_telegram.testing.people import Person, Press
 from msgsvc_telegram.testing.update_queue import UpdateQueue
 
@@ -27,6 +27,8 @@ class FakeBot:
     presses: dict[str, Press]
     updates: UpdateQueue
     numbers: "count[int]"
+    #: What people sent to it, by `file_id`.
+    files: dict[str, SentFile] = field(default_factory=dict)
     #: What its menu shows: names and descriptions by the language that the list is for, None for the rest.
     commands: dict[str | None, dict[str, str]] = field(default_factory=dict)
 

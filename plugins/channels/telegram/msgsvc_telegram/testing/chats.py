@@ -18,6 +18,14 @@ class ShownFile:
     url: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that a person sent. `path` is where bots download it."""
+
+    path: str
+    content: bytes = field(repr=False)
+
+
 @dataclass(slots=True)
 class ShownMessage:
     """What a person sees of a message. `text` is the caption where there is a file."""

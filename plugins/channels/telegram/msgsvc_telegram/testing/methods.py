@@ -21,6 +21,9 @@ MAX_COMMANDS, MAX_ABOUT = 100, 256
 #: Bytes of what a bot may upload (Bot API, "Sending files").
 MAX_PHOTO_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 
+#: Bytes of a file that a bot may download (Bot API, getFile).
+MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
+
 NOT_MODIFIED = (
     "message is not modified: specified new message content and reply markup are exactly the same"
     " as a current content and reply markup of the message"
@@ -50,6 +53,7 @@ class Methods:
             "setWebhook": self._set_webhook,
             "deleteWebhook": _delete_webhook,
             "getWebhookInfo": _webhook_info,
+            "getFile": _get_file,
         }
         if method == "getUpdates":
             return await _get_updates(bot, params)
@@ -163,6 +167,20 @@ def _set_commands(bot: FakeBot, params: dict[str, Any]) -> bool:
         shown[name] = description
     bot.commands[lang] = shown
     return True
+
+
+def _get_file(bot: FakeBot, params: dict[str, Any]) -> dict[str, Any]:
+    file = bot.files.get(params["file_id"])
+    if file is None:
+        raise bad_request("wrong file_id or the file is temporarily unavailable")
+    if len(file.content) > MAX_DOWNLOAD_BYTES:
+        raise bad_request("file is too big")
+    return {
+        "file_id": params["file_id"],
+        "file_unique_id": "u",
+        "file_size": len(file.content),
+        "file_path": file.path,
+    }
 
 
 def _delete_webhook(bot: FakeBot, params: dict[str, Any]) -> bool:

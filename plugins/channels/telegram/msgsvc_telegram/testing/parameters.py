@@ -46,6 +46,7 @@ METHODS: dict[str, dict[str, str]] = {
     },
     "deleteWebhook": {"drop_pending_updates": "Boolean"},
     "getWebhookInfo": {},
+    "getFile": {"file_id": "String!"},
     "getUpdates": {
         "offset": "Integer",
         "limit": "Integer",

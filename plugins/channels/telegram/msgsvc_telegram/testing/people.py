@@ -7,11 +7,11 @@ import json
 import time
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from msgsvc_telegram.testing.calls import bad_request
-from msgsvc_telegram.testing.chats import PrivateChat, ShownMessage
+from msgsvc_telegram.testing.chats import PrivateChat, SentFile, ShownMessage
 
 if TYPE_CHECKING:
     from msgsvc_telegram.testing.bots import FakeBot
@@ -21,7 +21,11 @@ T = TypeVar("T")
 #: Seconds for which people wait for a bot.
 PATIENCE_S = 60.0
 
+#: The field of Telegram's Message object that holds a file.
+FileKind = Literal["photo", "video", "animation", "video_note", "voice", "audio", "document"]
+
 _user_ids = count(1001)
+_file_ids = count(1)
 _query_ids = count(5_000_001)
 
 
@@ -68,6 +72,8 @@ class Person:
         self, bot: "FakeBot", name: str, *, username: str | None, lang: str | None
     ) -> None:
         self.bot = bot
+        #: What they wrote, by its id, as Telegram's Message objects.
+        self._written: dict[int, dict[str, Any]] = {}
         self.user_id = next(_user_ids)
         names = {"first_name": name, "username": username}
         self._names = {key: value for key, value in names.items() if value is not None}
@@ -97,16 +103,54 @@ class Person:
         """Sends a text, or a message with other fields of Telegram's Message object."""
         self.chat.started = True
         shown = self.chat.add(text or "", from_bot=False)
-        message = {
-            "message_id": shown.message_id,
-            "from": self.user,
-            "chat": self.chat.info,
-            "date": 1_780_000_000,
-            **content,
-        }
+        message = self._message(shown, **content)
         if text is not None:
             message["text"] = text
+        self._written[shown.message_id] = message
         return self.bot.updates.add("message", message)
+
+    async def reply(self, answered: ShownMessage, text: str) -> int | None:
+        """Answers a message of the bot, which is shown above the answer."""
+        above = self.bot.message_object(self.chat, answered)
+        return await self.write(text, reply_to_message=above)
+
+    async def send_file(
+        self,
+        kind: FileKind,
+        content: bytes,
+        *,
+        name: str | None = None,
+        mime_type: str | None = None,
+        caption: str | None = None,
+    ) -> int | None:
+        """Sends a file, with a text beside it or without."""
+        told = {"file_name": name, "mime_type": mime_type, "file_size": len(content)}
+        found = self._put(kind, content, {key: it for key, it in told.items() if it is not None})
+        fields: dict[str, Any] = {kind: found}
+        if kind == "photo":
+            # The same picture in several sizes, the largest last.
+            small = self._put(kind, content[: len(content) // 2], {"width": 90, "height": 90})
+            fields["photo"] = [small, found | {"width": 1280, "height": 720}]
+        if kind == "animation":
+            # "For backward compatibility, when this field is set, `document` is set too."
+            fields["document"] = found
+        if caption is not None:
+            fields["caption"] = caption
+        return await self.write(None, **fields)
+
+    async def edit(self, text: str, message_id: int | None = None) -> int | None:
+        """Changes the text of their last message, or of another one, or what stands beside its file."""
+        message = self._written[message_id or max(self._written)]
+        field = "text" if "text" in message else "caption"
+        message |= {field: text, "edit_date": 1_780_000_100}
+        self.chat.messages[message["message_id"]].text = text
+        self.chat.changed()
+        return self.bot.updates.add("edited_message", dict(message))
+
+    @property
+    def last_message_id(self) -> int:
+        """Of what they wrote themselves."""
+        return max(self._written)
 
     async def press(
         self, label: str, message: ShownMessage | None = None, *, inaccessible: bool = False
@@ -194,6 +238,20 @@ class Person:
             seen = [(message.text, message.labels) for message in self.messages]
             raise TimeoutError(f"what there was instead: {seen}") from None
         return found
+
+    def _message(self, shown: ShownMessage, **content: Any) -> dict[str, Any]:
+        return {
+            "message_id": shown.message_id,
+            "from": self.user,
+            "chat": self.chat.info,
+            "date": 1_780_000_000,
+            **content,
+        }
+
+    def _put(self, kind: FileKind, content: bytes, told: dict[str, Any]) -> dict[str, Any]:
+        file_id = f"{kind}-{next(_file_ids)}"
+        self.bot.files[file_id] = SentFile(f"{kind}s/{file_id} of people", content)
+        return {"file_id": file_id, "file_unique_id": "u", **told}
 
     def _membership(self, before: str, after: str) -> int | None:
         return self.bot.updates.add(

@@ -124,6 +124,7 @@ class FakeTelegram:
     async def __aenter__(self) -> "FakeTelegram":
         app = web.Application(client_max_size=MAX_FILE_BYTES + 1024 * 1024)
         app.router.add_get("/files/{name}", self._serve_file)
+        app.router.add_get("/file/bot{token}/{path:.+}", self._hand_out)
         app.router.add_route("*", "/bot{token}/{method}", self._take)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
@@ -200,6 +201,17 @@ class FakeTelegram:
         if found is None:
             raise web.HTTPNotFound
         return web.Response(body=found[0], content_type=found[1])
+
+    async def _hand_out(self, request: web.Request) -> web.Response:
+        """A file that a person sent, to the bot that it was sent to."""
+        bot = self._bots.get(request.match_info["token"])
+        if bot is None or bot.revoked:
+            body = _refused(Refusal(401, "Unauthorized"))
+            return web.json_response(body, status=401)
+        for file in bot.files.values():
+            if file.path == request.match_info["path"]:
+                return web.Response(body=file.content)
+        return web.json_response(_refused(Refusal(404, "Not Found")), status=404)
 
     async def _fetch(self, url: str, kind: str) -> bytes:
         """A file, as Telegram fetches it for a bot."""
