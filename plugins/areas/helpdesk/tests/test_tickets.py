@@ -213,8 +213,9 @@ async def test_a_note_is_seen_by_nobody_but_agents(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    shown = len(ann.messages)
     await act(client, ticket, "close")
+    await settled(service)
+    shown = len(ann.messages)
 
     answer = await act(client, ticket, "reply", text="Rude.", internal=True)
     await settled(service)
