@@ -1,16 +1,16 @@
 """Mailings, inside and on the wire."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Body
 from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.localized import Language, Localized
+from msgsvc_core.localized import Language, Localized, visible
 from msgsvc_core.messages.models import check_source
 from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
+from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
 from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
@@ -64,7 +64,7 @@ class MailingMessage(Body):
     variables: Variables | None = Field(
         None, description="Texts, numbers, true or false for `{{ name }}`, the same for all."
     )
-    text: Localized | None = Field(
+    text: Annotated[Localized, visible(SOURCE_LENGTH)] | None = Field(
         None, description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.'
     )
     format: Format = "plain"

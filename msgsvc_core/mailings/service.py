@@ -1,29 +1,21 @@
 """The rules of mailings: what may be started, and what may be done to one that is under way."""
 
-import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.mailings import audience, ledger, store
-from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
+from msgsvc_core.mailings.judging import judge
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
-    MailingMessage,
     MailingStatus,
     NewMailing,
     Recipient,
 )
-from msgsvc_core.messages.models import METADATA_BYTES
-from msgsvc_core.messages.store import find_permissions
-from msgsvc_core.messages.substitution import WrongVariable
-from msgsvc_core.messages.templates.models import TemplateContent
-from msgsvc_core.messages.templates.rendering import LANGUAGES
 from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
@@ -70,9 +62,7 @@ class Mailings:
         `NotFound` for a template that is not there.
         """
         now_ms = self._service.clock.now_ms()
-        if new.send_at_ms is not None and new.send_at_ms < now_ms:
-            raise ValidationFailed("send_at: is in the past")
-        counts = await self._judge(tx, project_id, new)
+        judged = await judge(self._service, tx, project_id, new)
         message = new.message
         begins_ms = now_ms if new.send_at_ms is None else new.send_at_ms
         mailing = Mailing(
@@ -80,14 +70,14 @@ class Mailings:
             job_id=new_id("job"),
             source=new.source,
             status="scheduled",
-            content=await self._content(tx, project_id, message),
+            content=judged.content,
             audience=new.audience.to_column(),
             permission=message.permission,
             metadata=message.metadata,
             per_minute=new.per_minute,
             expires_at_ms=message.expires_in and begins_ms + message.expires_in * 1000,
             send_at_ms=new.send_at_ms,
-            total=sum(counts.values()),
+            total=judged.total,
             sent=0,
             failed=0,
             skipped=0,
@@ -101,24 +91,18 @@ class Mailings:
             timed_from_ms=None,
             timed_from=0,
         )
-        self._check_shown(read_column(mailing.content))
-        await self._check_channels(read_column(mailing.content), counts)
         await self._add(tx, mailing)
         return mailing
 
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> int:
         """How many would get a mailing now. Raises what `start` does."""
-        counts = await self._judge(tx, project_id, new)
-        content = read_column(await self._content(tx, project_id, new.message))
-        self._check_shown(content)
-        await self._check_channels(content, counts)
-        return sum(counts.values())
+        return (await judge(self._service, tx, project_id, new)).total
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Starts a mailing of the same contents to those of whom nobody knows whether they got it.
 
         Raises `NotFound`, and `Conflict` for a mailing that has not ended, has nobody of unknown fate,
-        or was sent again to them before.
+        was sent again to them before, or has expired.
         """
         before = await self._locked(tx, project_id, job_id)
         if before.finished_at_ms is None:
@@ -126,10 +110,13 @@ class Mailings:
         if await store.was_resent(tx, project_id, job_id):
             raise Conflict("it was sent again to those of unknown fate before")
         everybody = Audience(all=True)
-        counts = await audience.count_by_bot(tx, project_id, everybody, job_id, self._most + 1)
+        most = self._service.settings.limits.broadcast_recipients
+        counts = await audience.count_by_bot(tx, project_id, everybody, job_id, most)
         if not counts:
             raise Conflict("nobody who is still subscribed is of unknown fate")
         now_ms = self._service.clock.now_ms()
+        if before.expires_at_ms is not None and before.expires_at_ms <= now_ms:
+            raise Conflict("it has expired: nobody would get it")
         mailing = before.again(
             new_id("job"), everybody.to_column(), total=sum(counts.values()), now_ms=now_ms
         )
@@ -229,84 +216,6 @@ class Mailings:
             raise _not_found(job_id)
         return mailing
 
-    # ---- what is refused ------------------------------------------------------------------------
-
-    @property
-    def _most(self) -> int:
-        return self._service.settings.limits.broadcast_recipients
-
-    async def _judge(self, tx: Tx, project_id: str, new: NewMailing) -> dict[str, int]:
-        """How many would get it, by bot. Raises `ValidationFailed`."""
-        await self._check_audience(tx, project_id, new.audience)
-        await self._check_permissions(tx, project_id, new)
-        metadata = new.message.metadata
-        if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
-        counts = await audience.count_by_bot(tx, project_id, new.audience, None, self._most + 1)
-        if sum(counts.values()) > self._most:
-            raise ValidationFailed(f"audience: more than {self._most:,} subscribers")
-        return counts
-
-    async def _check_audience(self, tx: Tx, project_id: str, asked: Audience) -> None:
-        most = self._service.settings.limits.broadcast_ids
-        if len(asked.subscriber_ids or ()) > most:
-            raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
-        for name in ("tags_any", "tags_all", "tags_none"):
-            tags: Iterable[str] = getattr(asked, name) or ()
-            if tags and (missing := await audience.missing_tags(tx, project_id, list(tags))):
-                raise ValidationFailed(f"audience.{name}: this project has no tag {missing[0]!r}")
-        for channel in asked.channels or ():
-            if self._service.channels.of(project_id, channel) is None:
-                raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
-
-    async def _check_permissions(self, tx: Tx, project_id: str, new: NewMailing) -> None:
-        asked = {
-            "audience.permission": new.audience.permission,
-            "permission": new.message.permission,
-        }
-        for field, key in asked.items():
-            if key is not None and not await find_permissions(tx, [(project_id, key)]):
-                raise ValidationFailed(f"{field}: this project has no permission {key!r}")
-
-    async def _content(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
-        """What is shown, as it is kept: a template's later changes don't reach it."""
-        if message.template is not None:
-            content = await self._service.templates.content_of(tx, project_id, message.template)
-        else:
-            content = TemplateContent.model_validate(
-                message.model_dump(include=set(TemplateContent.model_fields), exclude_unset=True)
-            )
-        return to_column(content, message.variables or {}, silent=message.silent)
-
-    def _check_shown(self, content: MailingContent) -> None:
-        """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
-        for name in content.unknown:
-            raise ValidationFailed(
-                f"variables.{name}: is required, or needs a default for who lacks it;"
-                f" every recipient has {', '.join(ALWAYS)}"
-            )
-        settings = self._service.settings
-        sample = dict.fromkeys(content.personal, "x")
-        for lang in LANGUAGES:
-            try:
-                shown = content.render(
-                    lang, settings.default_lang, sample, settings.limits.text_length
-                )
-            except WrongVariable as error:
-                raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
-            self._service.messages.check_size(shown)
-
-    async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
-        """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
-        default_lang = self._service.settings.default_lang
-        sample = dict.fromkeys(content.personal, "x")
-        for bot in counts:
-            channel = await self._service.channels.find(bot)
-            for lang in LANGUAGES if channel else ():
-                shown = content.render(lang, default_lang, sample, most=2**31)
-                if channel and (problem := channel.problem(shown)):
-                    raise ValidationFailed(f"on {channel.name}: {problem}")
-
 
 def _not_found(job_id: str) -> NotFound:
-    return NotFound(f"there is no mailing {job_id!r}")
+    return NotFound(f"there is no broadcast {job_id!r}")

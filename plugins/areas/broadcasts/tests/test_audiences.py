@@ -170,6 +170,11 @@ async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
         ({"audience": {"subscriber_ids": ["sub_1"] * 10_001}}, "audience.subscriber_ids"),
         ({"permission": "nope"}, "permission"),
         ({"text": None}, "text"),
+        ({"text": ""}, "text"),
+        ({"text": " \n"}, "text"),
+        ({"text": {}}, "text"),
+        ({"text": {"en": "Hi", "ru": ""}}, "text: must hold more"),
+        ({"text": {"de": "Hallo"}}, "text: must be a text, or an object of texts by en and ru"),
         ({"text": "x" * 4001}, "text"),
         ({"text": "Hi {{ first_name"}, "text"),
         ({"text": "Hi", "template": "hello"}, "text"),
@@ -184,6 +189,8 @@ async def test_what_is_refused(client: httpx2.AsyncClient, body: Any, part: str)
     asked = {"audience": {"all": True}, "text": "Hi", **body}
 
     answer = await client.post("/v1/broadcast", json=asked)
+    dry = await client.post("/v1/broadcast", json={**asked, "dry_run": True})
 
     assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed"), answer.text
     assert part in answer.json()["error"]
+    assert dry.json() == answer.json()

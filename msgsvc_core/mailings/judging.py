@@ -1,0 +1,131 @@
+"""What of a mailing is refused: at the call, and of its audience once more when it begins."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.mailings import audience
+from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
+from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages.models import METADATA_BYTES
+from msgsvc_core.messages.store import find_permissions
+from msgsvc_core.messages.substitution import WrongVariable
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.templates.rendering import LANGUAGES
+from msgsvc_core.record import record
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+@record
+class Judged:
+    """A mailing that may be started: its contents as they are kept, and who would get it, by bot."""
+
+    content: str
+    counts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+async def judge(service: "Service", tx: Tx, project_id: str, new: NewMailing) -> Judged:
+    """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
+    if new.send_at_ms is not None and new.send_at_ms < service.clock.now_ms():
+        raise ValidationFailed("send_at: is in the past")
+    _check_sizes(service, new)
+    await _check_names(service, tx, project_id, new)
+    content = await _content(service, tx, project_id, new.message)
+    most = service.settings.limits.broadcast_recipients
+    counts = await audience.count_by_bot(tx, project_id, new.audience, None, most + 1)
+    if sum(counts.values()) > most:
+        raise ValidationFailed(f"audience: more than {most:,} subscribers")
+    _check_shown(service, read_column(content))
+    await _check_channels(service, read_column(content), counts)
+    return Judged(content, counts)
+
+
+async def missing_name(tx: Tx, project_id: str, asked: Audience) -> str | None:
+    """What an audience goes by that the project does not have, for people; None if it has all.
+
+    Without it, an audience would be nobody, or everybody.
+    """
+    for field in ("tags_any", "tags_all", "tags_none"):
+        tags: Sequence[str] = getattr(asked, field) or ()
+        if tags and (missing := await audience.missing_tags(tx, project_id, tags)):
+            return f"audience.{field}: this project has no tag {missing[0]!r}"
+    if asked.permission is not None:
+        return await _missing_permission(tx, project_id, "audience.permission", asked.permission)
+    return None
+
+
+async def _missing_permission(tx: Tx, project_id: str, field: str, key: str) -> str | None:
+    if await find_permissions(tx, [(project_id, key)]):
+        return None
+    return f"{field}: this project has no permission {key!r}"
+
+
+def _check_sizes(service: "Service", new: NewMailing) -> None:
+    most = service.settings.limits.broadcast_ids
+    if len(new.audience.subscriber_ids or ()) > most:
+        raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
+    metadata = new.message.metadata
+    if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
+        raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+
+
+async def _check_names(service: "Service", tx: Tx, project_id: str, new: NewMailing) -> None:
+    missing = await missing_name(tx, project_id, new.audience)
+    permission = new.message.permission
+    if missing is None and permission is not None:
+        missing = await _missing_permission(tx, project_id, "permission", permission)
+    if missing is not None:
+        raise ValidationFailed(missing)
+    for channel in new.audience.channels or ():
+        if service.channels.of(project_id, channel) is None:
+            raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
+
+
+async def _content(service: "Service", tx: Tx, project_id: str, message: MailingMessage) -> str:
+    """What is shown, as it is kept: a template's later changes don't reach it."""
+    if message.template is not None:
+        content = await service.templates.content_of(tx, project_id, message.template)
+    else:
+        fields = set(TemplateContent.model_fields)
+        content = validate(TemplateContent, message.model_dump(include=fields, exclude_unset=True))
+    return to_column(content, message.variables or {}, silent=message.silent)
+
+
+def _check_shown(service: "Service", content: MailingContent) -> None:
+    """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
+    for name in content.unknown:
+        raise ValidationFailed(
+            f"variables.{name}: is required, or needs a default for who lacks it;"
+            f" every recipient has {', '.join(ALWAYS)}"
+        )
+    settings = service.settings
+    sample = dict.fromkeys(content.personal, "x")
+    for lang in LANGUAGES:
+        try:
+            shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+        service.messages.check_size(shown)
+
+
+async def _check_channels(
+    service: "Service", content: MailingContent, counts: dict[str, int]
+) -> None:
+    """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
+    default_lang = service.settings.default_lang
+    sample = dict.fromkeys(content.personal, "x")
+    for bot in counts:
+        channel = await service.channels.find(bot)
+        for lang in LANGUAGES if channel else ():
+            shown = content.render(lang, default_lang, sample, most=2**31)
+            if channel and (problem := channel.problem(shown)):
+                raise ValidationFailed(f"on {channel.name}: {problem}")
