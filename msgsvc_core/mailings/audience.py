@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, any_of
+from msgsvc_core.db.sql import Dialect, any_of, kept
 from msgsvc_core.mailings.models import Audience
 
 #: What subscribers carry: the table `t`, its column, and the subscriber as `s`.
@@ -126,10 +126,10 @@ async def bots_of(tx: Tx, project_id: str, job_id: str) -> list[str]:
 
 
 async def missing_tags(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are no tags of the project."""
+    """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
     known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}",
+        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{kept(tx.dialect)}",
         {"project_id": project_id, **params},
     )
     return sorted(set(names) - {row["name"] for row in rows})

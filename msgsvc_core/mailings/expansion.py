@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
 from msgsvc_core.mailings import audience, store
+from msgsvc_core.mailings.burial import bury
+from msgsvc_core.mailings.judging import missing_name
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, send_job
 
@@ -30,6 +32,11 @@ async def _step(ctx: JobContext, job: Job) -> bool:
         mailing = await store.lock(tx, project_id, job.payload["job_id"])
         if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
             return False
+        asked = Audience.model_validate(mailing.audience)
+        # Without its tags, a mailing to all but some would go to all.
+        if missing := await missing_name(tx, project_id, asked):
+            await _cancel(ctx, tx, mailing, f"when it was to begin: {missing}")
+            return False
         end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
         if end is None:
             return False
@@ -37,7 +44,7 @@ async def _step(ctx: JobContext, job: Job) -> bool:
             tx,
             project_id,
             mailing.job_id,
-            Audience.model_validate(mailing.audience),
+            asked,
             mailing.resend_of,
             after=mailing.expanded_to,
             until=end,
@@ -49,20 +56,28 @@ async def _step(ctx: JobContext, job: Job) -> bool:
             return True
         # It was within the limit when it was asked for; to send to the first of them would be worse.
         error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
-        before: tuple[MailingStatus, ...] = ("running", "paused")
-        await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
-        await service.mailings.end(tx, *mailing.key, "cancelled")
+        await _cancel(ctx, tx, mailing, error)
         return False
+
+
+async def _cancel(ctx: JobContext, tx: Tx, mailing: Mailing, error: str) -> None:
+    """Ends a mailing of which nobody has been sent anything."""
+    now_ms = ctx.service.clock.now_ms()
+    before: tuple[MailingStatus, ...] = ("running", "paused")
+    await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
+    await ctx.service.mailings.end(tx, *mailing.key, "cancelled")
 
 
 async def _begin_sending(ctx: JobContext, job: Job) -> None:
     """Makes the ways out, one for each bot; without any the mailing is completed."""
     project_id = job.project_id or ""
+    now_ms = ctx.service.clock.now_ms()
     async with ctx.completing(job) as tx:
+        await store.pause_if_disabled(tx, project_id, job.payload["job_id"], now_ms)
         mailing = await store.lock(tx, project_id, job.payload["job_id"])
         if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
             return
-        await store.fixed(tx, mailing, ctx.service.clock.now_ms())
+        await store.fixed(tx, mailing, now_ms)
         bots = await audience.bots_of(tx, *mailing.key)
         await store.add_ways(tx, *mailing.key, bots)
         if mailing.status == "running":
@@ -76,8 +91,8 @@ async def _send(ctx: JobContext, tx: Tx, mailing: Mailing, bots: Sequence[str]) 
 
 
 def _goes_on(mailing: Mailing) -> bool:
-    """A pause holds back the sending alone."""
-    return mailing.status in {"running", "paused"}
+    """Once it has begun, a pause holds back the sending alone."""
+    return mailing.started_at_ms is not None and mailing.status in {"running", "paused"}
 
 
-SPEC = JobSpec(EXPAND_JOB, expand, max_attempts=1000)
+SPEC = JobSpec(EXPAND_JOB, expand, max_attempts=1000, on_dead=bury)

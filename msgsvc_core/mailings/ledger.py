@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, key_params, key_table
+from msgsvc_core.db.sql import Dialect, any_of, key_params, key_table
 from msgsvc_core.jobs.contract import NORMAL, URGENT
 from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus, Way
 from msgsvc_core.record import record
@@ -31,18 +31,28 @@ class Outcome:
     reason: str | None = None
     error: str | None = None
     run_at_ms: int | None = None
+    refused_from_ms: int | None = None
 
 
-async def due_again(
-    tx: Tx, mailing: Mailing, bot: str, now_ms: int, most: int
-) -> list[tuple[str, int]]:
-    """Recipients who are to be tried again now, with their attempts so far."""
+@record
+class Tried:
+    """A recipient who is to be sent to, with their attempts so far, and since when the platform asks to
+    wait with them, in Unix milliseconds."""
+
+    subscriber_id: str
+    attempts: int = 0
+    refused_from_ms: int | None = None
+
+
+async def due_again(tx: Tx, mailing: Mailing, bot: str, now_ms: int, most: int) -> list[Tried]:
+    """Recipients who are to be tried again now."""
     rows = await tx.fetch_all(
-        f"SELECT subscriber_id, attempts FROM core_recipients WHERE {_OF_MAILING} AND bot = :bot"
+        "SELECT subscriber_id, attempts, refused_from_ms FROM core_recipients"
+        f" WHERE {_OF_MAILING} AND bot = :bot"
         " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :most",
         {**_key(mailing), "bot": bot, "now_ms": now_ms, "most": most},
     )
-    return [(row["subscriber_id"], row["attempts"]) for row in rows]
+    return [Tried(*row) for row in rows]
 
 
 async def next_again_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
@@ -60,7 +70,8 @@ async def take_hold(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> 
     if subscriber_ids:
         await tx.execute(
             "UPDATE core_recipients AS r SET run_at_ms = NULL"
-            f" FROM {key_table(('project', 'subscriber', 'job'), tx.dialect)} WHERE {_THESE}",
+            f" FROM {key_table(('project', 'subscriber', 'job'), tx.dialect)}"
+            f" WHERE {_these(tx.dialect)}",
             key_params(
                 [(mailing.project_id, each, mailing.job_id) for each in subscriber_ids], tx.dialect
             ),
@@ -86,27 +97,39 @@ async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str
         return set()
     columns = (
         *("project", "subscriber", "job", "status", "tries", "message", "reason"),
-        *("error", "run_at"),
+        *("error", "run_at", "refused_from"),
     )
     rows = await tx.fetch_all(
         "UPDATE core_recipients AS r SET status = keys.status, message_id = keys.message,"
         " attempts = r.attempts + CAST(keys.tries AS integer), reason = keys.reason,"
-        " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint)"
-        f" FROM {key_table(columns, tx.dialect)} WHERE {_THESE} RETURNING subscriber_id",
+        " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint),"
+        " refused_from_ms = CAST(keys.refused_from AS bigint)"
+        f" FROM {key_table(columns, tx.dialect)} WHERE {_these(tx.dialect)} RETURNING subscriber_id",
         key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
     )
     return {row["subscriber_id"] for row in rows}
 
 
-#: All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
-_THESE = (
-    "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
-    " AND r.status = 'queued'"
-)
+def _these(dialect: Dialect) -> str:
+    """The rows `r` of `keys` that have no outcome yet.
+
+    All of the key from `keys`: with a project by itself, SQLite goes through all of its rows. And for
+    PostgreSQL the same once more by itself: it knew a ledger as empty that had just been written anew,
+    and went through all of it for each of `keys`.
+    """
+    these = (
+        "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
+        " AND r.status = 'queued'"
+    )
+    if dialect == "postgresql":
+        these += (
+            " AND r.project_id = ANY(:keys_0) AND r.subscriber_id = ANY(:keys_1)"
+            " AND r.job_id = ANY(:keys_2)"
+        )
+    return these
 
 
 def _values(mailing: Mailing, outcome: Outcome) -> tuple[str | None, ...]:
-    run_at_ms = outcome.run_at_ms
     return (
         mailing.project_id,
         outcome.subscriber_id,
@@ -116,8 +139,13 @@ def _values(mailing: Mailing, outcome: Outcome) -> tuple[str | None, ...]:
         outcome.message_id,
         outcome.reason,
         outcome.error,
-        None if run_at_ms is None else str(run_at_ms),
+        _text(outcome.run_at_ms),
+        _text(outcome.refused_from_ms),
     )
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
 
 
 async def stands_aside(tx: Tx, lane: str, now_ms: int) -> bool:

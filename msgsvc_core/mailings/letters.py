@@ -32,6 +32,8 @@ class Letter:
     subscriber: Subscriber
     attempts: int
     job: Job
+    #: Since when the platform asks to wait with them, in Unix milliseconds; None unless it does.
+    refused_from_ms: int | None = None
     content: OutgoingMessage | None = None
     message_ref: str | None = None
     failure: DeliveryError | None = None

@@ -17,7 +17,6 @@ from msgsvc_core.messages.delivery import BACKOFF, count_endings, failure_event,
 from msgsvc_core.messages.models import Ending, Message
 from msgsvc_core.messages.store import add_ended
 from msgsvc_core.messages.substitution import WrongVariable
-from msgsvc_core.subscribers.models import Subscriber
 
 #: What is said of those who were in hand when a process died.
 DIED = "the service stopped while the platform was being called"
@@ -36,6 +35,9 @@ async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
             ends[letter.subscriber_id] = letter, ending
             again = _outcome(letter, ending)
         outcomes.append(again)
+    # People before their rows, and in order, as an erasure and other mailings have them: two who go the
+    # other way would wait for each other.
+    await store.hold_people(tx, post.mailing, [each.subscriber_id for each in _lost(letters)])
     # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
     noted = await ledger.note(tx, post.mailing, outcomes)
     ended = [end for subscriber_id, end in ends.items() if subscriber_id in noted]
@@ -79,15 +81,16 @@ async def _tell(post: Post, tx: Tx, ended: Sequence[tuple[Letter, Ending]]) -> N
             success_event(delivery) if failure is None else failure_event(delivery, failure)
         )
     await service.events.emit_many(tx, events)
-    for letter, _ in ended:
-        if letter.failure is not None and letter.failure.reason.should_unsubscribe:
-            await _block(post, tx, letter.subscriber, letter.failure)
+    for letter in _lost([letter for letter, _ in ended]):
+        assert letter.failure is not None, "that is how they were lost"
+        subscriber, reason = letter.subscriber, str(letter.failure.reason)
+        await service.subscribers.block(tx, subscriber.bot, subscriber.user_id, reason=reason)
 
 
-async def _block(post: Post, tx: Tx, subscriber: Subscriber, failure: DeliveryError) -> None:
-    await post.service.subscribers.block(
-        tx, subscriber.bot, subscriber.user_id, reason=str(failure.reason)
-    )
+def _lost(letters: Sequence[Letter]) -> list[Letter]:
+    """Letters to those who are to be unsubscribed, in the order of their ids."""
+    lost = [each for each in letters if each.failure and each.failure.reason.should_unsubscribe]
+    return sorted(lost, key=lambda letter: letter.subscriber.user_id)
 
 
 def _again(post: Post, letter: Letter) -> Outcome | None:
@@ -98,13 +101,19 @@ def _again(post: Post, letter: Letter) -> Outcome | None:
     """
     failure, now_ms = letter.failure, post.service.clock.now_ms()
     if letter.again_in_ms is not None:
-        return Outcome(letter.subscriber_id, "queued", run_at_ms=now_ms + letter.again_in_ms)
+        return Outcome(
+            letter.subscriber_id,
+            "queued",
+            run_at_ms=now_ms + letter.again_in_ms,
+            refused_from_ms=letter.refused_from_ms,
+        )
     if failure is None or failure.in_doubt or not failure.reason.retryable:
         return None
     limits = post.service.settings.limits
     is_refused = failure.reason is Reason.RATE_LIMITED
+    # Since its first refusal: a mailing may well take longer, by its pace or a pause.
+    since_ms = letter.refused_from_ms or now_ms
     if is_refused:
-        since_ms = post.mailing.started_at_ms or now_ms
         is_over = now_ms - since_ms >= limits.delivery_hours * 3600 * 1000
     else:
         is_over = letter.attempts + 1 >= limits.delivery_attempts
@@ -117,7 +126,14 @@ def _again(post: Post, letter: Letter) -> Outcome | None:
         else post.line.retry_at_ms(failure, BACKOFF, letter.attempts + 1)
     )
     tries = 0 if is_refused else 1
-    return Outcome(letter.subscriber_id, "queued", tries, error=failure.text, run_at_ms=run_at_ms)
+    return Outcome(
+        letter.subscriber_id,
+        "queued",
+        tries,
+        error=failure.text,
+        run_at_ms=run_at_ms,
+        refused_from_ms=since_ms if is_refused else None,
+    )
 
 
 def _outcome(letter: Letter, ending: Ending) -> Outcome:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
@@ -18,15 +17,14 @@ from msgsvc_core.channels.lines import Line
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.mailings import ledger, outcomes, pace, store
+from msgsvc_core.mailings.burial import bury, give_up
 from msgsvc_core.mailings.content import read_column
+from msgsvc_core.mailings.ledger import Tried
 from msgsvc_core.mailings.letters import Letter, Post, obstacle, send, write
 from msgsvc_core.mailings.models import Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: People who are in hand at once at most: as many calls as a lane has under way otherwise.
 MOST_IN_HAND = 200
@@ -118,17 +116,20 @@ class _Turn:
         ctx, job = self._ctx, self._job
         ended, self._ended = self._ended, []
         async with ctx.holding(job) as tx:
-            mailing = await store.lock(tx, job.project_id or "", job.payload["job_id"])
-            way = None if mailing is None else await store.find_way(tx, *mailing.key, self._bot)
+            key = job.project_id or "", job.payload["job_id"]
+            await store.pause_if_disabled(tx, *key, ctx.service.clock.now_ms())
+            mailing = await store.lock(tx, *key)
+            way = None if mailing is None else await store.find_way(tx, *key, self._bot)
+            for letter in ended:
+                del self._in_hand[letter.subscriber_id]
             if mailing is None or way is None:
+                # Its project was removed, and nothing is kept of it.
                 self._over = True
                 return
             post = self._post(mailing)
-            if self._is_first and way.in_hand:
-                await self._give_up(post, tx, way.in_hand)
+            if self._is_first:
+                await give_up(post, tx, job)
             await outcomes.settle(post, tx, ended)
-            for letter in ended:
-                del self._in_hand[letter.subscriber_id]
             taken, walked_to = await self._take(post, tx, way)
             in_hand = [*self._in_hand, *(letter.subscriber_id for letter in taken)]
             if walked_to != way.walked_to or in_hand != way.in_hand:
@@ -141,15 +142,6 @@ class _Turn:
     def _post(self, mailing: Mailing) -> Post:
         content = read_column(mailing.content)
         return Post(self._ctx.service, mailing, content, self._channel, self._line, self._failure)
-
-    async def _give_up(self, post: Post, tx: Tx, in_hand: Sequence[str]) -> None:
-        """Settles those whom a process that died had in hand."""
-        project_id = post.mailing.project_id
-        found = await post.service.subscribers.find_many(
-            tx, [(project_id, subscriber_id) for subscriber_id in in_hand]
-        )
-        letters = [Letter(subscriber, 0, self._job) for subscriber in found.values()]
-        await outcomes.give_up(post, tx, letters)
 
     # ---- who is next ----------------------------------------------------------------------------
 
@@ -166,9 +158,9 @@ class _Turn:
         if most <= 0:
             return [], way.walked_to
         again = await ledger.due_again(tx, mailing, self._bot, now_ms, most)
-        await ledger.take_hold(tx, mailing, [subscriber_id for subscriber_id, _ in again])
+        await ledger.take_hold(tx, mailing, [each.subscriber_id for each in again])
         new = await ledger.walk(tx, mailing, way, most - len(again))
-        letters = await self._letters(post, tx, [*again, *((each, 0) for each in new)])
+        letters = await self._letters(post, tx, [*again, *map(Tried, new)])
         if mailing.per_minute is not None and letters:
             await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(letters)))
         if not again and not new:
@@ -190,16 +182,17 @@ class _Turn:
                 self._over, self._again_ms = True, now_ms
         return free if mailing.per_minute is None else min(free, pace.room(mailing, now_ms))
 
-    async def _letters(self, post: Post, tx: Tx, taken: Sequence[tuple[str, int]]) -> list[Letter]:
+    async def _letters(self, post: Post, tx: Tx, taken: Sequence[Tried]) -> list[Letter]:
         """Letters to those of `taken` who get one; the others are skipped."""
         project_id = post.mailing.project_id
         found = await post.service.subscribers.find_many(
-            tx, [(project_id, subscriber_id) for subscriber_id, _ in taken]
+            tx, [(project_id, each.subscriber_id) for each in taken]
         )
         letters: list[Letter] = []
         skipped: list[tuple[str, str]] = []
         is_paced = self._line.room() is not None
-        for subscriber_id, attempts in taken:
+        for each in taken:
+            subscriber_id = each.subscriber_id
             subscriber = found.get((project_id, subscriber_id))
             if (why := obstacle(post, subscriber)) is not None:
                 skipped.append((subscriber_id, why))
@@ -208,7 +201,7 @@ class _Turn:
             job = self._job
             if is_paced:
                 job = replace(job, job_id=f"{job.job_id}:{subscriber_id}")
-            letters.append(Letter(subscriber, attempts, job))
+            letters.append(Letter(subscriber, each.attempts, job, each.refused_from_ms))
         await outcomes.skip(post, tx, skipped)
         return letters
 
@@ -289,18 +282,4 @@ class _Turn:
         await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
 
 
-async def _pause(service: "Service", tx: Tx, job: Job, error: str) -> None:
-    """A way that can't be worked on must not end as if all had got it: an operator may go on."""
-    now_ms = service.clock.now_ms()
-    await store.set_status(
-        tx,
-        job.project_id or "",
-        job.payload["job_id"],
-        "paused",
-        ("running",),
-        now_ms=now_ms,
-        error=f"the service could not go on: {error}",
-    )
-
-
-SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=_pause)
+SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=bury)

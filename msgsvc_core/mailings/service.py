@@ -156,12 +156,17 @@ class Mailings:
         return await ledger.list_page(tx, mailing, status, after, limit)
 
     async def pause(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """What is in hand is still sent. Raises `NotFound`, and `Conflict` unless it runs."""
-        return await self._change(tx, project_id, job_id, "paused", ("running",))
+        """What is in hand is still sent; one that has not begun begins when it is resumed, if its time
+        has come by then. Raises `NotFound`, and `Conflict` unless it runs or waits for its time."""
+        return await self._change(tx, project_id, job_id, "paused", ("scheduled", "running"))
 
     async def resume(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Raises `NotFound`, and `Conflict` unless it is paused."""
-        mailing = await self._change(tx, project_id, job_id, "running", ("paused",))
+        before = await self._locked(tx, project_id, job_id)
+        to: MailingStatus = "scheduled" if before.started_at_ms is None else "running"
+        mailing = await self._change(tx, project_id, job_id, to, ("paused",))
+        if mailing.expanded_to is not None:
+            await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
         ways = await store.ways(tx, project_id, job_id)
         # A way whose job is still there goes on with that.
         await self._service.jobs.enqueue(
@@ -187,6 +192,9 @@ class Mailings:
         now_ms = self._service.clock.now_ms()
         ended = await store.finish(tx, project_id, job_id, status, now_ms)
         if ended is not None:
+            if "subscriber_ids" in ended.audience:
+                # It never began. Some of them may be erased later.
+                await store.set_audience(tx, ended)
             hook = self._service.plugins.hook
             await in_turn(hook.on_mailing_ended(service=self._service, tx=tx, mailing=ended))
         return ended

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held
+from msgsvc_core.db.sql import any_of, held
 from msgsvc_core.json_text import to_json
 from msgsvc_core.mailings.models import Mailing, MailingStatus, Way
 
@@ -134,6 +134,42 @@ async def set_status(
                 "now_us": now_ms * 1000,
             },
         )
+    )
+
+
+async def pause_if_disabled(tx: Tx, project_id: str, job_id: str, now_ms: int) -> None:
+    """Holds a running mailing of a project that was disabled. It does not go on by itself afterwards:
+    nobody knows whether what it says still holds then."""
+    await tx.execute(
+        "UPDATE core_mailings SET status = 'paused', error = 'the project is disabled',"
+        f" timed_from_ms = :now_ms, timed_from = sent + failed + skipped WHERE {_KEY}"
+        " AND status = 'running' AND EXISTS (SELECT 1 FROM core_projects p"
+        " WHERE p.project_id = :project_id AND p.status <> 'active')",
+        {"project_id": project_id, "job_id": job_id, "now_ms": now_ms},
+    )
+
+
+async def hold_people(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
+    """Has subscribers stay as they are, for others, until `tx` ends."""
+    if not subscriber_ids:
+        return
+    these, params = any_of("subscriber_id", "ids", subscriber_ids, tx.dialect)
+    await tx.fetch_all(
+        f"SELECT subscriber_id FROM core_subscribers WHERE project_id = :project_id AND {these}"
+        f" ORDER BY user_id{held(tx.dialect)}",
+        {"project_id": mailing.project_id, **params},
+    )
+
+
+async def set_audience(tx: Tx, mailing: Mailing) -> None:
+    """Leaves of the audience what is shown of it."""
+    await tx.execute(
+        f"UPDATE core_mailings SET audience = :audience WHERE {_KEY}",
+        {
+            "project_id": mailing.project_id,
+            "job_id": mailing.job_id,
+            "audience": to_json(mailing.shown_audience),
+        },
     )
 
 

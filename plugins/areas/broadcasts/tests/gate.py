@@ -1,0 +1,77 @@
+"""A messenger that holds calls back, so that a broadcast is in the middle for as long as a test wants."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+
+from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Section
+from msgsvc_core.testing import RecordingChannel, until
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+
+from .conftest import LIMITS, PLUGINS, add, take
+
+PEOPLE = 600
+
+
+class Gate(RecordingChannel):
+    """Lets `free` calls through, and holds the others until `open`."""
+
+    def __init__(self, identity: ChannelIdentity) -> None:
+        super().__init__(identity)
+        self.begun = 0
+        self.free = 0
+        self._opened = asyncio.Event()
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        self.begun += 1
+        if self.begun > self.free:
+            await self._opened.wait()
+        return await super().send(chat_id, message)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+class GatePlugin:
+    """Brings the kind of messenger `gate`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> list[ChannelKind]:
+        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+            return Gate(identity)
+
+        return [ChannelKind("gate", Section, create)]
+
+
+async def gated(make_service: ServiceFactory, **more: Any) -> Service:
+    """A service whose messenger_a is a `Gate`."""
+    channels = {"messenger_a": {"plugin": "gate"}}
+    plugins = [*PLUGINS, ("gate", GatePlugin())]
+    return await make_service(extra_plugins=plugins, channels=channels, limits=LIMITS, **more)
+
+
+def gate_of(service: Service) -> Gate:
+    found = service.channels["messenger_a"]
+    assert isinstance(found, Gate)
+    return found
+
+
+async def under_way(service: Service, tenant: Tenant, gate: Gate, **body: Any) -> str:
+    """A broadcast to `PEOPLE` of which 50 have it, and others are in the platform's hands."""
+    gate.free = 50
+    await add(service, tenant, PEOPLE)
+    job_id = await take(tenant.client, **body)
+
+    async def many_are_held() -> bool:
+        return gate.begun >= 200
+
+    await until(many_are_held)
+    return job_id
+
+
+async def post(client: httpx2.AsyncClient, job_id: str, what: str) -> httpx2.Response:
+    return await client.post(f"/v1/broadcast/{job_id}/{what}")
