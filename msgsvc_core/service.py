@@ -50,6 +50,7 @@ from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.limits import Limiter, MemoryLimiter
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
+from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
 from msgsvc_core.mailings.sending import SPEC as MAILING_JOB
 from msgsvc_core.members import Members
 from msgsvc_core.members.links import MemberLinks
@@ -248,7 +249,7 @@ class Service:
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
         own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
-        mailing = [EXPAND_JOB, MAILING_JOB]
+        mailing = [EXPAND_JOB, MAILING_JOB, PURGE_LEDGERS_JOB]
         files = [file_fetching.SPEC, file_purging.SPEC]
         return [*own, *mailing, *files, check_job(self), *plugins]
 

@@ -132,6 +132,7 @@ class LimitSettings(Section):
     batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
     broadcast_recipients: int = Field(100_000, ge=1, description="Subscribers of one mass send.")
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
+    recipient_days: int = Field(90, ge=1, description="Days for which who got a mass send is kept.")
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(

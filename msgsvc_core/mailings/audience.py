@@ -7,6 +7,10 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, any_of, kept
 from msgsvc_core.mailings.models import Audience
 
+#: The rows of a ledger that the index `core_recipients_told` holds. It is taken where this stands in
+#: the query, word by word.
+TOLD = "status IN ('failed', 'skipped', 'unknown')"
+
 #: What subscribers carry: the table `t`, its column, and the subscriber as `s`.
 _TAGS = (
     "core_subscriber_tags t WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
@@ -53,9 +57,9 @@ def condition(
         parts.append(among("s.subscriber_id", "subscriber_ids", audience.subscriber_ids))
     if resend_of is not None:
         parts.append(
-            "(SELECT COUNT(*) FROM core_recipients r WHERE r.project_id = s.project_id"
-            " AND r.subscriber_id = s.subscriber_id AND r.job_id = :resend_of"
-            " AND r.status = 'unknown') > 0"
+            "s.subscriber_id IN (SELECT r.subscriber_id FROM core_recipients r"
+            " WHERE r.project_id = :project_id AND r.job_id = :resend_of"
+            f" AND r.status = 'unknown' AND r.{TOLD})"
         )
         params["resend_of"] = resend_of
     return " AND ".join(parts), params

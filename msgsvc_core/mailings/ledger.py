@@ -1,11 +1,12 @@
 """The SQL of a mailing's ledger: who is next, and what became of whom."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import Dialect, any_of, key_params, key_table
+from msgsvc_core.db.sql import Dialect, key_params, key_table
 from msgsvc_core.jobs.contract import NORMAL, URGENT
+from msgsvc_core.mailings import audience
 from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus, Way
 from msgsvc_core.record import record
 
@@ -172,13 +173,9 @@ async def list_page(
     conditions = [_OF_MAILING]
     params: dict[str, Any] = {**_key(mailing), "most": limit}
     if status is not None:
-        names = [status]
-        if mailing.finished_at_ms is not None:
-            # Who waited when it was cancelled has been skipped by that.
-            names = {"skipped": ["skipped", "queued"], "queued": []}.get(status, names)
-        known, named = any_of("status", "statuses", names, tx.dialect)
+        if (known := _known(mailing, status)) is None:
+            return []
         conditions.append(known)
-        params |= named
     if after is not None:
         conditions.append("subscriber_id < :after")
         params["after"] = after
@@ -188,6 +185,39 @@ async def list_page(
         params,
     )
     return [_recipient(row, ended=mailing.finished_at_ms is not None) for row in rows]
+
+
+def _known(mailing: Mailing, status: str) -> str | None:
+    """The condition of a status, as it is shown; None if nobody has it."""
+    assert status in get_args(RecipientStatus), "it stands in the SQL"
+    has_ended = mailing.finished_at_ms is not None
+    if status == "queued":
+        return None if has_ended else "status = 'queued'"
+    if status == "sent":
+        # Of those whose turn has not come, which would be gone through first, none has it.
+        ways = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
+        return f"status = 'sent' AND subscriber_id <= ({ways})" if mailing.sent else None
+    if status == "skipped" and mailing.status == "cancelled" and has_ended:
+        # Who waited when it was cancelled has been skipped by that.
+        return "status IN ('skipped', 'queued')"
+    return f"status = '{status}' AND {audience.TOLD}"
+
+
+async def remove(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> str | None:
+    """Removes the next `most` rows; returns the last of them, None if there were none."""
+    key = {"project_id": project_id, "job_id": job_id, "after": after}
+    end: str | None = await tx.fetch_val(
+        "SELECT MAX(subscriber_id) AS last FROM (SELECT subscriber_id FROM core_recipients"
+        f" WHERE {_OF_MAILING} AND subscriber_id > :after ORDER BY subscriber_id LIMIT :most) AS these",
+        {**key, "most": most},
+    )
+    if end is not None:
+        await tx.execute(
+            f"DELETE FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
+            " AND subscriber_id <= :until",
+            {**key, "until": end},
+        )
+    return end
 
 
 def _key(mailing: Mailing) -> dict[str, Any]:

@@ -141,6 +141,10 @@ class Mailing:
     #: Since when, and since which count of recipients, the rate is measured.
     timed_from_ms: int | None
     timed_from: int
+    #: For how many recipients it was paid at the call; None for those of before that was noted.
+    charged: int | None
+    #: When its ledger was removed.
+    purged_at_ms: int | None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -167,6 +171,8 @@ class Mailing:
             next_us=0,
             timed_from_ms=None,
             timed_from=0,
+            charged=total,
+            purged_at_ms=None,
         )
 
     @property

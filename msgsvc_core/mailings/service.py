@@ -21,6 +21,8 @@ from msgsvc_core.plugins import in_turn
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
+DAY_MS = 24 * 3600 * 1000
+
 #: The jobs of a mailing: the one that writes its ledger, and one for each way out.
 EXPAND_JOB, SEND_JOB = "mailing.expand", "mailing.send"
 
@@ -90,6 +92,8 @@ class Mailings:
             next_us=0,
             timed_from_ms=None,
             timed_from=0,
+            charged=judged.total,
+            purged_at_ms=None,
         )
         await self._add(tx, mailing)
         return mailing
@@ -102,11 +106,14 @@ class Mailings:
         """Starts a mailing of the same contents to those of whom nobody knows whether they got it.
 
         Raises `NotFound`, and `Conflict` for a mailing that has not ended, has nobody of unknown fate,
-        was sent again to them before, or has expired.
+        was sent again to them before, has expired, or was so long ago that its recipients are not
+        kept.
         """
         before = await self._locked(tx, project_id, job_id)
         if before.finished_at_ms is None:
             raise Conflict("it has not ended yet")
+        if before.purged_at_ms is not None:
+            raise Conflict("who its recipients were is not kept any more")
         if await store.was_resent(tx, project_id, job_id):
             raise Conflict("it was sent again to those of unknown fate before")
         everybody = Audience(all=True)
@@ -154,6 +161,12 @@ class Mailings:
     ) -> list[Recipient]:
         """Up to `limit` people of a mailing, newest subscribers first, from `after` on."""
         return await ledger.list_page(tx, mailing, status, after, limit)
+
+    def recipients_until_ms(self, mailing: Mailing) -> int | None:
+        """Until when it is known who they were, in Unix milliseconds; None while it has not ended."""
+        if mailing.finished_at_ms is None:
+            return None
+        return mailing.finished_at_ms + self._service.settings.limits.recipient_days * DAY_MS
 
     async def pause(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """What is in hand is still sent; one that has not begun begins when it is resumed, if its time

@@ -12,7 +12,8 @@ from msgsvc_core.mailings.models import Mailing, MailingStatus, Way
 _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
     " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
-    " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from"
+    " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from, charged,"
+    " purged_at_ms"
 )
 _KEY = "project_id = :project_id AND job_id = :job_id"
 
@@ -217,6 +218,25 @@ async def finish(
 
 #: What of a way stands against an end of that status.
 _OPEN = {"completed": "NOT w.is_done", "cancelled": "FALSE"}
+
+
+async def find_to_purge(tx: Tx, before_ms: int) -> tuple[str, str] | None:
+    """The project and id of a mailing that ended before then, and whose ledger is still there."""
+    row = await tx.fetch_one(
+        "SELECT project_id, job_id FROM core_mailings WHERE finished_at_ms IS NOT NULL"
+        " AND purged_at_ms IS NULL AND finished_at_ms < :before_ms ORDER BY finished_at_ms LIMIT 1",
+        {"before_ms": before_ms},
+    )
+    return None if row is None else (row["project_id"], row["job_id"])
+
+
+async def purged(tx: Tx, project_id: str, job_id: str, now_ms: int) -> None:
+    """Notes that the ledger is gone, and removes what goes with it."""
+    key = {"project_id": project_id, "job_id": job_id}
+    await tx.execute(f"DELETE FROM core_mailing_ways WHERE {_KEY}", key)
+    await tx.execute(
+        f"UPDATE core_mailings SET purged_at_ms = :now_ms WHERE {_KEY}", {**key, "now_ms": now_ms}
+    )
 
 
 async def was_resent(tx: Tx, project_id: str, job_id: str) -> bool:

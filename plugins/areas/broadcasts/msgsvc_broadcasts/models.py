@@ -53,7 +53,8 @@ class BroadcastAnswer(Answer):
     while it does not run. `audience` has `subscriber_ids_count` in place of ids.
 
     `error` says why it could not go on. `resend_of` is the broadcast whose
-    recipients of unknown fate get this one.
+    recipients of unknown fate get this one. `recipients_until` is until when they can be listed, null
+    while it has not ended.
     """
 
     job_id: str
@@ -73,9 +74,10 @@ class BroadcastAnswer(Answer):
     created_at: str
     started_at: str | None
     finished_at: str | None
+    recipients_until: str | None
 
     @classmethod
-    def of(cls, mailing: Mailing, now_ms: int) -> "BroadcastAnswer":
+    def of(cls, mailing: Mailing, now_ms: int, until_ms: int | None) -> "BroadcastAnswer":
         return cls(
             **mailing.event_fields(),
             status=mailing.status,
@@ -90,6 +92,7 @@ class BroadcastAnswer(Answer):
             created_at=to_rfc3339(mailing.created_at_ms),
             started_at=optional_rfc3339(mailing.started_at_ms),
             finished_at=optional_rfc3339(mailing.finished_at_ms),
+            recipients_until=optional_rfc3339(until_ms),
         )
 
 

@@ -91,7 +91,8 @@ async def list_broadcast_recipients(
 ) -> RecipientList:
     """Lists who is in the audience of a broadcast, and what became of it for each.
 
-    Nobody is listed before it begins; who has been erased is not listed any more.
+    Nobody is listed before it begins, and after `recipients_until`; who has been erased is not listed
+    any more.
     """
     mailing = await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
     found = await ctx.service.mailings.recipients(
@@ -102,4 +103,5 @@ async def list_broadcast_recipients(
 
 
 def _answer(ctx: Context, mailing: Mailing) -> BroadcastAnswer:
-    return BroadcastAnswer.of(mailing, ctx.service.clock.now_ms())
+    until_ms = ctx.service.mailings.recipients_until_ms(mailing)
+    return BroadcastAnswer.of(mailing, ctx.service.clock.now_ms(), until_ms)

@@ -1,0 +1,40 @@
+"""Removes, every hour and in small steps, the ledgers of mailings that ended long ago.
+
+The mailing stays with its counts; so do the messages.
+"""
+
+from collections.abc import Sequence
+
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
+from msgsvc_core.mailings import ledger, store
+from msgsvc_core.mailings.service import DAY_MS
+
+#: Recipients that are removed in one transaction: some 10 ms, for which SQLite's other writers wait.
+STEP = 5000
+
+
+async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Ends where it is when the service stops: the next run goes on."""
+    service = ctx.service
+    before_ms = service.clock.now_ms() - service.settings.limits.recipient_days * DAY_MS
+    for job in jobs:
+        while True:
+            async with service.db.read() as tx:
+                key = await store.find_to_purge(tx, before_ms)
+            if key is None:
+                break
+            await _purge(ctx, job, *key)
+
+
+async def _purge(ctx: JobContext, job: Job, project_id: str, job_id: str) -> None:
+    after: str | None = ""
+    while after is not None:
+        if ctx.stopping:
+            raise Stopping
+        async with ctx.holding(job) as tx:
+            after = await ledger.remove(tx, project_id, job_id, after, STEP)
+            if after is None:
+                await store.purged(tx, project_id, job_id, ctx.service.clock.now_ms())
+
+
+SPEC = JobSpec("mailing.purge", purge, every_s=3600)
