@@ -9,9 +9,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Charge:
     """One paid operation: `operation` is what is sold, e.g. `auth.confirmed`, `resource_id` of what it
-    was done, e.g. a session. The same pair is one charge, however often it is told of."""
+    was done, e.g. a session. The same pair is one charge, however often it is told of.
+
+    `quantity` is how many of it: a mass send's recipients. Below 0 it gives back what was charged before
+    and did not take place."""
 
     project_id: str
     operation: str
     resource_id: str
     refusable: bool = True
+    quantity: int = 1

@@ -149,6 +149,9 @@ class HookSpecs:
 
         Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
         to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+
+        A mass send is `broadcast.message` with all its recipients as `quantity` when it is taken, and when
+        it has ended `broadcast.settlement` with the difference to who got it, if there is one.
         """
 
     @hookspec(firstresult=True)

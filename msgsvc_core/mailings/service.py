@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
@@ -20,6 +21,9 @@ from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
+
+#: What is paid for: the messages of a mailing when it is taken, and the difference when it has ended.
+OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -60,8 +64,8 @@ class Mailings:
     async def start(self, tx: Tx, project_id: str, new: NewMailing) -> Mailing:
         """Starts a mailing, or has it started at its time. Who gets it is decided then.
 
-        Raises `ValidationFailed` for what can't be sent, and more recipients than there may be;
-        `NotFound` for a template that is not there.
+        It is charged here. Raises `ValidationFailed` for what can't be sent, and more recipients than
+        there may be; `NotFound` for a template that is not there; `BillingBlocked`.
         """
         now_ms = self._service.clock.now_ms()
         judged = await judge(self._service, tx, project_id, new)
@@ -99,7 +103,7 @@ class Mailings:
         return mailing
 
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> int:
-        """How many would get a mailing now. Raises what `start` does."""
+        """How many would get a mailing now; nothing is charged. Raises what else `start` does."""
         return (await judge(self._service, tx, project_id, new)).total
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
@@ -107,7 +111,7 @@ class Mailings:
 
         Raises `NotFound`, and `Conflict` for a mailing that has not ended, has nobody of unknown fate,
         was sent again to them before, has expired, or was so long ago that its recipients are not
-        kept.
+        kept; `BillingBlocked`.
         """
         before = await self._locked(tx, project_id, job_id)
         if before.finished_at_ms is None:
@@ -208,13 +212,23 @@ class Mailings:
             if "subscriber_ids" in ended.audience:
                 # It never began. Some of them may be erased later.
                 await store.set_audience(tx, ended)
+            await self._settle(tx, ended)
             hook = self._service.plugins.hook
             await in_turn(hook.on_mailing_ended(service=self._service, tx=tx, mailing=ended))
         return ended
 
     async def _add(self, tx: Tx, mailing: Mailing) -> None:
         await store.insert(tx, mailing)
+        charge = Charge(mailing.project_id, OPERATION, mailing.job_id, quantity=mailing.total)
+        await self._service.charge(tx, charge)
         await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
+
+    async def _settle(self, tx: Tx, ended: Mailing) -> None:
+        """Those who got it are paid for, and nobody else: an audience may have changed since the call."""
+        difference = 0 if ended.charged is None else ended.sent - ended.charged
+        if difference:
+            charge = Charge(ended.project_id, SETTLEMENT, ended.job_id, False, difference)
+            await self._service.charge(tx, charge)
 
     async def _change(
         self,

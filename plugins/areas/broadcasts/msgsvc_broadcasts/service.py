@@ -1,16 +1,12 @@
-"""The rules of broadcasts: mailings that the API asked for, each charged once."""
+"""The rules of broadcasts: mailings that the API asked for."""
 
 from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.service import Service
 
 #: What marks the mailings that are broadcasts.
 SOURCE = "broadcasts"
-
-#: The paid operation; a broadcast is charged as a whole when it is taken.
-OPERATION = "broadcast.message"
 
 #: Credits of one message.
 CREDITS = 1
@@ -25,7 +21,7 @@ class Broadcasts:
     async def start(self, tx: Tx, project_id: str, body: BroadcastBody) -> BroadcastAccepted:
         """Takes a broadcast, or with `dry_run` only counts.
 
-        Raises what `Mailings.start` does, and `BillingBlocked`.
+        Raises what `Mailings.start` does.
         """
         new = NewMailing(
             SOURCE, body.to_message(), body.audience, body.send_at, body.messages_per_minute
@@ -33,16 +29,16 @@ class Broadcasts:
         if body.dry_run:
             total = await self._service.mailings.count(tx, project_id, new)
             return BroadcastAccepted(total=total, credits=total * CREDITS)
-        return await self._taken(tx, await self._service.mailings.start(tx, project_id, new))
+        return _taken(await self._service.mailings.start(tx, project_id, new))
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> BroadcastAccepted:
         """Takes a broadcast to those of another whose fate nobody knows.
 
-        Raises what `Mailings.resend_unknown` does, and `BillingBlocked`.
+        Raises what `Mailings.resend_unknown` does.
         """
         await self.find(tx, project_id, job_id)
         mailing = await self._service.mailings.resend_unknown(tx, project_id, job_id)
-        return await self._taken(tx, mailing)
+        return _taken(mailing)
 
     async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Raises `NotFound`, for another project's broadcast as well."""
@@ -55,6 +51,6 @@ class Broadcasts:
                 tx, mailing.project_id, f"broadcast.{mailing.status}", mailing.event_fields()
             )
 
-    async def _taken(self, tx: Tx, mailing: Mailing) -> BroadcastAccepted:
-        await self._service.charge(tx, Charge(mailing.project_id, OPERATION, mailing.job_id))
-        return BroadcastAccepted(job_id=mailing.job_id, status=mailing.status, total=mailing.total)
+
+def _taken(mailing: Mailing) -> BroadcastAccepted:
+    return BroadcastAccepted(job_id=mailing.job_id, status=mailing.status, total=mailing.total)

@@ -230,10 +230,14 @@ def books() -> Books:
 
 
 @pytest.fixture
-async def paying(make_service: ServiceFactory, make_tenant: Any, books: Books) -> Any:
-    service = await make_service(extra_plugins=[*PLUGINS, ("books", books)], limits=LIMITS)
-    tenant = await make_tenant(service)
-    await add(service, tenant, 2)
+async def selling(make_service: ServiceFactory, books: Books) -> Service:
+    return await make_service(extra_plugins=[*PLUGINS, ("books", books)], limits=LIMITS)
+
+
+@pytest.fixture
+async def paying(selling: Service, make_tenant: Any) -> Any:
+    tenant = await make_tenant(selling)
+    await add(selling, tenant, 2)
     return tenant
 
 
@@ -246,10 +250,56 @@ async def test_a_broadcast_is_charged_once_and_its_end_told_to_plugins_once(
     job_id = await take(paying.client)
     await ended(paying.client, job_id)
 
-    assert books.charges == [Charge(paying.project.project_id, "broadcast.message", job_id)]
+    assert books.charges == [
+        Charge(paying.project.project_id, "broadcast.message", job_id, quantity=2)
+    ]
     assert [(each.job_id, each.status, each.sent) for each in books.ended] == [
         (job_id, "completed", 2)
     ]
+
+
+async def test_who_did_not_get_it_is_given_back_when_it_ends_and_a_resend_is_paid_anew(
+    selling: Service, paying: Any, books: Books
+) -> None:
+    project_id = paying.project.project_id
+    channel = selling.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    channel.failures.append(IN_DOUBT)
+    job_id = await take(paying.client)
+    await ended(paying.client, job_id)
+
+    answer = await paying.client.post(f"/v1/broadcast/{job_id}/resend-unknown")
+    again = answer.json()["job_id"]
+    await ended(paying.client, again)
+
+    assert books.charges == [
+        Charge(project_id, "broadcast.message", job_id, quantity=2),
+        Charge(project_id, "broadcast.settlement", job_id, False, -1),
+        Charge(project_id, "broadcast.message", again, quantity=1),
+    ]
+
+
+async def test_who_came_after_the_call_is_paid_for_at_the_end(
+    selling: Service, paying: Any, books: Books, clock: FakeClock
+) -> None:
+    job_id = await take(paying.client, send_at="2026-01-15T13:00:00Z")
+    await add(selling, paying, 3, first=2)
+
+    clock.advance(3600)
+    await ended(paying.client, job_id)
+
+    assert [each.quantity for each in books.charges] == [2, 3]
+    assert not books.charges[1].refusable
+
+
+async def test_cancelled_before_it_begins_a_broadcast_costs_nothing(
+    paying: Any, books: Books
+) -> None:
+    job_id = await take(paying.client, send_at="2026-01-15T13:00:00Z")
+
+    await paying.client.post(f"/v1/broadcast/{job_id}/cancel")
+
+    assert [each.quantity for each in books.charges] == [2, -2]
 
 
 async def test_a_broadcast_that_is_not_paid_for_is_refused(paying: Any, books: Books) -> None:

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
 #: What marks the mailings that were scheduled.
 SOURCE = "scheduled"
-
-#: The paid operation, the same as a broadcast's; a message to one subscriber is charged as any other.
-OPERATION = "broadcast.message"
 
 
 class Sending:
@@ -56,7 +52,6 @@ class Sending:
 
     async def _send_to_many(self, tx: Tx, record: Record) -> Outcome:
         mailing = await self._service.mailings.start(tx, record.project_id, _to_many(record))
-        await self._service.charge(tx, Charge(record.project_id, OPERATION, mailing.job_id))
         return Outcome("sent", job_id=mailing.job_id)
 
 
