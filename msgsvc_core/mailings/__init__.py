@@ -1,6 +1,21 @@
 """Mailings: one message to an audience. What plugins build broadcasts and recurring sends on."""
 
-from msgsvc_core.mailings.models import Audience, Mailing, MailingMessage, NewMailing, Recipient
+from msgsvc_core.mailings.models import (
+    Audience,
+    Mailing,
+    MailingMessage,
+    MailingProgress,
+    NewMailing,
+    Recipient,
+)
 from msgsvc_core.mailings.service import Mailings
 
-__all__ = ["Audience", "Mailing", "MailingMessage", "Mailings", "NewMailing", "Recipient"]
+__all__ = [
+    "Audience",
+    "Mailing",
+    "MailingMessage",
+    "MailingProgress",
+    "Mailings",
+    "NewMailing",
+    "Recipient",
+]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.localized import Language, Localized, visible
 from msgsvc_core.messages.models import check_source
@@ -216,6 +216,36 @@ class Mailing:
         if made <= 0 or passed_ms <= 0:
             return round(by_pace) if self.per_minute else None
         return round(max(by_pace, left * passed_ms / made / 1000))
+
+
+class MailingProgress(Answer):
+    """How far a message to an audience is: for plugins whose answers name a mailing.
+
+    `progress` goes from 0 to 1; `eta_seconds` is null while it does not run. When it has ended, `total` is
+    the sum of `sent`, `failed` and `skipped`.
+    """
+
+    status: MailingStatus
+    sent: int
+    failed: int
+    skipped: int
+    total: int
+    progress: float
+    eta_seconds: int | None
+    error: str | None
+
+    @classmethod
+    def of(cls, mailing: Mailing, now_ms: int) -> "MailingProgress":
+        return cls(
+            status=mailing.status,
+            sent=mailing.sent,
+            failed=mailing.failed,
+            skipped=mailing.skipped,
+            total=mailing.total,
+            progress=mailing.progress(),
+            eta_seconds=mailing.eta_seconds(now_ms),
+            error=mailing.error,
+        )
 
 
 @record

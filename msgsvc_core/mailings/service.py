@@ -1,5 +1,6 @@
 """The rules of mailings: what may be started, and what may be done to one that is under way."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.calls import lane_of
@@ -13,6 +14,7 @@ from msgsvc_core.mailings.judging import judge
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
+    MailingProgress,
     MailingStatus,
     NewMailing,
     Recipient,
@@ -134,12 +136,23 @@ class Mailings:
         await self._add(tx, mailing)
         return mailing
 
-    async def find(self, tx: Tx, project_id: str, job_id: str, source: str) -> Mailing:
-        """Raises `NotFound`, for another project's or source's mailing as well."""
+    async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        """Raises `NotFound`, for another project's mailing as well."""
         mailing = await store.find(tx, project_id, job_id)
-        if mailing is None or mailing.source != source:
+        if mailing is None:
             raise _not_found(job_id)
         return mailing
+
+    async def progress(
+        self, tx: Tx, project_id: str, job_ids: Iterable[str | None]
+    ) -> dict[str | None, MailingProgress]:
+        """How far mailings are, by their id, for who started them; what is no mailing is left out."""
+        named = [job_id for job_id in job_ids if job_id is not None]
+        if not named:
+            return {}
+        now_ms = self._service.clock.now_ms()
+        found = await store.find_many(tx, project_id, named)
+        return {each.job_id: MailingProgress.of(each, now_ms) for each in found}
 
     async def find_any(self, tx: Tx, job_id: str) -> Mailing:
         """A mailing of whatever project, for an operator. Raises `NotFound`."""

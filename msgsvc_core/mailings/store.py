@@ -38,6 +38,15 @@ async def find_any(tx: Tx, job_id: str) -> Mailing | None:
     return None if row is None else _mailing(row)
 
 
+async def find_many(tx: Tx, project_id: str, job_ids: Sequence[str]) -> list[Mailing]:
+    these, params = any_of("job_id", "job_ids", job_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_mailings WHERE project_id = :project_id AND {these}",
+        {"project_id": project_id, **params},
+    )
+    return [_mailing(row) for row in rows]
+
+
 async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
     """The mailing, which nobody else changes until the transaction ends."""
     return await _find(tx, project_id, job_id, held(tx.dialect))

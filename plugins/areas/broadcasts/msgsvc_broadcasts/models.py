@@ -52,12 +52,14 @@ class BroadcastAnswer(Answer):
     `failed` holds those whose outcome is `unknown`. `progress` goes from 0 to 1; `eta_seconds` is null
     while it does not run. `audience` has `subscriber_ids_count` in place of ids.
 
-    `error` says why it could not go on. `resend_of` is the broadcast whose
-    recipients of unknown fate get this one. `recipients_until` is until when they can be listed, null
+    `source` is `broadcasts`, or `scheduled` for one that came by `/v1/scheduled` or `/v1/recurring`: its end
+    is not told by `broadcast.completed`. `error` says why it could not go on. `resend_of` is the broadcast
+    whose recipients of unknown fate get this one. `recipients_until` is until when they can be listed, null
     while it has not ended.
     """
 
     job_id: str
+    source: str
     status: MailingStatus
     sent: int
     failed: int
@@ -80,6 +82,7 @@ class BroadcastAnswer(Answer):
     def of(cls, mailing: Mailing, now_ms: int, until_ms: int | None) -> "BroadcastAnswer":
         return cls(
             **mailing.event_fields(),
+            source=mailing.source,
             status=mailing.status,
             progress=mailing.progress(),
             eta_seconds=mailing.eta_seconds(now_ms),

@@ -31,7 +31,7 @@ async def broadcast(ctx: Context, body: BroadcastBody) -> BroadcastAccepted:
 
 @router.get("/v1/broadcast", errors=(BadRequest,))
 async def list_broadcasts(ctx: Context, query: BroadcastQuery) -> BroadcastList:
-    """Lists the project's broadcasts, newest first."""
+    """Lists the project's broadcasts, newest first. What was scheduled to an audience is found by its id."""
     found = await ctx.service.mailings.page(
         ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
     )
@@ -41,7 +41,10 @@ async def list_broadcasts(ctx: Context, query: BroadcastQuery) -> BroadcastList:
 
 @router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
 async def get_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
-    """Shows how far a broadcast is, and how long it will take."""
+    """Shows how far a broadcast is, and how long it will take.
+
+    This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
+    """
     return _answer(ctx, await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id))
 
 

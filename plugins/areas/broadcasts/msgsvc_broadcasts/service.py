@@ -41,8 +41,11 @@ class Broadcasts:
         return _taken(mailing)
 
     async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """Raises `NotFound`, for another project's broadcast as well."""
-        return await self._service.mailings.find(tx, project_id, job_id, SOURCE)
+        """A broadcast, or what was scheduled to an audience: whoever has its id may watch and stop it.
+
+        Raises `NotFound`, for another project's as well.
+        """
+        return await self._service.mailings.find(tx, project_id, job_id)
 
     async def ended(self, tx: Tx, mailing: Mailing) -> None:
         """Tells the project that a broadcast has ended."""

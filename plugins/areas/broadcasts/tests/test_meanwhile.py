@@ -8,6 +8,7 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.mailings.burial import bury
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
@@ -285,6 +286,31 @@ async def test_platform_that_asks_to_wait_for_a_day_is_waited_for_no_longer(
     assert counts(done) == (0, 1, 0, 1)
     [failed] = await recipients(tenant.client, job_id, status="failed")
     assert failed["reason"] == "rate_limited"
+
+
+async def test_what_was_scheduled_to_an_audience_is_watched_and_cancelled_by_its_id(
+    service: Service, tenant: Tenant, gate: Gate
+) -> None:
+    await add(service, tenant, PEOPLE)
+    new = NewMailing("scheduled", MailingMessage(text="Hi"), Audience(all=True))
+    async with service.db.transaction() as tx:
+        mailing = await service.mailings.start(tx, tenant.project.project_id, new)
+
+    async def many_are_held() -> bool:
+        return gate.begun >= 200
+
+    await until(many_are_held)
+    running = await shown(tenant.client, mailing.job_id)
+    listed = (await tenant.client.get("/v1/broadcast")).json()["data"]
+    cancelled = await post(tenant.client, mailing.job_id, "cancel")
+    gate.open()
+    done = await ended(tenant.client, mailing.job_id)
+
+    assert (running["source"], running["status"]) == ("scheduled", "running")
+    assert listed == []
+    assert cancelled.is_success
+    assert (done["status"], done["sent"] < PEOPLE) == ("cancelled", True)
+    assert await events(tenant.client, "broadcast.cancelled") == []
 
 
 # ---- what is kept, and what can't be done --------------------------------------------------------

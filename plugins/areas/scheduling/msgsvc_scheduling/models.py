@@ -10,7 +10,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.localized import Localized
-from msgsvc_core.mailings import Audience, MailingMessage
+from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
 from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
 from msgsvc_core.record import record
@@ -166,7 +166,8 @@ class ScheduledAnswer(Answer):
     """A scheduled message. `audience` has `subscriber_ids_count` in place of ids.
 
     Once it was handed over at its time, it is `sent`, and has a `message_id`, or with an audience a
-    `job_id`. `reason` and `error` say why it was not: one for programs, one for people.
+    `job_id`, and `delivery` says how far that is. `reason` and `error` say why it was not: one for
+    programs, one for people.
     """
 
     scheduled_id: str
@@ -178,13 +179,14 @@ class ScheduledAnswer(Answer):
     message: dict[str, Any]
     message_id: str | None
     job_id: str | None
+    delivery: MailingProgress | None
     reason: str | None
     error: str | None
     created_at: str
     finished_at: str | None
 
     @classmethod
-    def of(cls, record: Record) -> "ScheduledAnswer":
+    def of(cls, record: Record, delivery: MailingProgress | None) -> "ScheduledAnswer":
         assert record.send_at_ms is not None, "a scheduled record has its time"
         return cls.model_validate(
             {
@@ -197,6 +199,7 @@ class ScheduledAnswer(Answer):
                 "message": record.message,
                 "message_id": record.message_id,
                 "job_id": record.job_id,
+                "delivery": delivery,
                 "reason": record.reason,
                 "error": record.error,
                 "created_at": to_rfc3339(record.created_at_ms),

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import TEXT_LENGTH, MessageBody, MessageChanges, Record, Zone
 from msgsvc_scheduling.recurrence import Rule, check_cron
 
@@ -92,7 +93,8 @@ class UpdateRecurringBody(MessageChanges):
 class RecurringAnswer(Answer):
     """A recurring message. `audience` has `subscriber_ids_count` in place of ids.
 
-    `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run.
+    `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run; `delivery`
+    says how far it is with its audience.
     `next_run_at` is null while it is paused, and when it is over.
     """
 
@@ -111,13 +113,14 @@ class RecurringAnswer(Answer):
     message: dict[str, Any]
     message_id: str | None
     job_id: str | None
+    delivery: MailingProgress | None
     reason: str | None
     error: str | None
     created_at: str
     finished_at: str | None
 
     @classmethod
-    def of(cls, record: Record) -> "RecurringAnswer":
+    def of(cls, record: Record, delivery: MailingProgress | None) -> "RecurringAnswer":
         rule = record.rule
         assert rule is not None, "a recurring record has its rule"
         return cls.model_validate(
@@ -137,6 +140,7 @@ class RecurringAnswer(Answer):
                 "message": record.message,
                 "message_id": record.message_id,
                 "job_id": record.job_id,
+                "delivery": delivery,
                 "reason": record.reason,
                 "error": record.error,
                 "created_at": to_rfc3339(record.created_at_ms),

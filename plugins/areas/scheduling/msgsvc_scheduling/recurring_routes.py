@@ -1,8 +1,11 @@
 """/v1/recurring."""
 
+from collections.abc import Sequence
+
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurring import (
     RecurringAnswer,
     RecurringBody,
@@ -23,7 +26,7 @@ async def create_recurring(ctx: Context, body: RecurringBody) -> RecurringAnswer
     that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
     """
     record = await ctx.get(Scheduling).create_recurring(ctx.tx, ctx.project_id, body)
-    return RecurringAnswer.of(record)
+    return await _answer(ctx, record)
 
 
 @router.get("/v1/recurring", errors=(BadRequest,))
@@ -33,14 +36,14 @@ async def list_recurring(ctx: Context, query: RecurringQuery) -> RecurringList:
         ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda record: record.record_id)
-    return RecurringList(data=[RecurringAnswer.of(each) for each in page], next_cursor=following)
+    return RecurringList(data=await _answers(ctx, page), next_cursor=following)
 
 
 @router.get("/v1/recurring/{recurring_id}", errors=(NotFound,))
 async def get_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
     """Shows a recurring message: when it comes next, and what became of the last run."""
     record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, recurring_id, "recurring")
-    return RecurringAnswer.of(record)
+    return await _answer(ctx, record)
 
 
 @router.patch("/v1/recurring/{recurring_id}", errors=(Conflict, NotFound, SubscriberNotFound))
@@ -49,20 +52,20 @@ async def update_recurring(
 ) -> RecurringAnswer:
     """Changes the message or the times of one that is not over."""
     record = await ctx.get(Scheduling).update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
-    return RecurringAnswer.of(record)
+    return await _answer(ctx, record)
 
 
 @router.post("/v1/recurring/{recurring_id}/pause", errors=(Conflict, NotFound))
 async def pause_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
     """Holds it. What would have come meanwhile is left out."""
-    return RecurringAnswer.of(await ctx.get(Scheduling).pause(ctx.tx, ctx.project_id, recurring_id))
+    return await _answer(ctx, await ctx.get(Scheduling).pause(ctx.tx, ctx.project_id, recurring_id))
 
 
 @router.post("/v1/recurring/{recurring_id}/resume", errors=(Conflict, NotFound))
 async def resume_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
     """Has it go on with the next run from now."""
-    return RecurringAnswer.of(
-        await ctx.get(Scheduling).resume(ctx.tx, ctx.project_id, recurring_id)
+    return await _answer(
+        ctx, await ctx.get(Scheduling).resume(ctx.tx, ctx.project_id, recurring_id)
     )
 
 
@@ -70,3 +73,16 @@ async def resume_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
 async def cancel_recurring(ctx: Context, recurring_id: str) -> None:
     """Ends it. What was handed over already is sent all the same."""
     await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
+
+
+async def _answer(ctx: Context, record: Record) -> RecurringAnswer:
+    [answer] = await _answers(ctx, [record])
+    return answer
+
+
+async def _answers(ctx: Context, records: Sequence[Record]) -> list[RecurringAnswer]:
+    """With how far those are that were sent to an audience."""
+    deliveries = await ctx.service.mailings.progress(
+        ctx.tx, ctx.project_id, [record.job_id for record in records]
+    )
+    return [RecurringAnswer.of(record, deliveries.get(record.job_id)) for record in records]

@@ -1,9 +1,12 @@
 """/v1/scheduled."""
 
+from collections.abc import Sequence
+
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
 from msgsvc_scheduling.models import (
+    Record,
     ScheduledAnswer,
     ScheduledBody,
     ScheduledList,
@@ -22,7 +25,7 @@ async def schedule_message(ctx: Context, body: ScheduledBody) -> ScheduledAnswer
     It is checked now, and again at its time: a template is rendered then, and an audience is looked up
     then. `scheduled.sent` tells that it was handed over for delivery.
     """
-    return ScheduledAnswer.of(await ctx.get(Scheduling).create(ctx.tx, ctx.project_id, body))
+    return await _answer(ctx, await ctx.get(Scheduling).create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/scheduled", errors=(BadRequest,))
@@ -32,14 +35,14 @@ async def list_scheduled(ctx: Context, query: ScheduledQuery) -> ScheduledList:
         ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda record: record.record_id)
-    return ScheduledList(data=[ScheduledAnswer.of(each) for each in page], next_cursor=following)
+    return ScheduledList(data=await _answers(ctx, page), next_cursor=following)
 
 
 @router.get("/v1/scheduled/{scheduled_id}", errors=(NotFound,))
 async def get_scheduled(ctx: Context, scheduled_id: str) -> ScheduledAnswer:
     """Shows a scheduled message, also for a while after it is over."""
     record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
-    return ScheduledAnswer.of(record)
+    return await _answer(ctx, record)
 
 
 @router.patch("/v1/scheduled/{scheduled_id}", errors=(Conflict, NotFound, SubscriberNotFound))
@@ -48,10 +51,23 @@ async def update_scheduled(
 ) -> ScheduledAnswer:
     """Changes the message or the time of one that still waits."""
     record = await ctx.get(Scheduling).update(ctx.tx, ctx.project_id, scheduled_id, body)
-    return ScheduledAnswer.of(record)
+    return await _answer(ctx, record)
 
 
 @router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
 async def cancel_scheduled(ctx: Context, scheduled_id: str) -> None:
     """Cancels one that still waits."""
     await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+
+
+async def _answer(ctx: Context, record: Record) -> ScheduledAnswer:
+    [answer] = await _answers(ctx, [record])
+    return answer
+
+
+async def _answers(ctx: Context, records: Sequence[Record]) -> list[ScheduledAnswer]:
+    """With how far those are that were sent to an audience."""
+    deliveries = await ctx.service.mailings.progress(
+        ctx.tx, ctx.project_id, [record.job_id for record in records]
+    )
+    return [ScheduledAnswer.of(record, deliveries.get(record.job_id)) for record in records]
