@@ -75,7 +75,7 @@ def obstacle(post: Post, subscriber: Subscriber | None) -> str | None:
     return None
 
 
-def write(post: Post, letters: Sequence[Letter]) -> list[Letter]:
+async def write(post: Post, letters: Sequence[Letter]) -> list[Letter]:
     """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
     settings = post.service.settings
     for letter in letters:
@@ -91,12 +91,15 @@ def write(post: Post, letters: Sequence[Letter]) -> list[Letter]:
         assert post.channel is not None, "who is in hand has a channel"
         if problem := post.channel.problem(letter.content):
             letter.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
-    _look_at_files(post, [letter for letter in letters if letter.failure is None])
+    await _look_at_files(post, [letter for letter in letters if letter.failure is None])
     return [each for each in letters if each.failure is None and each.again_in_ms is None]
 
 
-def _look_at_files(post: Post, letters: Sequence[Letter]) -> None:
-    """Of files whose address is personal: one that all get is looked at before anybody is in hand."""
+async def _look_at_files(post: Post, letters: Sequence[Letter]) -> None:
+    """Of files whose address is personal: one that all get is looked at before anybody is in hand.
+
+    Waits for a moment: what is known of so many is not remembered until they would be here again.
+    """
     if post.content.shared_media is not None or not post.service.settings.media.check:
         return
     with_file = [
@@ -107,6 +110,7 @@ def _look_at_files(post: Post, letters: Sequence[Letter]) -> None:
     if not with_file:
         return
     checks = post.service.media.checks.known([media for _, media in with_file])
+    await post.service.media.checks.wait(checks)
     for (letter, _), check in zip(with_file, checks, strict=True):
         letter.failure = check.failure
         if not check.done:

@@ -137,7 +137,7 @@ class _Turn:
                 await store.set_way(tx, *mailing.key, now)
         self._is_first = False
         self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
-        self._begin(post, taken)
+        await self._begin(post, taken)
 
     def _post(self, mailing: Mailing) -> Post:
         content = read_column(mailing.content)
@@ -207,9 +207,12 @@ class _Turn:
 
     # ---- their calls ----------------------------------------------------------------------------
 
-    def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
+    async def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
         """Begins the calls of those who were just taken in hand."""
-        sendable = write(post, taken)
+        sendable = await write(post, taken)
+        if waits_ms := [each.again_in_ms for each in taken if each.again_in_ms is not None]:
+            # Their files' host takes its time: more of them would only wait as well.
+            self._over, self._again_ms = True, post.service.clock.now_ms() + min(waits_ms)
         is_sent = set(map(id, sendable))
         self._ended += [letter for letter in taken if id(letter) not in is_sent]
         self._line.claimed([letter.job for letter in sendable])
