@@ -1,9 +1,9 @@
-"""`msgsvc broadcast`: how far a mass send is, for who runs the service."""
+"""`msgsvc broadcast`: how far mass sends are, and a hand on their brake, for who runs the service."""
 
 import asyncio
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -11,18 +11,73 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
+from msgsvc_core.cli.tables import show_table
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.service import Service
 
 #: Seconds between two looks.
 LOOK_S = 0.5
 
-app = typer.Typer(no_args_is_help=True, help="Watch broadcasts and other mass sends.")
+#: Mass sends that a list shows unless told otherwise.
+LIST_LIMIT = 50
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, watch, pause, resume and cancel broadcasts and other mass sends.",
+)
+
+JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="For example job_02Yz...")]
+
+
+@app.command("list")
+def list_(
+    ended: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = LIST_LIMIT,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """List the mass sends of all projects that are not over, the newest first."""
+    found = asyncio.run(_list(config, ended=ended, limit=limit))
+    if as_json:
+        data = [_plain(mailing) for mailing in found]
+        typer.echo(json.dumps({"data": data}, ensure_ascii=False))
+    elif not found:
+        typer.echo("there are no mass sends" if ended else "no mass send waits or is under way")
+    else:
+        rows = [
+            [
+                each.job_id,
+                each.project_id,
+                each.status,
+                f"{each.done}/{each.total}",
+                each.error or "",
+            ]
+            for each in found
+        ]
+        show_table(["id", "project", "status", "done", "error"], rows)
+
+
+@app.command()
+def pause(job_id: JobId, config: ConfigOption = None) -> None:
+    """Hold a mass send; who is being sent to just then still gets it."""
+    typer.echo(_line(asyncio.run(_change(config, job_id, "pause"))))
+
+
+@app.command()
+def resume(job_id: JobId, config: ConfigOption = None) -> None:
+    """Have a paused mass send go on from where it was."""
+    typer.echo(_line(asyncio.run(_change(config, job_id, "resume"))))
+
+
+@app.command()
+def cancel(job_id: JobId, config: ConfigOption = None) -> None:
+    """End a mass send before its time; who has not got it is skipped."""
+    typer.echo(_line(asyncio.run(_change(config, job_id, "cancel"))))
 
 
 @app.command()
 def watch(
-    job_id: Annotated[str, typer.Argument(metavar="JOB_ID", help="For example job_02Yz...")],
+    job_id: JobId,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
     config: ConfigOption = None,
     as_json: Json = False,
@@ -34,6 +89,21 @@ def watch(
         typer.echo(json.dumps(_plain(mailing), ensure_ascii=False))
     else:
         typer.echo(_line(mailing))
+
+
+async def _list(config: Path | None, *, ended: bool, limit: int) -> list[Mailing]:
+    async with opened(config) as service, service.db.read() as tx:
+        return await service.mailings.list_any(tx, ended=ended, limit=limit)
+
+
+async def _change(
+    config: Path | None, job_id: str, what: Literal["pause", "resume", "cancel"]
+) -> Mailing:
+    async with opened(config) as service, service.db.transaction() as tx:
+        mailing = await service.mailings.find_any(tx, job_id)
+        change = getattr(service.mailings, what)
+        changed: Mailing = await change(tx, *mailing.key)
+        return changed
 
 
 async def _watch(

@@ -52,7 +52,7 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
 
 @app.command()
 def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
-    """Refuse a project's requests from now on; nothing of it is removed."""
+    """Refuse a project's requests from now on, and pause its mass sends; nothing of it is removed."""
     asyncio.run(_set_active(config, project_id, active=False))
     typer.echo(f"{project_id} is disabled: its requests are answered with 403")
 

@@ -142,9 +142,9 @@ class Mailing:
     timed_from_ms: int | None
     timed_from: int
     #: For how many recipients it was paid at the call; None for those of before that was noted.
-    charged: int | None
+    charged: int | None = None
     #: When its ledger was removed.
-    purged_at_ms: int | None
+    purged_at_ms: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:

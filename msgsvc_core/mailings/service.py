@@ -161,6 +161,10 @@ class Mailings:
             raise _not_found(job_id)
         return mailing
 
+    async def list_any(self, tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
+        """Up to `limit` of all projects, newest first, for an operator; with `ended` also what is over."""
+        return await store.list_any(tx, ended=ended, limit=limit)
+
     async def page(
         self,
         tx: Tx,

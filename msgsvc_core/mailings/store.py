@@ -80,6 +80,16 @@ async def list_page(
     return [_mailing(row) for row in rows]
 
 
+async def list_any(tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
+    """Those of all projects, newest first; with `ended` also those that are over: for operators alone."""
+    condition = "" if ended else " WHERE finished_at_ms IS NULL"
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_mailings{condition} ORDER BY job_id DESC LIMIT :most",
+        {"most": limit},
+    )
+    return [_mailing(row) for row in rows]
+
+
 async def start(tx: Tx, project_id: str, job_id: str, now_ms: int) -> bool:
     """Makes a scheduled mailing run; False if it is not scheduled any more."""
     return bool(

@@ -46,3 +46,32 @@ def test_unknown_broadcast_is_named(config: Path, run: Any) -> None:
 
     assert answer.exit_code == 1
     assert "job_nothing" in answer.stderr
+
+
+def test_list_shows_what_is_not_over_and_all_on_demand(config: Path, run: Any) -> None:
+    before = run("broadcast", "list").stdout
+    over = asyncio.run(_start(config, cancelled=True))
+    waiting = asyncio.run(_start(config, cancelled=False))
+
+    shown = run("broadcast", "list").stdout
+    listed = json.loads(run("broadcast", "list", "--all", "--json").stdout)["data"]
+
+    assert before == "no mass send waits or is under way\n"
+    assert waiting in shown
+    assert over not in shown
+    assert [(each["job_id"], each["status"]) for each in listed] == [
+        (waiting, "scheduled"),
+        (over, "cancelled"),
+    ]
+
+
+def test_an_operator_pauses_resumes_and_cancels(config: Path, run: Any) -> None:
+    job_id = asyncio.run(_start(config, cancelled=False))
+
+    said = [run("broadcast", what, job_id).stdout for what in ("pause", "resume", "cancel")]
+    again = run("broadcast", "cancel", job_id)
+
+    statuses = [line.partition(":")[0] for line in said]
+    assert statuses == ["paused", "scheduled", "cancelled"]
+    assert again.exit_code == 1
+    assert "it is cancelled" in again.stderr
