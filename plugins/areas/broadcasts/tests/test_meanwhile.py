@@ -1,5 +1,6 @@
 """What a project, its operator and its database go through while a broadcast waits or is under way."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -311,6 +312,32 @@ async def test_what_was_scheduled_to_an_audience_is_watched_and_cancelled_by_its
     assert cancelled.is_success
     assert (done["status"], done["sent"] < PEOPLE) == ("cancelled", True)
     assert await events(tenant.client, "broadcast.cancelled") == []
+
+
+async def test_people_are_erased_while_the_platform_says_that_they_are_gone(
+    service: Service, tenant: Tenant, gate: Gate
+) -> None:
+    ids = await add(service, tenant, 200)
+    gate.failures += [DeliveryError(Reason.CHAT_NOT_FOUND, "gone")] * 200
+    job_id = await take(tenant.client)
+
+    async def all_are_held() -> bool:
+        return gate.begun == 200
+
+    await until(all_are_held)
+    gate.open()
+    erased = await asyncio.gather(
+        *(tenant.client.delete(f"/v1/subscribers/{each}?erase=true") for each in ids[::-1])
+    )
+    done = await ended(tenant.client, job_id)
+
+    assert {answer.status_code for answer in erased} == {204}
+    sent, failed, skipped, total = counts(done)
+    assert (sent, failed + skipped, total) == (0, 200, 200)
+    # Nobody was left in doubt, as they are whose outcomes could not be written.
+    assert "unknown" not in {
+        each["reason"] for each in await events(tenant.client, "delivery.failed")
+    }
 
 
 # ---- what is kept, and what can't be done --------------------------------------------------------
