@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "core_0009"
-down_revision = "core_0007"
+down_revision = "core_0008"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger
