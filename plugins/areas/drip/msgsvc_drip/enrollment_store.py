@@ -10,9 +10,10 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import held, key_params, key_table
 from msgsvc_core.record import record
-from msgsvc_drip.models import Enrollment, EnrollmentStatus
+from msgsvc_drip.models import Enrollment
 
-_COLUMNS = (
+#: In the order of `Enrollment`'s fields, which rows become by position.
+COLUMNS = (
     "project_id",
     "enrollment_id",
     "drip_id",
@@ -26,11 +27,22 @@ _COLUMNS = (
     "created_at_ms",
     "finished_at_ms",
 )
-_SELECTED = ", ".join(f"e.{column}" for column in _COLUMNS)
+#: The due time in the clock's time; null while nothing can be due.
+_DUE = "CASE WHEN c.status = 'active' THEN e.due_at_ms + c.paused_ms END AS due_at_ms"
+_SELECT = (
+    f"SELECT {', '.join(_DUE if column == 'due_at_ms' else f'e.{column}' for column in COLUMNS)}"
+    " FROM drip_enrollments e"
+    " JOIN drip_chains c ON c.project_id = e.project_id AND c.drip_id = e.drip_id"
+)
 _THIS = "project_id = :project_id AND enrollment_id = :enrollment_id"
 
-#: What a pause keeps: how long until the next step, or nothing if that is late already.
-_LEFT = "CASE WHEN due_at_ms > :now_ms THEN due_at_ms - :now_ms ELSE 0 END"
+#: What time it is in the chain, which stands still while that is paused (see `due_store`).
+_OWN_TIME = (
+    "(SELECT COALESCE(c.paused_at_ms, :now_ms) - c.paused_ms FROM drip_chains c"
+    " WHERE c.project_id = drip_enrollments.project_id AND c.drip_id = drip_enrollments.drip_id)"
+)
+#: What a pause of one person keeps: how long until the next step, or nothing if that is late already.
+_LEFT = f"CASE WHEN due_at_ms > {_OWN_TIME} THEN due_at_ms - {_OWN_TIME} ELSE 0 END"
 
 
 @record
@@ -45,19 +57,6 @@ class Beginning:
     due_at_ms: int
 
 
-@record
-class Move:
-    """What becomes of an enrollment whose step is due: its next values, `message_id` of what is sent."""
-
-    row: Enrollment
-    status: EnrollmentStatus
-    next_step: int
-    due_at_ms: int | None
-    message_id: str | None
-    reason: str | None
-    left_ms: int | None = None
-
-
 async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str]:
     """Enrolls those who may be: active people, in active chains that they are not in, and have not
     been in unless they may come in again. Returns the ids of the enrollments that were made."""
@@ -68,7 +67,7 @@ async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str
         "INSERT INTO drip_enrollments (project_id, enrollment_id, drip_id, version, subscriber_id,"
         " status, next_step, due_at_ms, created_at_ms)"
         " SELECT keys.project, keys.enrollment, keys.drip, CAST(keys.number AS integer),"
-        " keys.subscriber, 'active', 0, CAST(keys.due AS bigint), CAST(:now_ms AS bigint)"
+        " keys.subscriber, 'active', 0, CAST(keys.due AS bigint) - c.paused_ms, CAST(:now_ms AS bigint)"
         f" FROM {key_table(columns, tx.dialect)}"
         " CROSS JOIN drip_chains c CROSS JOIN core_subscribers s"
         " WHERE c.project_id = keys.project AND c.drip_id = keys.drip AND c.status = 'active'"
@@ -100,7 +99,7 @@ async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str
 
 async def find(tx: Tx, project_id: str, enrollment_id: str) -> Enrollment | None:
     row = await tx.fetch_one(
-        f"SELECT {_SELECTED} FROM drip_enrollments e WHERE {_THIS}",
+        f"{_SELECT} WHERE e.project_id = :project_id AND e.enrollment_id = :enrollment_id",
         {"project_id": project_id, "enrollment_id": enrollment_id},
     )
     return None if row is None else _enrollment(row)
@@ -109,9 +108,8 @@ async def find(tx: Tx, project_id: str, enrollment_id: str) -> Enrollment | None
 async def find_last(tx: Tx, project_id: str, drip_id: str, subscriber_id: str) -> Enrollment | None:
     """The last time that somebody was led into a chain."""
     row = await tx.fetch_one(
-        f"SELECT {_SELECTED} FROM drip_enrollments e WHERE project_id = :project_id"
-        " AND subscriber_id = :subscriber_id AND drip_id = :drip_id"
-        " ORDER BY enrollment_id DESC LIMIT 1",
+        f"{_SELECT} WHERE e.project_id = :project_id AND e.subscriber_id = :subscriber_id"
+        " AND e.drip_id = :drip_id ORDER BY e.enrollment_id DESC LIMIT 1",
         {"project_id": project_id, "drip_id": drip_id, "subscriber_id": subscriber_id},
     )
     return None if row is None else _enrollment(row)
@@ -122,11 +120,10 @@ async def list_page(
 ) -> list[Enrollment]:
     """Newest first; `after` is the last id of the page before."""
     rows = await tx.fetch_all(
-        f"SELECT {_SELECTED} FROM drip_enrollments e"
-        " WHERE project_id = :project_id AND drip_id = :drip_id"
-        + (" AND status = :status" if status is not None else "")
-        + (" AND enrollment_id < :after" if after is not None else "")
-        + " ORDER BY enrollment_id DESC LIMIT :most",
+        f"{_SELECT} WHERE e.project_id = :project_id AND e.drip_id = :drip_id"
+        + (" AND e.status = :status" if status is not None else "")
+        + (" AND e.enrollment_id < :after" if after is not None else "")
+        + " ORDER BY e.enrollment_id DESC LIMIT :most",
         {
             "project_id": project_id,
             "drip_id": drip_id,
@@ -136,67 +133,6 @@ async def list_page(
         },
     )
     return [_enrollment(row) for row in rows]
-
-
-async def find_due(tx: Tx, now_ms: int, limit: int) -> list[tuple[Enrollment, bool]]:
-    """Those whose step is due, the longest first, of all projects; and whether the chain is active."""
-    rows = await tx.fetch_all(
-        f"SELECT {_SELECTED}, c.status AS chain FROM drip_enrollments e CROSS JOIN drip_chains c"
-        " WHERE e.due_at_ms <= :now_ms AND c.project_id = e.project_id AND c.drip_id = e.drip_id"
-        " ORDER BY e.due_at_ms, e.enrollment_id LIMIT :most",
-        {"now_ms": now_ms, "most": limit},
-    )
-    return [(_enrollment(row), row["chain"] == "active") for row in rows]
-
-
-async def take(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
-    """Makes those of the moves whose enrollment is still where it was; returns their ids.
-
-    It waits for nobody on PostgreSQL: what somebody else is about to change is left for the next look.
-    """
-    if not moves:
-        return set()
-    if tx.dialect == "postgresql":
-        free = await _free(tx, moves)
-        moves = [move for move in moves if move.row.enrollment_id in free]
-        if not moves:
-            return set()
-    columns = (
-        *("project", "enrollment", "was_step", "was_due"),
-        *("new_status", "new_step", "new_due", "new_left", "message", "why", "finished"),
-    )
-    rows = await tx.fetch_all(
-        "UPDATE drip_enrollments AS e SET status = keys.new_status,"
-        " next_step = CAST(keys.new_step AS integer), due_at_ms = CAST(keys.new_due AS bigint),"
-        " left_ms = CAST(keys.new_left AS bigint),"
-        " last_message_id = COALESCE(keys.message, e.last_message_id),"
-        " reason = keys.why, finished_at_ms = CAST(keys.finished AS bigint)"
-        f" FROM {key_table(columns, tx.dialect)}"
-        " WHERE e.project_id = keys.project AND e.enrollment_id = keys.enrollment"
-        " AND e.next_step = CAST(keys.was_step AS integer)"
-        " AND e.due_at_ms = CAST(keys.was_due AS bigint) RETURNING enrollment_id",
-        key_params([_values(move, now_ms) for move in moves], tx.dialect),
-    )
-    return {row["enrollment_id"] for row in rows}
-
-
-async def _free(tx: Tx, moves: Sequence[Move]) -> set[str]:
-    """Takes those rows that nobody else has. People first, as an erasure has them."""
-    people = sorted({(move.row.project_id, move.row.subscriber_id) for move in moves})
-    await tx.fetch_all(
-        f"SELECT 1 AS found FROM {key_table(('project', 'subscriber'), tx.dialect)}"
-        " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
-        " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
-        " FOR KEY SHARE OF s",
-        key_params(people, tx.dialect),
-    )
-    rows = await tx.fetch_all(
-        f"SELECT e.enrollment_id FROM {key_table(('project', 'enrollment'), tx.dialect)}"
-        " CROSS JOIN drip_enrollments e WHERE e.project_id = keys.project"
-        " AND e.enrollment_id = keys.enrollment FOR UPDATE OF e SKIP LOCKED",
-        key_params([(move.row.project_id, move.row.enrollment_id) for move in moves], tx.dialect),
-    )
-    return {row["enrollment_id"] for row in rows}
 
 
 async def stop(
@@ -241,49 +177,27 @@ async def stop(
     )
 
 
-async def hold_all(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
-    """A pause of the chain: nothing of it is due, and how long it was until then is kept."""
-    await _change_all(
-        tx,
-        project_id,
-        drip_id,
-        f"left_ms = {_LEFT}, due_at_ms = NULL",
-        "due_at_ms IS NOT NULL",
-        now_ms,
-    )
-
-
-async def release_all(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
-    """The chain goes on: what was left at the pause is left from now on."""
-    await _change_all(
-        tx,
-        project_id,
-        drip_id,
-        "due_at_ms = :now_ms + left_ms, left_ms = NULL",
-        "status = 'active' AND left_ms IS NOT NULL",
-        now_ms,
-    )
-
-
 async def pause(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bool:
     """False if it is not active."""
     return await _change(
         tx,
         project_id,
         enrollment_id,
-        f"status = 'paused', left_ms = COALESCE(left_ms, {_LEFT}), due_at_ms = NULL",
+        f"status = 'paused', left_ms = {_LEFT}, due_at_ms = NULL",
         "status = 'active'",
         now_ms,
     )
 
 
-async def resume(
-    tx: Tx, project_id: str, enrollment_id: str, *, chain_active: bool, now_ms: int
-) -> bool:
-    """False if it is not paused. In a chain that is, nothing is due yet."""
-    due = ", due_at_ms = :now_ms + left_ms, left_ms = NULL" if chain_active else ""
+async def resume(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bool:
+    """False if it is not paused. In a chain that is, nothing becomes due by it."""
     return await _change(
-        tx, project_id, enrollment_id, f"status = 'active'{due}", "status = 'paused'", now_ms
+        tx,
+        project_id,
+        enrollment_id,
+        f"status = 'active', due_at_ms = {_OWN_TIME} + left_ms, left_ms = NULL",
+        "status = 'paused'",
+        now_ms,
     )
 
 
@@ -322,39 +236,5 @@ async def _change(
     )
 
 
-async def _change_all(
-    tx: Tx, project_id: str, drip_id: str, change: str, condition: str, now_ms: int
-) -> None:
-    await tx.execute(
-        f"UPDATE drip_enrollments SET {change} WHERE project_id = :project_id AND enrollment_id IN"
-        " (SELECT enrollment_id FROM drip_enrollments WHERE project_id = :project_id"
-        f" AND drip_id = :drip_id AND {condition} ORDER BY enrollment_id{held(tx.dialect)})"
-        f" AND {condition}",
-        {"project_id": project_id, "drip_id": drip_id, "now_ms": now_ms},
-    )
-
-
-def _values(move: Move, now_ms: int) -> tuple[str | None, ...]:
-    row = move.row
-    ended = move.status not in {"active", "paused"}
-    return (
-        row.project_id,
-        row.enrollment_id,
-        str(row.next_step),
-        str(row.due_at_ms),
-        move.status,
-        str(move.next_step),
-        _text(move.due_at_ms),
-        _text(move.left_ms),
-        move.message_id,
-        move.reason,
-        str(now_ms) if ended else None,
-    )
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
-
-
 def _enrollment(row: Row) -> Enrollment:
-    return Enrollment(*(row[column] for column in _COLUMNS))
+    return Enrollment(*row)

@@ -103,12 +103,8 @@ class Drips:
 
         What was due in so many hours at the pause is due in so many when it goes on. Raises `NotFound`.
         """
-        now_ms = self._service.clock.now_ms()
-        if await store.set_status(tx, project_id, drip_id, status, now_ms):
-            shift = (
-                enrollment_store.hold_all if status == "paused" else enrollment_store.release_all
-            )
-            await shift(tx, project_id, drip_id, now_ms)
+        change = store.pause if status == "paused" else store.resume
+        await change(tx, project_id, drip_id, self._service.clock.now_ms())
         return await self.find(tx, project_id, drip_id)
 
     async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
@@ -162,15 +158,8 @@ class Drips:
 
     async def resume(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Nothing happens to one that is active. Raises as `pause`."""
-        found = await self.find_enrollment(tx, project_id, enrollment_id)
-        chain = await self.find(tx, project_id, found.drip_id, hold=True)
-        await enrollment_store.resume(
-            tx,
-            project_id,
-            enrollment_id,
-            chain_active=chain.status == "active",
-            now_ms=self._service.clock.now_ms(),
-        )
+        now_ms = self._service.clock.now_ms()
+        await enrollment_store.resume(tx, project_id, enrollment_id, now_ms)
         return await self._open(tx, project_id, enrollment_id)
 
     async def cancel(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:

@@ -15,7 +15,7 @@ class DripSettings(Section):
     look_s: float = Field(
         2.0, gt=0, le=60, description="Seconds between two looks for steps that are due."
     )
-    batch: int = Field(200, ge=1, le=1000, description="Steps that are taken in one transaction.")
+    batch: int = Field(500, ge=1, le=1000, description="Steps that are taken in one transaction.")
     late_minutes: int = Field(
         60,
         ge=1,

@@ -55,7 +55,9 @@ async def count(tx: Tx, project_id: str) -> int:
 
 
 async def insert(tx: Tx, chain: Chain) -> None:
-    await tx.insert("drip_chains", {column: getattr(chain, column) for column in _COLUMNS})
+    values = {column: getattr(chain, column) for column in _COLUMNS}
+    paused_at_ms = chain.created_at_ms if chain.status == "paused" else None
+    await tx.insert("drip_chains", {**values, "paused_at_ms": paused_at_ms})
     await add_version(tx, chain)
 
 
@@ -105,14 +107,23 @@ async def update(tx: Tx, chain: Chain) -> None:
     )
 
 
-async def set_status(tx: Tx, project_id: str, drip_id: str, status: str, now_ms: int) -> bool:
-    """False if that is its status already, or there is no such chain."""
-    return bool(
-        await tx.execute(
-            "UPDATE drip_chains SET status = :status, updated_at_ms = :now_ms"
-            f" WHERE {_THIS} AND status <> :status",
-            {"project_id": project_id, "drip_id": drip_id, "status": status, "now_ms": now_ms},
-        )
+async def pause(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
+    """Has the chain's own time stand still. Nothing happens to one that is paused, or not there."""
+    await tx.execute(
+        "UPDATE drip_chains SET status = 'paused', paused_at_ms = :now_ms, updated_at_ms = :now_ms"
+        f" WHERE {_THIS} AND status = 'active'",
+        {"project_id": project_id, "drip_id": drip_id, "now_ms": now_ms},
+    )
+
+
+async def resume(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
+    """Has the chain's own time go on. Nothing happens to one that is active, or not there."""
+    await tx.execute(
+        "UPDATE drip_chains SET status = 'active', paused_ms = paused_ms"
+        # Clocks of machines differ: a pause is never shorter than nothing.
+        " + CASE WHEN paused_at_ms < :now_ms THEN :now_ms - paused_at_ms ELSE 0 END,"
+        f" paused_at_ms = NULL, updated_at_ms = :now_ms WHERE {_THIS} AND status = 'paused'",
+        {"project_id": project_id, "drip_id": drip_id, "now_ms": now_ms},
     )
 
 

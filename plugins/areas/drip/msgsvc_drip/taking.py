@@ -4,41 +4,27 @@ What a batch of people gets is made up first, without a transaction. Then one tr
 those who are still where they were, and holds their messages and events: all of it or nothing.
 """
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 
-from msgsvc_core.db import Unit
-from msgsvc_core.errors import ApiError
+import structlog
+
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.events import NewEvent
-from msgsvc_core.messages import Message, SendBody
-from msgsvc_core.messages.service import Judged
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_drip import enrollment_store, events, store
-from msgsvc_drip.conditions import is_met
-from msgsvc_drip.course import Course, Step, read_course
-from msgsvc_drip.enrollment_store import Move
+from msgsvc_drip import due_store, events, store
+from msgsvc_drip.course import Course, read_course
+from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.models import Enrollment
-from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
+from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, left_out, plan_all
 from msgsvc_drip.settings import DripSettings
 
-#: Why somebody is stopped who left while nobody of us was told.
-NOT_SUBSCRIBED = "not subscribed"
+#: Versions of chains that are kept in memory as they were read.
+MOST_KNOWN = 200
 
+#: Chains that share a batch, so that one with many people holds up no other.
+CHAINS_AT_ONCE = 20
 
-@dataclass(slots=True)
-class Plan:
-    """What is to become of one enrollment, and what is written along with that."""
-
-    move: Move
-    subscriber: Subscriber
-    message: Message | None = None
-    unit: Unit = field(default_factory=Unit)
-
-    def left_out(self, why: str) -> None:
-        """Nothing is sent, and the chain goes on."""
-        self.move = replace(self.move, reason=why)
+log = structlog.get_logger(__name__)
 
 
 class StepTaker:
@@ -47,36 +33,66 @@ class StepTaker:
     def __init__(self, service: Service, settings: DripSettings) -> None:
         self._service = service
         self._settings = settings
+        #: A version never changes, so what was read of one holds for as long as the process.
+        self._known: dict[store.VersionKey, Course] = {}
 
     async def take_some(self) -> bool:
         """Takes one batch; whether there may be more."""
         service, now_ms = self._service, self._service.clock.now_ms()
         async with service.db.read() as tx:
-            due = await enrollment_store.find_due(tx, now_ms, self._settings.batch)
-            if not due:
-                return False
-            rows = [row for row, _ in due]
-            versions = {(row.project_id, row.drip_id, row.version) for row in rows}
-            courses = await store.find_courses(tx, versions)
-            people = await service.subscribers.find_many(
-                tx, sorted({(row.project_id, row.subscriber_id) for row in rows})
-            )
-        # All at once, so that their questions to the database are the same few.
-        plans = await asyncio.gather(
-            *(
-                self._plan(row, is_active, read_course(courses[key]), people[who], now_ms)
-                for row, is_active in due
-                # Somebody, or a chain, may have been removed between two of the questions.
-                if (key := (row.project_id, row.drip_id, row.version)) in courses
-                and (who := (row.project_id, row.subscriber_id)) in people
-            )
+            due = await self._find_due(tx, now_ms)
+            candidates = await self._candidates(tx, due) if due else []
+        if not candidates:
+            return False
+        return bool(await self._take(candidates, now_ms))
+
+    async def _find_due(self, tx: Tx, now_ms: int) -> list[DueStep]:
+        """Up to a batch of people, from each chain its share, and what others leave of theirs."""
+        chains = await due_store.find_chains(tx, now_ms, CHAINS_AT_ONCE)
+        due: list[DueStep] = []
+        for number, chain in enumerate(chains):
+            share = -((len(due) - self._settings.batch) // (len(chains) - number))
+            due += await due_store.find_due(tx, chain, now_ms, max(1, share))
+        return due
+
+    async def _candidates(self, tx: Tx, due: Sequence[DueStep]) -> list[Candidate]:
+        courses = await self._courses(tx, (one.row for one in due))
+        people = await self._service.subscribers.find_many(
+            tx, sorted({(one.row.project_id, one.row.subscriber_id) for one in due})
         )
-        return bool(await self._write(plans, now_ms))
+        return [
+            Candidate(one, courses[key], people[who])
+            for one in due
+            # Somebody, or a chain, may have been removed between two of the questions.
+            if (key := (one.row.project_id, one.row.drip_id, one.row.version)) in courses
+            and (who := (one.row.project_id, one.row.subscriber_id)) in people
+        ]
+
+    async def _take(self, candidates: Sequence[Candidate], now_ms: int) -> int:
+        """Takes the steps of all; where one of them fails by a mistake of ours, of all the others, or
+        nobody would get anything any more. Returns how many people were moved on."""
+        late_minutes = self._settings.late_minutes
+        try:
+            plans = await plan_all(self._service, candidates, late_minutes, now_ms)
+            return await self._write(plans, now_ms)
+        except PASSING:
+            raise
+        except Exception:
+            if len(candidates) > 1:
+                half = len(candidates) // 2
+                begin = await self._take(candidates[:half], now_ms)
+                return begin + await self._take(candidates[half:], now_ms)
+            log.exception("drip_step_failed", id=candidates[0].due.row.enrollment_id)
+        return await self._leave_out(candidates[0], now_ms)
+
+    async def _leave_out(self, one: Candidate, now_ms: int) -> int:
+        plan = left_out(one, INTERNAL_ERROR, self._settings.late_minutes, now_ms)
+        return await self._write([plan], now_ms)
 
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
         """Moves on those who are still where they were; returns how many."""
         async with self._service.db.transaction() as tx:
-            taken = await enrollment_store.take(tx, [plan.move for plan in plans], now_ms)
+            taken = await due_store.take(tx, [plan.move for plan in plans], now_ms)
             unit, told = Unit(), list[NewEvent]()
             for plan in plans:
                 if plan.move.row.enrollment_id in taken:
@@ -87,52 +103,17 @@ class StepTaker:
             await self._service.events.emit_many(tx, told)
         return len(taken)
 
-    async def _plan(
-        self, row: Enrollment, is_active: bool, course: Course, subscriber: Subscriber, now_ms: int
-    ) -> Plan:
-        if not is_active:
-            # It came into the chain at the moment of the pause.
-            return Plan(Move(row, row.status, row.next_step, None, None, None, 0), subscriber)
-        if subscriber.status != "active":
-            move = Move(row, "stopped", row.next_step, None, None, NOT_SUBSCRIBED)
-            return Plan(move, subscriber)
-        step = course.steps[row.next_step]
-        later_ms = is_time(course, step, now_ms, self._settings.late_minutes)
-        if later_ms is not None:
-            move = Move(row, row.status, row.next_step, later_ms, None, row.reason)
-            return Plan(move, subscriber)
-        plan = Plan(self._onward(row, course, now_ms), subscriber)
-        if not is_met(step.when, subscriber):
-            plan.left_out(f"step {row.next_step + 1}: its conditions did not hold")
-            return plan
-        try:
-            await self._add_message(plan, step)
-        except ApiError as error:
-            if error.status >= 500:
-                raise
-            # E.g. its template is gone: nobody waits for what may never come.
-            plan.left_out(f"step {row.next_step + 1}: {error.message}")
-        return plan
-
-    async def _add_message(self, plan: Plan, step: Step) -> None:
-        messages, project_id = self._service.messages, plan.subscriber.project_id
-        default_lang = self._service.settings.default_lang
-        body: SendBody = step.message.to_body(plan.subscriber, default_lang)
-        judged: Judged = await messages.judge(project_id, body)
-        plan.message = messages.put(plan.unit, project_id, body, judged)
-        plan.move = replace(plan.move, message_id=plan.message.message_id)
-
-    def _onward(self, row: Enrollment, course: Course, now_ms: int) -> Move:
-        """To the next step, whose delay begins now: after an outage they don't come all at once."""
-        following = row.next_step + 1
-        if following == len(course.steps):
-            return Move(row, "completed", following, None, None, None)
-        assert row.due_at_ms is not None, "it was found by that"
-        # A step of late in the evening that is taken a second after midnight is one of the evening.
-        is_late = now_ms - row.due_at_ms > self._settings.late_minutes * MINUTE_MS
-        day_ms = now_ms if is_late else row.due_at_ms
-        due_at_ms = due_after(course, course.steps[following], now_ms, day_ms)
-        return Move(row, "active", following, due_at_ms, None, None)
+    async def _courses(
+        self, tx: Tx, rows: Iterable[Enrollment]
+    ) -> Mapping[store.VersionKey, Course]:
+        wanted = {(row.project_id, row.drip_id, row.version) for row in rows}
+        if missing := wanted - self._known.keys():
+            found = await store.find_courses(tx, missing)
+            if len(self._known) + len(found) > MOST_KNOWN:
+                self._known.clear()
+                found = await store.find_courses(tx, wanted)
+            self._known |= {key: read_course(content) for key, content in found.items()}
+        return self._known
 
 
 def _events(plan: Plan) -> list[NewEvent]:

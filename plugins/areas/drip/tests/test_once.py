@@ -5,31 +5,37 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
 from msgsvc_core.hookspecs import hookimpl
-from msgsvc_drip.enrollment_store import Move, find_due, take
+from msgsvc_drip.due_store import DueStep, Move, find_chains, find_due, take
 from msgsvc_drip.taking import StepTaker
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop
 
 
 class Breaking:
-    """A plugin that dies of the first events about steps, when all else of them is written."""
+    """A plugin that fails at events about steps, when all else of them is written."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, error: Exception, times: int = 1, subscriber_id: str | None = None) -> None:
+        self.error = error
         self.left = times
+        self.subscriber_id = subscriber_id
 
     @hookimpl
     async def on_events(self, events: Sequence[Event]) -> None:
-        if self.left and any(event.name == "drip.step_sent" for event in events):
+        whose = {event.data["subscriber_id"] for event in events if event.name == "drip.step_sent"}
+        if self.left and whose and self.subscriber_id in {None, *whose}:
             self.left -= 1
-            raise RuntimeError("as if the process died here")
+            raise self.error
 
 
 async def test_what_dies_before_its_commit_is_done_again_and_once(
     make_service: Any, make_tenant: Any, clock: Any
 ) -> None:
-    breaking = Breaking(times=1)
+    breaking = Breaking(DatabaseUnavailable("as if it were gone"))
     plugins = [*WITH_DRIP["extra_plugins"], ("breaking", breaking)]
     service = await make_service(**{**WITH_DRIP, "extra_plugins": plugins})
     shop = Shop(service, await make_tenant(service), clock)
@@ -44,6 +50,49 @@ async def test_what_dies_before_its_commit_is_done_again_and_once(
     assert Counter(shop.texts()) == {"one": 3}
     assert len(await shop.told("drip.step_sent")) == 3
     assert await shop.after(HOUR) == ["one"] * 3 + ["two"] * 3
+
+
+async def test_what_fails_for_one_person_holds_up_nobody_else(
+    make_service: Any, make_tenant: Any, clock: Any
+) -> None:
+    breaking = Breaking(ZeroDivisionError(), times=1000, subscriber_id="nobody yet")
+    plugins = [*WITH_DRIP["extra_plugins"], ("breaking", breaking)]
+    service = await make_service(**{**WITH_DRIP, "extra_plugins": plugins})
+    shop = Shop(service, await make_tenant(service), clock)
+    drip_id = await shop.chain("one", "two")
+    people = {name: await shop.person(name) for name in ("Ann", "Bob", "Cid", "Dan", "Eve")}
+    for subscriber_id in people.values():
+        await shop.enroll(drip_id, subscriber_id)
+    breaking.subscriber_id = people["Cid"]
+    await shop.after(HOUR)
+
+    assert shop.texts("Cid") == []
+    assert [shop.texts(name) for name in people if name != "Cid"] == [["one"]] * 4
+    reasons = [one["reason"] for one in await shop.enrollments(drip_id)]
+    assert reasons.count(None) == 4
+    assert any(reason and reason.startswith("step 1: an internal error") for reason in reasons)
+    breaking.left = 0
+    await shop.after(HOUR)
+    assert shop.texts("Cid") == ["two"]
+
+
+async def test_chain_of_many_holds_up_no_other(
+    make_service: Any, make_tenant: Any, clock: Any
+) -> None:
+    idle = {**WITH_DRIP, "jobs": {"runner": "none"}, "drip": {"look_s": 0.001, "batch": 10}}
+    service = await make_service(**idle)
+    shop = Shop(service, await make_tenant(service), clock)
+    many, few = await shop.chain("many"), await shop.chain("few")
+    for number in range(20):
+        await shop.enroll(many, await shop.person(f"P{number}"))
+    clock.advance(60)
+    await shop.enroll(few, await shop.person("Ann"))
+    clock.advance(2 * HOUR)
+
+    assert await service.get(StepTaker).take_some()
+
+    messages = (await shop.client.get("/v1/messages?limit=100")).json()["data"]
+    assert Counter(message["text"] for message in messages) == {"many": 5, "few": 1}
 
 
 async def test_two_processes_at_the_same_steps_take_each_once(
@@ -75,8 +124,7 @@ async def test_step_is_not_taken_from_where_somebody_was(shop: Shop) -> None:
     drip_id = await shop.chain("one", "two")
     enrollment_id = await shop.enroll(drip_id, await shop.person())
     later_ms = shop.clock.now_ms() + DAY * 1000
-    async with shop.service.db.read() as tx:
-        [(seen, _)] = await find_due(tx, later_ms, 10)
+    [seen] = await due_at(shop, later_ms)
     move = Move(seen, "active", 1, later_ms, None, None)
     await shop.call(f"/drips/enrollments/{enrollment_id}/pause")
     async with shop.service.db.transaction() as tx:
@@ -86,3 +134,47 @@ async def test_step_is_not_taken_from_where_somebody_was(shop: Shop) -> None:
         assert await take(tx, [move], later_ms) == {enrollment_id}
     async with shop.service.db.transaction() as tx:
         assert await take(tx, [move], later_ms) == set()
+
+
+async def test_step_is_not_taken_from_before_a_pause_of_the_chain(shop: Shop) -> None:
+    drip_id = await shop.chain("one", "two")
+    enrollment_id = await shop.enroll(drip_id, await shop.person())
+    later_ms = shop.clock.now_ms() + DAY * 1000
+    [seen] = await due_at(shop, later_ms)
+    move = Move(seen, "active", 1, later_ms, None, None)
+    await shop.call(f"/drips/{drip_id}/pause")
+    async with shop.service.db.transaction() as tx:
+        assert await take(tx, [move], later_ms) == set()
+    shop.clock.advance(1)
+    await shop.call(f"/drips/{drip_id}/resume")
+    async with shop.service.db.transaction() as tx:
+        assert await take(tx, [move], later_ms) == set()
+    [seen] = await due_at(shop, later_ms)
+    async with shop.service.db.transaction() as tx:
+        assert await take(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms) == {
+            enrollment_id
+        }
+
+
+async def test_pause_of_a_chain_is_answered_when_the_steps_in_hand_are_written(shop: Shop) -> None:
+    drip_id = await shop.chain("one", "two")
+    await shop.enroll(drip_id, await shop.person())
+    later_ms = shop.clock.now_ms() + DAY * 1000
+    [seen] = await due_at(shop, later_ms)
+    async with shop.service.db.transaction() as tx:
+        assert await take(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms)
+        pause = asyncio.create_task(shop.call(f"/drips/{drip_id}/pause"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(pause), 0.2)
+
+    assert (await pause)["status"] == "paused"
+
+
+async def due_at(shop: Shop, at_ms: int) -> list[DueStep]:
+    """What is due then."""
+    async with shop.service.db.read() as tx:
+        return [
+            one
+            for chain in await find_chains(tx, at_ms, 10)
+            for one in await find_due(tx, chain, at_ms, 10)
+        ]

@@ -1,8 +1,10 @@
 """Pauses of a chain and of one person in it, the end of both, and edits of a chain that is under way."""
 
+from typing import Any
+
 import pytest
 
-from .conftest import HOUR, Shop, refusal, steps_of
+from .conftest import DAY, HOUR, WITH_DRIP, Shop, refusal, steps_of
 
 
 async def test_paused_chain_sends_nothing_and_goes_on_where_it_was(shop: Shop) -> None:
@@ -42,16 +44,89 @@ async def test_paused_chain_takes_nobody_in(shop: Shop) -> None:
     assert await shop.enrollments(drip_id) == []
 
 
-async def test_who_came_in_at_the_moment_of_the_pause_goes_on_after_it(shop: Shop) -> None:
-    drip_id = await shop.chain("one")
-    await shop.enroll(drip_id, await shop.person())
-    # As it is if the pause commits first, and does not see who is just led in.
-    async with shop.service.db.transaction() as tx:
-        await tx.execute("UPDATE drip_chains SET status = 'paused'")
-    assert await shop.after(HOUR) == []
-    await shop.call(f"/drips/{drip_id}/resume")
+async def test_several_pauses_add_up_for_who_came_before_them_and_not_for_who_came_after(
+    shop: Shop,
+) -> None:
+    drip_id = await shop.chain("one", "two")
+    await shop.enroll(drip_id, await shop.person("Ann"))
+    for _ in range(2):
+        await shop.after(60)
+        await shop.call(f"/drips/{drip_id}/pause")
+        await shop.after(10 * HOUR)
+        await shop.call(f"/drips/{drip_id}/resume")
+    await shop.enroll(drip_id, await shop.person("Bob"))
 
+    due = [one["due_at"] for one in await shop.enrollments(drip_id)]
+    assert due == ["2026-01-16T09:00:00.000Z", "2026-01-16T09:02:00.000Z"]
+    await shop.after(HOUR - 121)
+    assert shop.texts() == []
+    await shop.after(1)
+    assert (shop.texts("Ann"), shop.texts("Bob")) == (["one"], [])
+    await shop.after(120)
+    assert (shop.texts("Ann"), shop.texts("Bob")) == (["one"], ["one"])
+    # The second steps follow an hour after the first ones.
+    await shop.after(HOUR - 121)
+    assert (shop.texts("Ann"), shop.texts("Bob")) == (["one"], ["one"])
+    await shop.after(1)
+    assert (shop.texts("Ann"), shop.texts("Bob")) == (["one", "two"], ["one"])
+
+
+async def test_chain_that_begins_paused_goes_on_when_it_is_resumed(shop: Shop) -> None:
+    drip_id = await shop.chain("one", status="paused")
+    await shop.after(DAY)
+    await shop.call(f"/drips/{drip_id}/resume")
+    await shop.enroll(drip_id, await shop.person())
+
+    assert await shop.after(HOUR - 1) == []
     assert await shop.after(1) == ["one"]
+
+
+async def test_who_pauses_in_a_paused_chain_has_left_what_was_left_when_that_paused(
+    shop: Shop,
+) -> None:
+    drip_id = await shop.chain("one")
+    enrollment_id = await shop.enroll(drip_id, await shop.person())
+    await shop.after(HOUR / 2)
+    await shop.call(f"/drips/{drip_id}/pause")
+    await shop.after(DAY)
+    await shop.call(f"/drips/enrollments/{enrollment_id}/pause")
+    await shop.after(DAY)
+    await shop.call(f"/drips/{drip_id}/resume")
+    await shop.after(DAY)
+    await shop.call(f"/drips/enrollments/{enrollment_id}/resume")
+
+    assert await shop.after(HOUR / 2 - 1) == []
+    assert await shop.after(1) == ["one"]
+
+
+async def test_step_that_was_late_at_the_pause_goes_out_at_its_end_and_not_before(
+    make_service: Any, make_tenant: Any, clock: Any
+) -> None:
+    idle = await make_service(**WITH_DRIP, jobs={"runner": "none"})
+    shop = Shop(idle, await make_tenant(idle), clock)
+    drip_id = await shop.chain("one", "two")
+    await shop.enroll(drip_id, await shop.person())
+    clock.advance(2 * HOUR)
+    await shop.call(f"/drips/{drip_id}/pause")
+    worker = await make_service(**WITH_DRIP, database_url=idle.settings.database_url)
+    there = Shop(worker, shop.tenant, clock)
+    assert await there.after(HOUR) == []
+    await shop.call(f"/drips/{drip_id}/resume")
+    assert await there.after(1) == ["one"]
+    assert await there.after(HOUR - 1) == ["one"]
+
+    assert await there.after(1) == ["one", "two"]
+
+
+async def test_steps_of_a_disabled_project_wait_until_it_is_enabled(shop: Shop) -> None:
+    drip_id = await shop.chain("one", "two")
+    await shop.enroll(drip_id, await shop.person())
+    await shop.service.projects.set_active(shop.project_id, False)
+    assert await shop.after(3 * HOUR) == []
+    await shop.service.projects.set_active(shop.project_id, True)
+    assert await shop.after(1) == ["one"]
+
+    assert await shop.after(HOUR) == ["one", "two"]
 
 
 async def test_paused_person_waits_while_others_go_on(shop: Shop) -> None:

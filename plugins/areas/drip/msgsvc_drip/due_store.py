@@ -1,0 +1,180 @@
+"""The SQL of steps that are due, and of moving those on whose step is taken.
+
+Due times are kept in the own time of the chain, which stands still while it is paused: the clock's less
+`paused_ms`, all of its pauses together. What is given and returned here is in the clock's time.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.record import record
+from msgsvc_drip.enrollment_store import COLUMNS
+from msgsvc_drip.models import Enrollment, EnrollmentStatus
+
+_SELECTED = ", ".join(
+    "e.due_at_ms + :paused_ms AS due_at_ms" if column == "due_at_ms" else f"e.{column}"
+    for column in COLUMNS
+)
+
+
+@record
+class DueChain:
+    """A chain in which a step is due, and all of its pauses until now."""
+
+    project_id: str
+    drip_id: str
+    paused_ms: int
+
+
+@record
+class DueStep:
+    """An enrollment whose step is due, and the pauses of its chain when that was found."""
+
+    row: Enrollment
+    paused_ms: int
+
+
+@record
+class Move:
+    """What becomes of an enrollment whose step is due: its next values, `message_id` of what is sent."""
+
+    due: DueStep
+    status: EnrollmentStatus
+    next_step: int
+    due_at_ms: int | None
+    message_id: str | None
+    reason: str | None
+
+    @property
+    def row(self) -> Enrollment:
+        return self.due.row
+
+
+async def find_chains(tx: Tx, now_ms: int, most: int) -> list[DueChain]:
+    """Chains that go on, of projects that do, in which a step is due; the longest due first.
+
+    It is one step in an index for each such chain, however many people are in it.
+    """
+    rows = await tx.fetch_all(
+        "WITH firsts AS MATERIALIZED (SELECT c.project_id, c.drip_id, c.paused_ms, c.paused_ms"
+        " + (SELECT e.due_at_ms FROM drip_enrollments e WHERE e.project_id = c.project_id"
+        " AND e.drip_id = c.drip_id AND e.due_at_ms IS NOT NULL"
+        " ORDER BY e.due_at_ms, e.enrollment_id LIMIT 1) AS first_ms"
+        " FROM drip_chains c JOIN core_projects p ON p.project_id = c.project_id"
+        " WHERE c.status = 'active' AND p.status = 'active')"
+        " SELECT project_id, drip_id, paused_ms FROM firsts WHERE first_ms <= :now_ms"
+        " ORDER BY first_ms, drip_id LIMIT :most",
+        {"now_ms": now_ms, "most": most},
+    )
+    return [DueChain(*row) for row in rows]
+
+
+async def find_due(tx: Tx, chain: DueChain, now_ms: int, most: int) -> list[DueStep]:
+    """Those of a chain whose step is due, the longest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_SELECTED} FROM drip_enrollments e WHERE e.project_id = :project_id"
+        " AND e.drip_id = :drip_id AND e.due_at_ms <= :until_ms"
+        " ORDER BY e.due_at_ms, e.enrollment_id LIMIT :most",
+        {
+            "project_id": chain.project_id,
+            "drip_id": chain.drip_id,
+            "paused_ms": chain.paused_ms,
+            "until_ms": now_ms - chain.paused_ms,
+            "most": most,
+        },
+    )
+    return [DueStep(Enrollment(*row), chain.paused_ms) for row in rows]
+
+
+async def take(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
+    """Makes those of the moves whose enrollment is still where it was, in a chain that still goes on;
+    returns their ids. A pause of the chain waits until the transaction ends.
+
+    On PostgreSQL it waits for nobody who has a row: what somebody else is about to change is left for
+    the next look.
+    """
+    if moves and tx.dialect == "postgresql":
+        await _keep_people(tx, moves)
+    going_on = await _keep_chains(tx, moves) if moves else {}
+    moves = [move for move in moves if going_on.get(_chain_of(move)) == move.due.paused_ms]
+    if moves and tx.dialect == "postgresql":
+        moves = await _unlocked(tx, moves)
+    if not moves:
+        return set()
+    columns = (
+        *("project", "enrollment", "was_step", "was_due"),
+        *("new_status", "new_step", "new_due", "message", "why", "finished"),
+    )
+    rows = await tx.fetch_all(
+        "UPDATE drip_enrollments AS e SET status = keys.new_status,"
+        " next_step = CAST(keys.new_step AS integer), due_at_ms = CAST(keys.new_due AS bigint),"
+        " last_message_id = COALESCE(keys.message, e.last_message_id),"
+        " reason = keys.why, finished_at_ms = CAST(keys.finished AS bigint)"
+        f" FROM {key_table(columns, tx.dialect)}"
+        " WHERE e.project_id = keys.project AND e.enrollment_id = keys.enrollment"
+        " AND e.next_step = CAST(keys.was_step AS integer)"
+        " AND e.due_at_ms = CAST(keys.was_due AS bigint) RETURNING enrollment_id",
+        key_params([_values(move, now_ms) for move in moves], tx.dialect),
+    )
+    return {row["enrollment_id"] for row in rows}
+
+
+async def _keep_people(tx: Tx, moves: Sequence[Move]) -> None:
+    """Has them stay until the transaction ends. Before all else, as an erasure has them."""
+    people = sorted({(move.row.project_id, move.row.subscriber_id) for move in moves})
+    await tx.fetch_all(
+        f"SELECT 1 AS found FROM {key_table(('project', 'subscriber'), tx.dialect)}"
+        " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
+        " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
+        " FOR KEY SHARE OF s",
+        key_params(people, tx.dialect),
+    )
+
+
+async def _keep_chains(tx: Tx, moves: Sequence[Move]) -> dict[tuple[str, str], int]:
+    """Their chains that go on, with their pauses until now; they stay so until the transaction ends."""
+    rows = await tx.fetch_all(
+        "SELECT c.project_id, c.drip_id, c.paused_ms"
+        f" FROM {key_table(('project', 'drip'), tx.dialect)} CROSS JOIN drip_chains c"
+        " WHERE c.project_id = keys.project AND c.drip_id = keys.drip AND c.status = 'active'"
+        " ORDER BY c.project_id, c.drip_id"
+        + (" FOR SHARE OF c" if tx.dialect == "postgresql" else ""),
+        key_params(sorted({_chain_of(move) for move in moves}), tx.dialect),
+    )
+    return {(row["project_id"], row["drip_id"]): row["paused_ms"] for row in rows}
+
+
+async def _unlocked(tx: Tx, moves: Sequence[Move]) -> Sequence[Move]:
+    """Takes those rows that nobody else has."""
+    rows = await tx.fetch_all(
+        f"SELECT e.enrollment_id FROM {key_table(('project', 'enrollment'), tx.dialect)}"
+        " CROSS JOIN drip_enrollments e WHERE e.project_id = keys.project"
+        " AND e.enrollment_id = keys.enrollment FOR UPDATE OF e SKIP LOCKED",
+        key_params([(move.row.project_id, move.row.enrollment_id) for move in moves], tx.dialect),
+    )
+    free = {row["enrollment_id"] for row in rows}
+    return [move for move in moves if move.row.enrollment_id in free]
+
+
+def _chain_of(move: Move) -> tuple[str, str]:
+    return move.row.project_id, move.row.drip_id
+
+
+def _values(move: Move, now_ms: int) -> tuple[str | None, ...]:
+    row, paused_ms = move.row, move.due.paused_ms
+    assert row.due_at_ms is not None, "it was found by that"
+    values: tuple[Any, ...] = (
+        row.project_id,
+        row.enrollment_id,
+        row.next_step,
+        row.due_at_ms - paused_ms,
+        move.status,
+        move.next_step,
+        None if move.due_at_ms is None else move.due_at_ms - paused_ms,
+        move.message_id,
+        move.reason,
+        None if move.status in {"active", "paused"} else now_ms,
+    )
+    return tuple(None if value is None else str(value) for value in values)

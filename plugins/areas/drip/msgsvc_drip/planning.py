@@ -1,0 +1,114 @@
+"""What becomes of people whose step is due: it is made up before the transaction that writes it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Unit
+from msgsvc_core.errors import ApiError
+from msgsvc_core.messages import Message
+from msgsvc_core.record import record
+from msgsvc_core.service import Service
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_drip.conditions import is_met
+from msgsvc_drip.contents import Contents
+from msgsvc_drip.course import Course, Step
+from msgsvc_drip.due_store import DueStep, Move
+from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
+
+#: Why somebody is stopped who left while nobody of us was told.
+NOT_SUBSCRIBED = "not subscribed"
+
+#: Why a step is left out that fails by a mistake of ours.
+INTERNAL_ERROR = "an internal error; the service's log has more"
+
+#: What may be gone when it is tried again.
+PASSING = (DatabaseUnavailable, LockTimeout)
+
+
+@record
+class Candidate:
+    """Somebody whose step is due, and the version that they go through."""
+
+    due: DueStep
+    course: Course
+    subscriber: Subscriber
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to become of one enrollment, and what is written along with that."""
+
+    move: Move
+    subscriber: Subscriber
+    #: The step that is to be sent, until it is made.
+    step: Step | None = None
+    message: Message | None = None
+    unit: Unit = field(default_factory=Unit)
+
+    def leave_out(self, why: str) -> None:
+        """Nothing is sent, and the chain goes on."""
+        self.step, self.message, self.unit = None, None, Unit()
+        reason = f"step {self.move.row.next_step + 1}: {why}"
+        self.move = replace(self.move, message_id=None, reason=reason)
+
+
+async def plan_all(
+    service: Service, candidates: Sequence[Candidate], late_minutes: int, now_ms: int
+) -> list[Plan]:
+    """A plan for each. What can't be sent to somebody is left out, with the reason."""
+    plans = [_plan(candidate, late_minutes, now_ms) for candidate in candidates]
+    contents = Contents(service)
+    await contents.make((plan.step.message, plan.subscriber) for plan in plans if plan.step)
+    for plan in plans:
+        if plan.step is not None:
+            _add_message(service, contents, plan, plan.step)
+    return plans
+
+
+def left_out(one: Candidate, why: str, late_minutes: int, now_ms: int) -> Plan:
+    """A plan by which somebody goes on without the step."""
+    plan = Plan(_onward(one, late_minutes, now_ms), one.subscriber)
+    plan.leave_out(why)
+    return plan
+
+
+def _plan(one: Candidate, late_minutes: int, now_ms: int) -> Plan:
+    row = one.due.row
+    if one.subscriber.status != "active":
+        move = Move(one.due, "stopped", row.next_step, None, None, NOT_SUBSCRIBED)
+        return Plan(move, one.subscriber)
+    step = one.course.steps[row.next_step]
+    later_ms = is_time(one.course, step, now_ms, late_minutes)
+    if later_ms is not None:
+        move = Move(one.due, row.status, row.next_step, later_ms, None, row.reason)
+        return Plan(move, one.subscriber)
+    plan = Plan(_onward(one, late_minutes, now_ms), one.subscriber, step)
+    if not is_met(step.when, one.subscriber):
+        plan.leave_out("its conditions did not hold")
+    return plan
+
+
+def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
+    """To the next step, whose delay begins now: after an outage they don't come all at once."""
+    row, steps = one.due.row, one.course.steps
+    following = row.next_step + 1
+    if following == len(steps):
+        return Move(one.due, "completed", following, None, None, None)
+    assert row.due_at_ms is not None, "it was found by that"
+    # A step of late in the evening that is taken a second after midnight is one of the evening.
+    is_late = now_ms - row.due_at_ms > late_minutes * MINUTE_MS
+    day_ms = now_ms if is_late else row.due_at_ms
+    due_at_ms = due_after(one.course, steps[following], now_ms, day_ms)
+    return Move(one.due, "active", following, due_at_ms, None, None)
+
+
+def _add_message(service: Service, contents: Contents, plan: Plan, step: Step) -> None:
+    try:
+        made = contents.of(step.message, plan.subscriber)
+    except ApiError as error:
+        # E.g. its template is gone: nobody waits for what may never come.
+        plan.leave_out(error.message)
+        return
+    project_id = plan.subscriber.project_id
+    plan.message = service.messages.put(plan.unit, project_id, made.body, made.judged)
+    plan.move = replace(plan.move, message_id=plan.message.message_id)
