@@ -227,6 +227,10 @@ def _counted(job: Job, *, counts: bool) -> int:
     return job.attempts if counts else job.attempts - 1
 
 
+#: What makes a recurring job the one open job of its kind.
+RECURRING = "recurring"
+
+
 def recurring(spec: JobSpec, run_at_ms: int) -> NewJob:
     """The one open job of a recurring kind."""
-    return NewJob(spec.name, key="recurring", run_at_ms=run_at_ms)
+    return NewJob(spec.name, key=RECURRING, run_at_ms=run_at_ms)

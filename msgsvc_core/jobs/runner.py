@@ -17,7 +17,7 @@ import structlog
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
-from msgsvc_core.jobs.batch import Batch, recurring
+from msgsvc_core.jobs.batch import RECURRING, Batch, recurring
 from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane, Lease
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
@@ -80,12 +80,8 @@ class LaneRunner:
 
     async def start(self) -> None:
         """Begins to work; recurring jobs are set up where they are new."""
-        now_ms = self._service.clock.now_ms()
-        recurring_jobs = [
-            recurring(spec, now_ms) for spec in self._specs.values() if spec.every_s is not None
-        ]
-        async with self._service.db.transaction() as tx:
-            await self._service.jobs.enqueue(tx, *recurring_jobs)
+        await self._set_up_recurring()
+        async with self._service.db.read() as tx:
             if without_handler := await store.names_without_handler(tx, self._names):
                 log.warning("jobs_without_handler", jobs=without_handler)
         self._service.jobs.woken_by(self.wake)
@@ -234,6 +230,18 @@ class LaneRunner:
                 log.warning("future_lease_ended", runner_id=held[0])
                 await lanes.end_lease(tx, held)
 
+    async def _set_up_recurring(self) -> None:
+        """Adds what is missing of recurring jobs: new ones, and those that became dead letters, or
+        were discarded by an operator."""
+        specs = {name: spec for name, spec in self._specs.items() if spec.every_s is not None}
+        async with self._service.db.read() as tx:
+            there = await store.open_with_key(tx, list(specs), RECURRING)
+        now_ms = self._service.clock.now_ms()
+        missing = [recurring(spec, now_ms) for name, spec in specs.items() if name not in there]
+        if missing:
+            async with self._service.db.transaction() as tx:
+                await self._service.jobs.enqueue(tx, *missing)
+
     def _until_sweep_s(self) -> float:
         """All runners together sweep about once in `sweep_s`, however many they are."""
         spread = 1 + random.uniform(-SWEEP_SPREAD, SWEEP_SPREAD)  # noqa: S311 - no secret
@@ -241,6 +249,7 @@ class LaneRunner:
 
     async def _sweep(self) -> None:
         """Wakes lanes that are due and nobody else's, and those that will be before the next sweep."""
+        await self._set_up_recurring()
         now_ms = self._service.clock.now_ms()
         async with self._service.db.read() as tx:
             found = await lanes.with_work(tx)

@@ -293,6 +293,17 @@ async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
     return [row["name"] for row in rows]
 
 
+async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> set[str]:
+    """Those of `names` of which a job with that key waits or is at work."""
+    known, params = any_of("name", "names", names, tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT name FROM core_jobs WHERE {known} AND key = :key AND key IS NOT NULL"
+        " AND state <> 'dead'",
+        {**params, "key": key},
+    )
+    return {row["name"] for row in rows}
+
+
 async def count_by_state(tx: Tx) -> dict[str, int]:
     """How many jobs are `ready`, `running` and `dead`."""
     rows = await tx.fetch_all("SELECT state, COUNT(*) AS count FROM core_jobs GROUP BY state")

@@ -251,6 +251,24 @@ async def test_a_job_that_killed_its_runner_each_time_is_buried(
     assert [state for state, _ in await states(successor)] == ["dead"]
 
 
+async def test_a_recurring_job_that_was_buried_is_set_up_again_by_the_sweeper(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    plugin = Work(every_s=60)
+    service = await start(make_service, plugin)
+    await settled(service)
+    await change(service, "deliveries = 100")
+    clock.advance(60)
+
+    async def ran_again() -> bool:
+        return len(plugin.runs) == 2
+
+    await until(ran_again)
+    await settled(service)
+
+    assert sorted(state for state, _ in await states(service)) == ["dead", "ready"]
+
+
 async def _effects(service: Service) -> int:
     async with service.db.read() as tx:
         return int(await tx.fetch_val("SELECT COUNT(*) FROM core_lanes WHERE lane = 'effect'"))

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
-from msgsvc_core.service import Service
+from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, exponential
 from msgsvc_drip.settings import DripSettings
 from msgsvc_drip.taking import StepTaker
 
@@ -21,16 +19,9 @@ async def take(ctx: JobContext, _jobs: Sequence[Job]) -> None:
 
 def take_job(settings: DripSettings) -> JobSpec:
     """The job that looks for due steps, as often as the settings say."""
-
-    async def look_again(service: Service, tx: Tx, _job: Job, _error: str) -> None:
-        """Several processes died while they took steps. It is a dead letter, and steps go on."""
-        run_at_ms = service.clock.now_ms() + round(settings.look_s * 1000)
-        await service.jobs.enqueue(tx, NewJob(NAME, key="recurring", run_at_ms=run_at_ms))
-
     return JobSpec(
         NAME,
         take,
         every_s=settings.look_s,
         backoff=exponential(first_s=1.0, most_s=30.0),
-        on_dead=look_again,
     )
