@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.jobs import Job, JobContext, JobSpec, exponential
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings
@@ -14,16 +14,17 @@ DAY_MS = 24 * 3600 * 1000
 
 
 async def run_due(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Does all that is due, each in a transaction of its own, so that a kill leaves none half done."""
+    """Does all that is due, in transactions that a kill leaves undone as a whole."""
     service = ctx.service
     running = service.get(Running)
     while not ctx.stopping:
         async with service.db.read() as tx:
             found = await store.list_due(tx, service.clock.now_ms(), STEP)
-        for due in found:
+        await running.run(*(one for one in found if one.subscriber_id is not None))
+        for mailing in (one for one in found if one.subscriber_id is None):
             if ctx.stopping:
                 return
-            await running.run(due)
+            await running.run(mailing)
         if len(found) < STEP:
             return
 
@@ -36,5 +37,8 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
         await store.purge(tx, service.clock.now_ms() - kept_ms)
 
 
-RUN_JOB = JobSpec("scheduling.run", run_due, every_s=1)
+#: After a failure it looks again soon: others wait for their time.
+RUN_JOB = JobSpec(
+    "scheduling.run", run_due, every_s=1, backoff=exponential(first_s=1.0, most_s=30.0)
+)
 PURGE_JOB = JobSpec("scheduling.purge", purge, every_s=3600)

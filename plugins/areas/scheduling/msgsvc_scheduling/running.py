@@ -1,32 +1,33 @@
-"""What happens when the time of a record has come: once, in one transaction, and told."""
+"""What happens when the time of records has come: once, in one transaction, and told.
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+Messages to one subscriber each are made up first and written together, a batch in a transaction. A
+mailing has a transaction of its own: to start one takes many statements.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx
-from msgsvc_scheduling import store
-from msgsvc_scheduling.events import FAILED, RECURRING_SENT, SENT, SKIPPED
-from msgsvc_scheduling.models import Due, Outcome, Record
+from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx, Unit
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_scheduling import planning, store
+from msgsvc_scheduling.models import Due, Record
+from msgsvc_scheduling.planning import Plan
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
+#: What may be gone when it is tried again.
+PASSING = (DatabaseUnavailable, LockTimeout)
+
+#: People by project and id.
+People = Mapping[tuple[str, str], Subscriber]
+
 log = structlog.get_logger(__name__)
-
-#: The reason of what was not sent as its time was missed.
-MISSED = "missed"
-
-#: The reason of what failed by a mistake of ours; the log has it.
-INTERNAL_ERROR = "internal_error"
-
-_EVENTS = {"sent": SENT, "failed": FAILED, "skipped": SKIPPED}
-
-OutcomeOf = Callable[[Tx, Record], Awaitable[Outcome]]
 
 
 class Running:
@@ -37,94 +38,94 @@ class Running:
         self._settings = service.section(SchedulingSettings)
         self._sending = Sending(service)
 
-    async def run(self, due: Due) -> None:
-        """Does what is due, once however many processes try.
+    async def run(self, *due: Due) -> None:
+        """Does what is due, each once however many processes try.
 
-        What fails by a mistake of ours is told as failed: tried for ever, it would hold up the rest.
+        What fails by a mistake of ours is told as failed, and the rest is done.
         """
+        to_one = [one for one in due if one.subscriber_id is not None]
+        if to_one:
+            await self._run_batch(to_one)
+        for one in due:
+            if one.subscriber_id is None:
+                await self._run_mailing(one)
+
+    async def _run_batch(self, due: Sequence[Due]) -> None:
         try:
-            await self._run(due, self._outcome)
-        except (DatabaseUnavailable, LockTimeout):
+            await self._try_batch(due)
+        except PASSING:
+            raise
+        except Exception as error:
+            if len(due) == 1:
+                log.exception("scheduled_message_failed", id=due[0].record_id)
+                await self._fail(due[0], error)
+                return
+            half = len(due) // 2
+            await self._run_batch(due[:half])
+            await self._run_batch(due[half:])
+
+    async def _try_batch(self, due: Sequence[Due]) -> None:
+        db, now_ms = self._service.db, self._service.clock.now_ms()
+        async with db.read() as tx:
+            records = await store.find_due(tx, due)
+            inactive = await store.inactive_projects(tx, {one.project_id for one in due})
+            people = await self._service.subscribers.find_many(
+                tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
+            )
+        # All at once, so that their questions to the database are the same few.
+        plans = await asyncio.gather(*(self._plan(one, inactive, now_ms) for one in records))
+        async with db.transaction() as tx:
+            there = {one.record_id: one for one in await store.hold_due(tx, due)}
+            # What was changed meanwhile is left for the next look.
+            ready = [plan for plan in plans if there.get(plan.record.record_id) == plan.record]
+            await self._write(tx, ready, people)
+
+    async def _plan(self, record: Record, inactive: set[str], now_ms: int) -> Plan:
+        if record.project_id in inactive:
+            return planning.of_disabled_project(record, now_ms)
+        if plan := planning.not_sent(record, self._settings, now_ms):
+            return plan
+        unit = Unit()
+        plan = planning.ended(record, await self._sending.send_to_one(unit, record), now_ms)
+        plan.unit = unit
+        return plan
+
+    async def _write(self, tx: Tx, plans: Sequence[Plan], people: People) -> None:
+        unit = Unit()
+        for plan in plans:
+            unit.rows += plan.unit.rows
+            unit.after_commit += plan.unit.after_commit
+        await store.move_on(tx, [plan.after for plan in plans])
+        await tx.write(unit)
+        told = (plan.event(people) for plan in plans)
+        await self._service.events.emit_many(tx, [event for event in told if event is not None])
+
+    async def _run_mailing(self, due: Due) -> None:
+        try:
+            await self._try_mailing(due)
+        except PASSING:
             raise
         except Exception as error:
             log.exception("scheduled_message_failed", id=due.record_id)
-            why = f"{type(error).__name__}; the service's log has more"
-            failed = Outcome("failed", reason=INTERNAL_ERROR, error=why)
+            await self._fail(due, error)
 
-            async def told(_tx: Tx, _record: Record) -> Outcome:
-                return failed
-
-            await self._run(due, told)
-
-    async def _run(self, due: Due, outcome_of: OutcomeOf) -> None:
+    async def _try_mailing(self, due: Due) -> None:
         now_ms = self._service.clock.now_ms()
         async with self._service.db.transaction() as tx:
-            # The person before the record, as an erasure has them: two who go the other way would
-            # wait for each other.
-            if due.subscriber_id is not None:
-                await store.keep_subscriber(tx, due.project_id, due.subscriber_id)
-            record = await store.hold_due(tx, due)
-            if record is None:
-                return
-            quiet_until_ms = self._quiet_until(record, now_ms)
-            if quiet_until_ms is not None:
-                await store.move_on(tx, due, replace(record, due_at_ms=quiet_until_ms))
-                return
-            outcome = await outcome_of(tx, record)
-            moved = await store.move_on(tx, due, _after(record, outcome, now_ms))
-            assert moved, "the record is held"
-            await self._tell(tx, record, outcome)
+            for record in await store.hold_due(tx, [due]):
+                if await store.inactive_projects(tx, {due.project_id}):
+                    plan = planning.of_disabled_project(record, now_ms)
+                elif (later := planning.not_sent(record, self._settings, now_ms)) is not None:
+                    plan = later
+                else:
+                    outcome = await self._sending.send_to_many(tx, record)
+                    plan = planning.ended(record, outcome, now_ms)
+                await self._write(tx, [plan], {})
 
-    def _is_missed(self, record: Record, now_ms: int) -> bool:
-        assert record.due_at_ms is not None, "it is due"
-        return now_ms - record.due_at_ms > self._settings.grace_minutes * 60_000
-
-    def _quiet_until(self, record: Record, now_ms: int) -> int | None:
-        """When quiet hours end into which a run falls that is caught up; None outside them."""
-        if record.rule is None or self._settings.missed == "skip":
-            return None
-        if not self._is_missed(record, now_ms):
-            return None
-        awake_ms = record.rule.awake(now_ms)
-        return awake_ms if awake_ms > now_ms else None
-
-    async def _outcome(self, tx: Tx, record: Record) -> Outcome:
+    async def _fail(self, due: Due, error: Exception) -> None:
         now_ms = self._service.clock.now_ms()
-        if self._settings.missed == "skip" and self._is_missed(record, now_ms):
-            return Outcome("skipped", reason=MISSED, error="the service was down at its time")
-        return await self._sending.hand_over(tx, record)
-
-    async def _tell(self, tx: Tx, record: Record, outcome: Outcome) -> None:
-        subscriber = None
-        if record.subscriber_id is not None:
-            subscriber = await self._service.subscribers.find(
-                tx, record.project_id, record.subscriber_id
-            )
-        fields: dict[str, Any] = {f"{record.kind}_id": record.record_id}
-        name = _EVENTS[outcome.status]
-        if outcome.status == "sent":
-            fields |= {"message_id": outcome.message_id, "job_id": outcome.job_id}
-            name = RECURRING_SENT if record.kind == "recurring" else SENT
-        else:
-            fields["reason"] = outcome.reason
-        await self._service.events.emit(tx, record.project_id, name, fields, subscriber=subscriber)
-
-
-def _after(record: Record, outcome: Outcome, now_ms: int) -> Record:
-    """The record when that has become of it."""
-    done = replace(
-        record,
-        message_id=outcome.message_id,
-        job_id=outcome.job_id,
-        reason=outcome.reason,
-        error=outcome.error,
-        last_run_at_ms=now_ms,
-    )
-    if record.rule is None:
-        return done.finished(outcome.status, now_ms)
-    assert record.due_at_ms is not None, "it was due"
-    # Of all runs that were missed there is one.
-    next_ms = record.rule.next_after(max(now_ms, record.due_at_ms))
-    if next_ms is None:
-        return done.finished("ended", now_ms)
-    return replace(done, due_at_ms=next_ms)
+        async with self._service.db.transaction() as tx:
+            for record in await store.hold_due(tx, [due]):
+                whose = [(record.project_id, record.subscriber_id or "")]
+                people = await self._service.subscribers.find_many(tx, whose)
+                await self._write(tx, [planning.failed(record, error, now_ms)], people)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import ApiError
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import SendBody
@@ -29,29 +29,26 @@ class Sending:
         else:
             await self._service.mailings.count(tx, record.project_id, _to_many(record))
 
-    async def hand_over(self, tx: Tx, record: Record) -> Outcome:
-        """Queues the message, or starts the mailing; what can't be sent leaves nothing behind."""
+    async def send_to_one(self, unit: Unit, record: Record) -> Outcome:
+        """Adds the message to what is written together; what can't be sent adds nothing."""
         try:
-            async with tx.savepoint():
-                if record.subscriber_id is not None:
-                    return await self._send_to_one(tx, record, record.subscriber_id)
-                return await self._send_to_many(tx, record)
+            body = _to_one(record)
+            judged = await self._service.messages.judge(record.project_id, body)
         except ApiError as error:
             return Outcome("failed", reason=error.code, error=error.message)
-
-    async def _send_to_one(self, tx: Tx, record: Record, subscriber_id: str) -> Outcome:
-        receiver = await self._service.subscribers.receiver(
-            record.project_id, subscriber_id=subscriber_id, external_id=None, tx=tx
-        )
-        if receiver.status != "active":
-            return Outcome(
-                "skipped", reason=receiver.status, error=f"the subscriber is {receiver.status}"
-            )
-        message = await self._service.messages.queue(tx, record.project_id, _to_one(record))
+        if (status := judged.receiver.status) != "active":
+            return Outcome("skipped", reason=status, error=f"the subscriber is {status}")
+        message = self._service.messages.put(unit, record.project_id, body, judged)
         return Outcome("sent", message_id=message.message_id)
 
-    async def _send_to_many(self, tx: Tx, record: Record) -> Outcome:
-        mailing = await self._service.mailings.start(tx, record.project_id, _to_many(record))
+    async def send_to_many(self, tx: Tx, record: Record) -> Outcome:
+        """Starts the mailing; what can't be sent leaves nothing behind."""
+        try:
+            async with tx.savepoint():
+                new = _to_many(record)
+                mailing = await self._service.mailings.start(tx, record.project_id, new)
+        except ApiError as error:
+            return Outcome("failed", reason=error.code, error=error.message)
         return Outcome("sent", job_id=mailing.job_id)
 
 

@@ -1,12 +1,12 @@
 """The SQL of scheduled and recurring messages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, kept
+from msgsvc_core.db.sql import any_of, held, key_params, key_table
 from msgsvc_core.json_text import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
@@ -91,35 +91,86 @@ async def list_due(tx: Tx, now_ms: int, most: int) -> list[Due]:
     return [Due(*row) for row in rows]
 
 
-async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Has the subscriber stay until the transaction ends; False if they are gone."""
-    row = await tx.fetch_one(
-        "SELECT 1 AS found FROM core_subscribers"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id" + kept(tx.dialect),
-        {"project_id": project_id, "subscriber_id": subscriber_id},
+async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
+    """The records that are still due for those times."""
+    return await _find_due(tx, due, "")
+
+
+async def hold_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
+    """The same, which nobody else changes until the transaction ends. On PostgreSQL it waits for
+    nobody who has one: what somebody else is about to change is left for the next look."""
+    if tx.dialect != "postgresql":
+        return await _find_due(tx, due, "")
+    # People before the records, as an erasure has them: two who go the other way would wait for each
+    # other.
+    people = {(one.project_id, one.subscriber_id) for one in due if one.subscriber_id is not None}
+    if people:
+        await tx.fetch_all(
+            f"SELECT 1 AS found FROM {key_table(('project', 'subscriber'), tx.dialect)}"
+            " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
+            " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
+            " FOR KEY SHARE OF s",
+            key_params(sorted(people), tx.dialect),
+        )
+    return await _find_due(tx, due, " FOR UPDATE OF r SKIP LOCKED")
+
+
+async def _find_due(tx: Tx, due: Sequence[Due], ending: str) -> list[Record]:
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(f'r.{name}' for name in _COLUMNS.split(', '))}"
+        f" FROM {key_table(('project', 'record', 'due'), tx.dialect)}"
+        " CROSS JOIN scheduling_records r WHERE r.project_id = keys.project"
+        f" AND r.record_id = keys.record AND r.due_at_ms = CAST(keys.due AS bigint){ending}",
+        key_params(
+            [(one.project_id, one.record_id, str(one.due_at_ms)) for one in due], tx.dialect
+        ),
     )
-    return row is not None
+    return sorted(map(_record, rows), key=lambda one: (one.due_at_ms, one.record_id))
 
 
-async def hold_due(tx: Tx, due: Due) -> Record | None:
-    """The record, which nobody else changes until the transaction ends; None if it is not due for
-    that time any more."""
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM scheduling_records WHERE {_KEY} AND due_at_ms = :due_at_ms"
-        + held(tx.dialect),
-        {"project_id": due.project_id, "record_id": due.record_id, "due_at_ms": due.due_at_ms},
+async def inactive_projects(tx: Tx, project_ids: Iterable[str]) -> set[str]:
+    """Those that are disabled."""
+    known, params = any_of("project_id", "projects", sorted(project_ids), tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT project_id FROM core_projects WHERE {known} AND status <> 'active'", params
     )
-    return None if row is None else _record(row)
+    return {row["project_id"] for row in rows}
 
 
-async def move_on(tx: Tx, due: Due, after: Record) -> bool:
-    """Writes what a record is after its time; False if it is not due for that time any more."""
-    return await _write(tx, after, "due_at_ms = :was_due_at_ms", {"was_due_at_ms": due.due_at_ms})
+async def move_on(tx: Tx, records: Sequence[Record]) -> None:
+    """Writes what records, which are held, are after their time."""
+    if not records:
+        return
+    columns = (
+        *(("status", "text"), ("audience", "text"), ("message_id", "text"), ("job_id", "text")),
+        *(("reason", "text"), ("error", "text"), ("due_at_ms", "bigint")),
+        *(("finished_at_ms", "bigint"), ("last_run_at_ms", "bigint")),
+    )
+    names = [name for name, _ in columns]
+    changes = ", ".join(f"{name} = CAST(keys.new_{name} AS {kind})" for name, kind in columns)
+    rows = [_columns(record, names) for record in records]
+    await tx.execute(
+        f"UPDATE scheduling_records AS r SET {changes} FROM "
+        + key_table(("project", "record", *(f"new_{name}" for name in names)), tx.dialect)
+        + " WHERE r.project_id = keys.project AND r.record_id = keys.record",
+        key_params(
+            [
+                (record.project_id, record.record_id, *map(_text, row.values()))
+                for record, row in zip(records, rows, strict=True)
+            ],
+            tx.dialect,
+        ),
+    )
 
 
 async def update(tx: Tx, record: Record) -> None:
     """Writes what was changed of a record that is held."""
-    await _write(tx, record, "finished_at_ms IS NULL", {})
+    values = _columns(record, _CHANGING)
+    changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
+    await tx.execute(
+        f"UPDATE scheduling_records SET {changes} WHERE {_KEY} AND finished_at_ms IS NULL",
+        {**values, "project_id": record.project_id, "record_id": record.record_id},
+    )
 
 
 async def purge(tx: Tx, finished_before_ms: int) -> int:
@@ -138,14 +189,8 @@ async def _find(tx: Tx, project_id: str, record_id: str, kind: Kind, ending: str
     return None if row is None else _record(row)
 
 
-async def _write(tx: Tx, record: Record, condition: str, params: dict[str, Any]) -> bool:
-    values = _columns(record, _CHANGING)
-    changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
-    changed = await tx.execute(
-        f"UPDATE scheduling_records SET {changes} WHERE {_KEY} AND {condition}",
-        {**values, **params, "project_id": record.project_id, "record_id": record.record_id},
-    )
-    return changed == 1
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _columns(record: Record, names: Sequence[str]) -> dict[str, Any]:
