@@ -10,7 +10,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import held, key_params, key_table
 from msgsvc_core.record import record
-from msgsvc_drip.models import Enrollment
+from msgsvc_drip.models import Enrollment, EnrollmentQuery
 
 #: In the order of `Enrollment`'s fields, which rows become by position.
 COLUMNS = (
@@ -87,7 +87,8 @@ async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str
                         one.subscriber_id,
                         str(one.due_at_ms),
                     )
-                    for one in beginnings
+                    # In one order, as two who add the same people would else wait for each other.
+                    for one in sorted(beginnings, key=lambda one: (one.subscriber_id, one.drip_id))
                 ],
                 tx.dialect,
             ),
@@ -116,21 +117,21 @@ async def find_last(tx: Tx, project_id: str, drip_id: str, subscriber_id: str) -
 
 
 async def list_page(
-    tx: Tx, project_id: str, drip_id: str, status: str | None, after: str | None, limit: int
+    tx: Tx, project_id: str, drip_id: str, query: EnrollmentQuery
 ) -> list[Enrollment]:
-    """Newest first; `after` is the last id of the page before."""
+    """Up to one more than a page, newest first."""
+    conditions = ["e.project_id = :project_id", "e.drip_id = :drip_id"]
+    params: dict[str, Any] = {"project_id": project_id, "drip_id": drip_id, "most": query.most}
+    for column, value in (("status", query.status), ("subscriber_id", query.subscriber_id)):
+        if value is not None:
+            conditions.append(f"e.{column} = :{column}")
+            params[column] = value
+    if query.after is not None:
+        conditions.append("e.enrollment_id < :after")
+        params["after"] = query.after
     rows = await tx.fetch_all(
-        f"{_SELECT} WHERE e.project_id = :project_id AND e.drip_id = :drip_id"
-        + (" AND e.status = :status" if status is not None else "")
-        + (" AND e.enrollment_id < :after" if after is not None else "")
-        + " ORDER BY e.enrollment_id DESC LIMIT :most",
-        {
-            "project_id": project_id,
-            "drip_id": drip_id,
-            "status": status,
-            "after": after,
-            "most": limit,
-        },
+        f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY e.enrollment_id DESC LIMIT :most",
+        params,
     )
     return [_enrollment(row) for row in rows]
 

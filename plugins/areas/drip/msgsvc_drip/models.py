@@ -2,7 +2,6 @@
 
 import re
 from typing import Annotated, Any, Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +16,7 @@ from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.local_time import Zone
 from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
 from msgsvc_drip.course import Course, Step, read_course
@@ -40,16 +40,14 @@ def _check_event(name: str) -> str:
     return name
 
 
-def _check_timezone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("must be a time zone of the IANA database, as Europe/Berlin") from None
+def _check_name(name: str) -> str:
+    if not name.isprintable() or name != name.strip():
+        raise ValueError("must be printable characters without spaces at its ends")
     return name
 
 
 EventName = Annotated[str, AfterValidator(_check_event)]
-Timezone = Annotated[str, Field(max_length=64), AfterValidator(_check_timezone)]
+ChainName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_name)]
 
 
 class Trigger(Body):
@@ -100,10 +98,10 @@ def _name_problem(on: TriggerKind, value: str) -> str | None:
 class CreateDripBody(Body):
     """A new chain."""
 
-    name: str = Field(min_length=1, max_length=100)
+    name: ChainName
     trigger: Trigger
     steps: list[Step] = Field(min_length=1, description="1-50 steps, in their order.")
-    timezone: Timezone = Field("UTC", description="Where `at_local_time` is.")
+    timezone: Zone = Field("UTC", description="Where `at_local_time` is.")
     stop_on: list[EventName] = Field(
         default_factory=list,
         max_length=20,
@@ -121,10 +119,10 @@ class CreateDripBody(Body):
 class UpdateDripBody(Body):
     """What is to change; a field that is left out, or null, stays."""
 
-    name: str | None = Field(None, min_length=1, max_length=100)
+    name: ChainName | None = None
     trigger: Trigger | None = None
     steps: list[Step] | None = Field(None, min_length=1)
-    timezone: Timezone | None = None
+    timezone: Zone | None = None
     stop_on: list[EventName] | None = Field(None, max_length=20)
     reentry: Reentry | None = None
 
@@ -149,6 +147,7 @@ class EnrollmentQuery(PageQuery):
     """Filters and paging."""
 
     status: EnrollmentStatus | None = None
+    subscriber_id: str | None = None
 
 
 @record

@@ -106,6 +106,13 @@ async def list_drip_enrollments(
     )
 
 
+@router.get("/v1/drips/enrollments/{enrollment_id}", errors=(NotFound,))
+async def get_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+    """Shows where somebody is in a chain: the `enrollment_id` of an event leads here."""
+    drips = ctx.get(Drips)
+    return EnrollmentAnswer.of(await drips.find_enrollment(ctx.tx, ctx.project_id, enrollment_id))
+
+
 @router.post(
     "/v1/drips/enrollments/{enrollment_id}/pause",
     errors=(Conflict, NotFound),

@@ -4,9 +4,10 @@ Local times that a change of the clocks leaves out are the next minute that ther
 come twice it is the first.
 """
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from msgsvc_core.local_time import local_of, ms_of
 from msgsvc_drip.course import Course, Step
 
 MINUTE_MS = 60_000
@@ -24,7 +25,7 @@ def due_after(course: Course, step: Step, at_ms: int, day_ms: int | None = None)
     zone, at = ZoneInfo(course.timezone), time.fromisoformat(step.at_local_time)
     if delay.days is None:
         return _first_from(at_ms + delay.total_ms, at, zone)
-    day = _local(at_ms if day_ms is None else day_ms, zone).date() + timedelta(days=delay.days)
+    day = local_of(at_ms if day_ms is None else day_ms, zone).date() + timedelta(days=delay.days)
     return _first_from(at_ms, at, zone, day)
 
 
@@ -43,22 +44,7 @@ def is_time(course: Course, step: Step, now_ms: int, late_minutes: int) -> int |
 def _first_from(ms: int, at: time, zone: ZoneInfo, day: date | None = None) -> int:
     """The first moment of that time of day which is not before `ms`, nor before `day`."""
     # The day before: a change of the clocks may carry its time over midnight.
-    day = day or _local(ms, zone).date() - timedelta(days=1)
-    while (found_ms := _moment(day, at, zone)) < ms:
+    day = day or local_of(ms, zone).date() - timedelta(days=1)
+    while (found_ms := ms_of(datetime.combine(day, at), zone)) < ms:
         day += timedelta(days=1)
     return found_ms
-
-
-def _moment(day: date, at: time, zone: ZoneInfo) -> int:
-    """Unix milliseconds of a local time, the next minute that there is if it is left out."""
-    wall = datetime.combine(day, at)
-    while True:
-        # Without `fold`, it is the first of two.
-        moment = wall.replace(tzinfo=zone).astimezone(UTC)
-        if moment.astimezone(zone).replace(tzinfo=None) == wall:
-            return round(moment.timestamp() * 1000)
-        wall += timedelta(minutes=1)
-
-
-def _local(ms: int, zone: ZoneInfo) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone)

@@ -32,7 +32,8 @@ class Drips:
     async def create(self, tx: Tx, project_id: str, body: CreateDripBody) -> Chain:
         """Raises `ValidationFailed`, `NotFound` for a template, and `Conflict` at the limit."""
         course = body.to_course()
-        await self._check(tx, project_id, course, body.trigger)
+        await self._check_course(tx, project_id, course)
+        await self._check_trigger(tx, project_id, body.trigger)
         await tx.lock(f"drips of {project_id}")
         limit = self._settings.chains_per_project
         if await store.count(tx, project_id) >= limit:
@@ -73,10 +74,13 @@ class Drips:
         """
         chain = await self.find(tx, project_id, drip_id, hold=True)
         course = body.changed(chain.course)
-        await self._check(tx, project_id, course, body.trigger)
-        trigger = body.trigger or Trigger(on=chain.trigger_on, value=chain.trigger_value or None)
         content = course.to_column()
         is_new = content != chain.content
+        # A chain whose template is gone can still be renamed.
+        if is_new:
+            await self._check_course(tx, project_id, course)
+        await self._check_trigger(tx, project_id, body.trigger)
+        trigger = body.trigger or Trigger(on=chain.trigger_on, value=chain.trigger_value or None)
         changed = replace(
             chain,
             name=chain.name if body.name is None else body.name,
@@ -139,9 +143,7 @@ class Drips:
     ) -> list[Enrollment]:
         """Up to one more than `query.limit`, newest first. Raises `NotFound`."""
         await self.find(tx, project_id, drip_id)
-        return await enrollment_store.list_page(
-            tx, project_id, drip_id, query.status, query.after, query.most
-        )
+        return await enrollment_store.list_page(tx, project_id, drip_id, query)
 
     async def find_enrollment(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Raises `NotFound`, for another project's as well."""
@@ -175,14 +177,14 @@ class Drips:
             raise Conflict(f"{enrollment_id} has ended: it is {found.status}")
         return found
 
-    async def _check(
-        self, tx: Tx, project_id: str, course: Course, trigger: Trigger | None
-    ) -> None:
+    async def _check_course(self, tx: Tx, project_id: str, course: Course) -> None:
         if len(course.steps) > self._settings.steps_per_chain:
             raise ValidationFailed(f"steps: at most {self._settings.steps_per_chain}")
+        await checks.check_course(self._service, tx, project_id, course)
+
+    async def _check_trigger(self, tx: Tx, project_id: str, trigger: Trigger | None) -> None:
         if trigger is not None and trigger.on == "permission":
             try:
                 await checks.check_permission(self._service, tx, project_id, trigger.value or "")
             except ValidationFailed as error:
                 raise ValidationFailed(f"trigger.value: {error.message}") from None
-        await checks.check_course(self._service, tx, project_id, course)

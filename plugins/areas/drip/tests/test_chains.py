@@ -3,10 +3,11 @@
 from typing import Any
 
 import httpx2
+import pytest
 
 from msgsvc_core.testing.fixtures import ServiceFactory
 
-from .conftest import WITH_DRIP, Shop, refusal, steps_of
+from .conftest import HOUR, WITH_DRIP, Shop, refusal, steps_of
 
 BODY: dict[str, Any] = {
     "name": "Welcome",
@@ -47,6 +48,57 @@ async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
     ]
     # What is the same already is no new version.
     assert (changed["version"], again["version"]) == (2, 2)
+
+
+async def test_chain_whose_template_is_gone_can_be_renamed_and_not_given_the_same_steps_anew(
+    shop: Shop,
+) -> None:
+    await shop.call("/templates", key="hello", text="Hello")
+    drip_id = await shop.chain(steps=[{"delay": {"hours": 1}, "message": {"template": "hello"}}])
+    await shop.call("/templates/hello", "DELETE")
+    renamed = await shop.call(f"/drips/{drip_id}", "PUT", name="Old", trigger={"on": "manual"})
+    answer = await shop.client.put(f"/v1/drips/{drip_id}", json={"timezone": "Europe/Berlin"})
+
+    assert (renamed["name"], renamed["version"]) == ("Old", 1)
+    assert refusal(answer) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "zone", ["localtime", "posixrules", "right/UTC", "Factory", "europe/berlin"]
+)
+async def test_zone_that_is_another_on_each_machine_is_refused(shop: Shop, zone: str) -> None:
+    answer = await shop.client.post("/v1/drips", json={**BODY, "timezone": zone})
+
+    assert refusal(answer) == (400, "validation_failed")
+
+
+@pytest.mark.parametrize("name", ["", "  ", " Welcome", "two\nlines"])
+async def test_name_that_nobody_can_read_is_refused(shop: Shop, name: str) -> None:
+    answer = await shop.client.post("/v1/drips", json={**BODY, "name": name})
+
+    assert refusal(answer) == (400, "validation_failed")
+    assert "name" in answer.json()["error"]
+
+
+async def test_enrollment_is_found_by_its_id_and_by_the_person(
+    shop: Shop, make_tenant: Any
+) -> None:
+    drip_id = await shop.chain("one", "two")
+    ann, bob = await shop.person("Ann"), await shop.person("Bob")
+    enrollment_id = await shop.enroll(drip_id, ann)
+    await shop.enroll(drip_id, bob)
+    await shop.after(HOUR)
+    [sent, _] = await shop.told("drip.step_sent")
+    shown = await shop.call(f"/drips/enrollments/{enrollment_id}", "GET")
+    stranger = (await make_tenant(shop.service, "Other")).client
+
+    assert [shown] == await shop.enrollments(drip_id, subscriber_id=ann)
+    assert (shown["subscriber_id"], shown["next_step"]) == (ann, 2)
+    assert shown["last_message_id"] == sent["message_id"]
+    assert await shop.enrollments(drip_id, subscriber_id="sub_nobody") == []
+    for path in (enrollment_id, "enr_none"):
+        answer = await stranger.get(f"/v1/drips/enrollments/{path}")
+        assert refusal(answer) == (404, "not_found")
 
 
 async def test_chains_and_enrollments_are_listed_newest_first_by_page(shop: Shop) -> None:

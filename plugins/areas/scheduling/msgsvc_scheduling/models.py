@@ -1,37 +1,29 @@
 """Scheduled and recurring messages inside, and scheduled ones on the wire."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, field_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import refuse_null
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.local_time import Zone
 from msgsvc_core.localized import Localized
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
 from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
 from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey
-from msgsvc_scheduling.local_time import zone
 from msgsvc_scheduling.recurrence import Rule
 
 Kind = Literal["scheduled", "recurring"]
 ScheduledStatus = Literal["scheduled", "sent", "failed", "skipped", "cancelled"]
 
-#: Characters of a time or of the name of a time zone.
+#: Characters of a time.
 TEXT_LENGTH = 64
-
-
-def _check_zone(name: str) -> str:
-    zone(name)
-    return name
-
-
-#: The IANA name of a time zone.
-Zone = Annotated[str, Field(max_length=TEXT_LENGTH), AfterValidator(_check_zone)]
 
 #: What a template has of its own.
 _OF_TEMPLATE = ("text", "format", "media", "buttons")
@@ -161,19 +153,12 @@ class UpdateScheduledBody(MessageChanges):
     send_at: str | None = Field(None, max_length=TEXT_LENGTH, description="As when it was made.")
     timezone: Zone | None = Field(None, description="Of a local `send_at`; without it, as it was.")
 
+    _no_null = field_validator("send_at", "timezone")(refuse_null)
 
-class ScheduledAnswer(Answer):
-    """A scheduled message. `audience` has `subscriber_ids_count` in place of ids.
 
-    Once it was handed over at its time, it is `sent`, and has a `message_id`, or with an audience a
-    `job_id`, and `delivery` says how far that is. `reason` and `error` say why it was not: one for
-    programs, one for people.
-    """
+class RecordAnswer(Answer):
+    """What the answers of both kinds have in common."""
 
-    scheduled_id: str
-    status: ScheduledStatus
-    send_at: str
-    timezone: str | None
     subscriber_id: str | None
     audience: dict[str, Any] | None
     message: dict[str, Any]
@@ -185,6 +170,36 @@ class ScheduledAnswer(Answer):
     created_at: str
     finished_at: str | None
 
+    @staticmethod
+    def shared_of(record: Record, delivery: MailingProgress | None) -> dict[str, Any]:
+        """The values of these fields."""
+        return {
+            "subscriber_id": record.subscriber_id,
+            "audience": record.shown_audience,
+            "message": record.message,
+            "message_id": record.message_id,
+            "job_id": record.job_id,
+            "delivery": delivery,
+            "reason": record.reason,
+            "error": record.error,
+            "created_at": to_rfc3339(record.created_at_ms),
+            "finished_at": optional_rfc3339(record.finished_at_ms),
+        }
+
+
+class ScheduledAnswer(RecordAnswer):
+    """A scheduled message. `audience` has `subscriber_ids_count` in place of ids.
+
+    Once it was handed over at its time, it is `sent`, and has a `message_id`, or with an audience a
+    `job_id`, and `delivery` says how far that is. `reason` and `error` say why it was not: one for
+    programs, one for people.
+    """
+
+    scheduled_id: str
+    status: ScheduledStatus
+    send_at: str
+    timezone: str | None
+
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "ScheduledAnswer":
         assert record.send_at_ms is not None, "a scheduled record has its time"
@@ -194,16 +209,7 @@ class ScheduledAnswer(Answer):
                 "status": record.status,
                 "send_at": to_rfc3339(record.send_at_ms),
                 "timezone": record.timezone,
-                "subscriber_id": record.subscriber_id,
-                "audience": record.shown_audience,
-                "message": record.message,
-                "message_id": record.message_id,
-                "job_id": record.job_id,
-                "delivery": delivery,
-                "reason": record.reason,
-                "error": record.error,
-                "created_at": to_rfc3339(record.created_at_ms),
-                "finished_at": optional_rfc3339(record.finished_at_ms),
+                **cls.shared_of(record, delivery),
             }
         )
 

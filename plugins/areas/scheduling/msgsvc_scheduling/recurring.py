@@ -1,14 +1,22 @@
 """Recurring messages on the wire."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.api.types import refuse_null
+from msgsvc_core.clock import optional_rfc3339
+from msgsvc_core.local_time import Zone
 from msgsvc_core.mailings import MailingProgress
-from msgsvc_scheduling.models import TEXT_LENGTH, MessageBody, MessageChanges, Record, Zone
+from msgsvc_scheduling.models import (
+    TEXT_LENGTH,
+    MessageBody,
+    MessageChanges,
+    Record,
+    RecordAnswer,
+)
 from msgsvc_scheduling.recurrence import Rule, check_cron
 
 RecurringStatus = Literal["active", "paused", "ended", "cancelled"]
@@ -85,12 +93,14 @@ class UpdateRecurringBody(MessageChanges):
     ends_at: Moment | None = None
     quiet_hours: QuietHours | None = None
 
+    _no_null = field_validator("cron", "every", "timezone")(refuse_null)
+
     @property
     def changes_times(self) -> bool:
         return bool(self.model_fields_set - set(MessageChanges.model_fields))
 
 
-class RecurringAnswer(Answer):
+class RecurringAnswer(RecordAnswer):
     """A recurring message. `audience` has `subscriber_ids_count` in place of ids.
 
     `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run; `delivery`
@@ -108,16 +118,6 @@ class RecurringAnswer(Answer):
     quiet_hours: dict[str, str] | None
     next_run_at: str | None
     last_run_at: str | None
-    subscriber_id: str | None
-    audience: dict[str, Any] | None
-    message: dict[str, Any]
-    message_id: str | None
-    job_id: str | None
-    delivery: MailingProgress | None
-    reason: str | None
-    error: str | None
-    created_at: str
-    finished_at: str | None
 
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "RecurringAnswer":
@@ -135,16 +135,7 @@ class RecurringAnswer(Answer):
                 "quiet_hours": _quiet_hours(rule),
                 "next_run_at": optional_rfc3339(record.due_at_ms),
                 "last_run_at": optional_rfc3339(record.last_run_at_ms),
-                "subscriber_id": record.subscriber_id,
-                "audience": record.shown_audience,
-                "message": record.message,
-                "message_id": record.message_id,
-                "job_id": record.job_id,
-                "delivery": delivery,
-                "reason": record.reason,
-                "error": record.error,
-                "created_at": to_rfc3339(record.created_at_ms),
-                "finished_at": optional_rfc3339(record.finished_at_ms),
+                **cls.shared_of(record, delivery),
             }
         )
 

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_core.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    NotFound,
+    SubscriberNotFound,
+)
 from msgsvc_scheduling.models import (
     Record,
     ScheduledAnswer,
@@ -18,7 +25,17 @@ from msgsvc_scheduling.service import Scheduling
 router = Router(area="scheduling")
 
 
-@router.post("/v1/scheduled", status=201, errors=(Conflict, NotFound, SubscriberNotFound))
+@router.post(
+    "/v1/scheduled",
+    status=201,
+    errors=(
+        Conflict,
+        InvalidExternalId,
+        MutuallyExclusiveIdentifiers,
+        NotFound,
+        SubscriberNotFound,
+    ),
+)
 async def schedule_message(ctx: Context, body: ScheduledBody) -> ScheduledAnswer:
     """Has a message sent at a time, to one subscriber or to an audience.
 

@@ -7,8 +7,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_scheduling import store
-from msgsvc_scheduling.local_time import read_moment
 from msgsvc_scheduling.models import Kind, MessageBody, Record, ScheduledBody, UpdateScheduledBody
+from msgsvc_scheduling.moments import read_moment
 from msgsvc_scheduling.recurrence import Rule
 from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
 from msgsvc_scheduling.sending import Sending

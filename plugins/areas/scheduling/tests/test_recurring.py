@@ -254,3 +254,15 @@ async def test_ids_of_one_kind_are_unknown_to_the_other(
     ):
         assert refusal(await client.get(path)) == (404, "not_found")
         assert refusal(await client.delete(path)) == (404, "not_found")
+
+
+@pytest.mark.parametrize("field", ["cron", "every", "timezone"])
+async def test_what_a_recurring_message_cannot_be_without_cannot_be_taken_away(
+    client: httpx2.AsyncClient, ann: str, field: str
+) -> None:
+    made = await post(client, "/v1/recurring", subscriber_id=ann, cron="0 9 * * *")
+
+    answer = await client.patch(f"/v1/recurring/{made['recurring_id']}", json={field: None})
+
+    assert refusal(answer) == (400, "validation_failed")
+    assert field in answer.json()["error"]

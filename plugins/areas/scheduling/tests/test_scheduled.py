@@ -318,3 +318,15 @@ async def test_what_is_over_is_forgotten_after_the_days_of_the_setting(
     await until(forgotten, interval_s=0.05)
 
     assert (await get(client, f"/v1/scheduled/{waiting['scheduled_id']}"))["status"] == "scheduled"
+
+
+@pytest.mark.parametrize("field", ["send_at", "timezone"])
+async def test_time_of_a_message_cannot_be_taken_away(
+    client: httpx2.AsyncClient, ann: str, field: str
+) -> None:
+    made = await post(client, "/v1/scheduled", subscriber_id=ann, send_at=LATER)
+
+    answer = await client.patch(f"/v1/scheduled/{made['scheduled_id']}", json={field: None})
+
+    assert refusal(answer) == (400, "validation_failed")
+    assert field in answer.json()["error"]

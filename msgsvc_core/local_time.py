@@ -6,15 +6,15 @@ comes twice, as they go back, for the first of the two (API, "Scheduling and dri
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from msgsvc_core.clock import from_rfc3339
+from pydantic import AfterValidator, Field
 
-#: Days that a time may lie ahead, or back: beyond them nobody knows what clocks will do.
-MOST_AHEAD_DAYS = 3660
+#: Characters of the name of a time zone.
+ZONE_LENGTH = 64
 
 _ZONE = re.compile(r"[A-Z][A-Za-z0-9_+-]{1,31}(/[A-Za-z0-9_+-]{1,31}){0,2}", re.ASCII)
-_LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2})?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 
@@ -22,12 +22,21 @@ _MINUTE = timedelta(minutes=1)
 def zone(name: str) -> ZoneInfo:
     """The time zone of an IANA name, e.g. `Europe/Berlin`. Raises ValueError."""
     try:
-        # Other names may be files of the machine.
-        if _ZONE.fullmatch(name):
+        # Other names may be files of the machine, or zones that are another on each. `Factory` is none.
+        if _ZONE.fullmatch(name) and name != "Factory":
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
     raise ValueError("there is no such time zone; give its IANA name, as Europe/Berlin")
+
+
+def _check_zone(name: str) -> str:
+    zone(name)
+    return name
+
+
+#: The IANA name of a time zone, in a body.
+Zone = Annotated[str, Field(max_length=ZONE_LENGTH), AfterValidator(_check_zone)]
 
 
 def to_ms(moment: datetime) -> int:
@@ -48,26 +57,3 @@ def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:
         if moment.astimezone(timezone).replace(tzinfo=None) == local:
             return to_ms(moment)
         local = local.replace(second=0, microsecond=0) + _MINUTE
-
-
-def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
-    """The moment of a time with an offset, or of a local one in `timezone`. Raises ValueError."""
-    if _LOCAL.fullmatch(text):
-        if timezone is None:
-            raise ValueError("a time without offset needs timezone")
-        try:
-            local = datetime.fromisoformat(text.upper())
-        except ValueError as error:
-            raise ValueError(f"there is no such time: {error}") from None
-        # Far from the ends of the calendar, so that no offset leads beyond them.
-        if abs(local - local_of(now_ms, zone("UTC"))) > timedelta(days=MOST_AHEAD_DAYS):
-            raise _too_far()
-        return ms_of(local, zone(timezone))
-    ms = from_rfc3339(text)
-    if abs(ms - now_ms) > MOST_AHEAD_DAYS * 24 * 3600 * 1000:
-        raise _too_far()
-    return ms
-
-
-def _too_far() -> ValueError:
-    return ValueError("must lie within ten years")

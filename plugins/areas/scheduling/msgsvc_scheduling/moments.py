@@ -1,0 +1,35 @@
+"""Moments as they are written: with an offset, or as a local time of a time zone."""
+
+import re
+from datetime import datetime, timedelta
+
+from msgsvc_core.clock import from_rfc3339
+from msgsvc_core.local_time import local_of, ms_of, zone
+
+#: Days that a time may lie ahead, or back: beyond them nobody knows what clocks will do.
+MOST_AHEAD_DAYS = 3660
+
+_LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2})?", re.ASCII)
+
+
+def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
+    """The moment of a time with an offset, or of a local one in `timezone`. Raises ValueError."""
+    if _LOCAL.fullmatch(text):
+        if timezone is None:
+            raise ValueError("a time without offset needs timezone")
+        try:
+            local = datetime.fromisoformat(text.upper())
+        except ValueError as error:
+            raise ValueError(f"there is no such time: {error}") from None
+        # Far from the ends of the calendar, so that no offset leads beyond them.
+        if abs(local - local_of(now_ms, zone("UTC"))) > timedelta(days=MOST_AHEAD_DAYS):
+            raise _too_far()
+        return ms_of(local, zone(timezone))
+    ms = from_rfc3339(text)
+    if abs(ms - now_ms) > MOST_AHEAD_DAYS * 24 * 3600 * 1000:
+        raise _too_far()
+    return ms
+
+
+def _too_far() -> ValueError:
+    return ValueError("must lie within ten years")
