@@ -17,6 +17,12 @@ PLUGINS = [("scheduling", plugin)]
 #: Tests ask often, while the clock stands still.
 LIMITS = {"requests_per_minute": 1_000_000}
 
+#: An hour after the beginning of a test.
+LATER = "2026-01-15T13:00:00Z"
+
+#: For a service that does nothing by itself.
+IDLE: dict[str, Any] = {"jobs": {"runner": "none"}}
+
 AddPeople = Callable[..., Awaitable[list[str]]]
 
 
@@ -125,3 +131,17 @@ async def pass_time(service: Service, clock: FakeClock, seconds: float) -> None:
     while await due_of(service):
         clock.advance(1)
         await settled(service)
+
+
+async def count(service: Service, table: str) -> int:
+    async with service.db.read() as tx:
+        return int(await tx.fetch_val(f"SELECT COUNT(*) FROM {table}"))
+
+
+def texts(*services: Service) -> list[str]:
+    found: list[str] = []
+    for service in services:
+        channel = service.channels["messenger_a"]
+        assert isinstance(channel, RecordingChannel)
+        found += channel.texts
+    return found
