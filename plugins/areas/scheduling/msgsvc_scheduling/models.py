@@ -187,18 +187,23 @@ class RecordAnswer(Answer):
         }
 
 
-class ScheduledAnswer(RecordAnswer):
+class ScheduledFields(Answer):
+    """What a scheduled message has of its own."""
+
+    scheduled_id: str
+    status: ScheduledStatus
+    send_at: str
+    timezone: str | None
+
+
+# The fields of the last base come first in an answer: its id.
+class ScheduledAnswer(RecordAnswer, ScheduledFields):
     """A scheduled message. `audience` has `subscriber_ids_count` in place of ids.
 
     Once it was handed over at its time, it is `sent`, and has a `message_id`, or with an audience a
     `job_id`, and `delivery` says how far that is. `reason` and `error` say why it was not: one for
     programs, one for people.
     """
-
-    scheduled_id: str
-    status: ScheduledStatus
-    send_at: str
-    timezone: str | None
 
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "ScheduledAnswer":

@@ -100,13 +100,8 @@ class UpdateRecurringBody(MessageChanges):
         return bool(self.model_fields_set - set(MessageChanges.model_fields))
 
 
-class RecurringAnswer(RecordAnswer):
-    """A recurring message. `audience` has `subscriber_ids_count` in place of ids.
-
-    `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run; `delivery`
-    says how far it is with its audience.
-    `next_run_at` is null while it is paused, and when it is over.
-    """
+class RecurringFields(Answer):
+    """What a recurring message has of its own."""
 
     recurring_id: str
     status: RecurringStatus
@@ -118,6 +113,16 @@ class RecurringAnswer(RecordAnswer):
     quiet_hours: dict[str, str] | None
     next_run_at: str | None
     last_run_at: str | None
+
+
+# The fields of the last base come first in an answer: its id.
+class RecurringAnswer(RecordAnswer, RecurringFields):
+    """A recurring message. `audience` has `subscriber_ids_count` in place of ids.
+
+    `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run; `delivery`
+    says how far it is with its audience.
+    `next_run_at` is null while it is paused, and when it is over.
+    """
 
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "RecurringAnswer":
