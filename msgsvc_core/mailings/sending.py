@@ -26,10 +26,12 @@ from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
 
-#: People who are in hand at once at most: as many calls as a lane has under way otherwise.
-MOST_IN_HAND = 200
+#: People who are in hand at once at most: twice as many as the calls that a lane has under way otherwise,
+#: for half of them wait to be written down.
+MOST_IN_HAND = 400
 
-#: The part of those in hand whose outcomes are written together while others are under way.
+#: The part of those in hand who are taken, and whose outcomes are written, together. The others' calls
+#: are under way meanwhile: were all taken at once, all would end at once, and wait for the database.
 TOGETHER = 0.5
 
 #: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.
@@ -76,6 +78,10 @@ class _Turn:
         self._over = False
         self._again_ms: int | None = None
         self._is_first = True
+        #: Whether as many were taken as are taken together, so that there may be more.
+        self._took_all = False
+        #: When the next are due by the mailing's pace and worth waiting for, in Unix milliseconds.
+        self._next_ms: int | None = None
         #: Why nobody can get it, e.g. a file that no messenger takes.
         self._failure: DeliveryError | None = None
         self._tries = 0
@@ -100,16 +106,27 @@ class _Turn:
         """Until there is something to write down, or the mailing is worth another look."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._look_s()):
-                while self._calls and (self._over or len(self._ended) < self._together):
+                while not self._is_worth_a_step:
                     self._progress.clear()
                     await self._progress.wait()
 
+    @property
+    def _is_worth_a_step(self) -> bool:
+        if self._over:
+            return not self._calls
+        if self._next_ms is not None:
+            return False
+        has_room = self._took_all and len(self._in_hand) + self._together <= self._most
+        return has_room or not self._calls or len(self._ended) >= self._together
+
     def _look_s(self) -> float:
-        room = self._line.room()
-        if room is None or self._over:
+        if self._over:
             return LOOK_S
-        wait_ms = room.look_ms - self._ctx.service.clock.now_ms()
-        return min(LOOK_S, max(0.02, wait_ms / 1000))
+        now_ms, look_s = self._ctx.service.clock.now_ms(), LOOK_S
+        if self._next_ms is not None:
+            look_s = max(0.0, (self._next_ms - now_ms) / 1000)
+        room = self._line.room()
+        return look_s if room is None else min(look_s, max(0.02, (room.look_ms - now_ms) / 1000))
 
     async def _step(self) -> None:
         """Writes down what has ended, and takes more people in hand, in one transaction."""
@@ -148,7 +165,7 @@ class _Turn:
     async def _take(self, post: Post, tx: Tx, way: Way) -> tuple[list[Letter], str]:
         """The next people, who are in hand when `tx` is committed, and how far the way has come then."""
         mailing, now_ms = post.mailing, post.service.clock.now_ms()
-        most = 0
+        most, self._took_all, self._next_ms = 0, False, None
         if mailing.status != "running":
             self._over = True
         elif not self._over and await ledger.stands_aside(tx, self._job.lane, now_ms):
@@ -163,6 +180,7 @@ class _Turn:
         letters = await self._letters(post, tx, [*again, *map(Tried, new)])
         if mailing.per_minute is not None and letters:
             await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(letters)))
+        self._took_all = len(again) + len(new) == self._together
         if not again and not new:
             # What is in hand may still go back; the end of the turn looks whether any did.
             self._over = True
@@ -170,17 +188,22 @@ class _Turn:
 
     def _room(self, mailing: Mailing, now_ms: int) -> int:
         """How many people may be taken in hand now. Ends the turn where that takes a while to change."""
-        if mailing.per_minute is not None and pace.room(mailing, now_ms) <= 0:
-            self._over, self._again_ms = True, pace.again_ms(mailing, now_ms)
-            return 0
-        free = self._most - len(self._in_hand)
+        due, look_ms = self._most, None
+        if mailing.per_minute is not None:
+            due, look_ms = pace.room(mailing, now_ms), pace.look_ms(mailing)
+            if due <= 0 and look_ms is None:
+                self._over, self._again_ms = True, pace.again_ms(mailing, now_ms)
+                return 0
+        free = min(self._together, self._most - len(self._in_hand))
         room = self._line.room()
         if room is not None:
             free = min(free, room.jobs)
             if free <= 0 and not self._in_hand:
                 # The lane's gate knows when to come again.
                 self._over, self._again_ms = True, now_ms
-        return free if mailing.per_minute is None else min(free, pace.room(mailing, now_ms))
+        if look_ms is not None and due <= free:
+            self._next_ms = now_ms + look_ms
+        return min(free, due)
 
     async def _letters(self, post: Post, tx: Tx, taken: Sequence[Tried]) -> list[Letter]:
         """Letters to those of `taken` who get one; the others are skipped."""
@@ -216,13 +239,18 @@ class _Turn:
         is_sent = set(map(id, sendable))
         self._ended += [letter for letter in taken if id(letter) not in is_sent]
         self._line.claimed([letter.job for letter in sendable])
-        for letter in sendable:
-            call = asyncio.create_task(self._send(post, letter))
+        # With a pace they are spread until the next look: all at once, they would hold up whatever else
+        # the process does.
+        step_s = 0.0 if self._next_ms is None else self._look_s() / max(1, len(sendable))
+        for number, letter in enumerate(sendable):
+            call = asyncio.create_task(self._send(post, letter, number * step_s))
             self._calls.add(call)
             call.add_done_callback(self._call_ended)
 
-    async def _send(self, post: Post, letter: Letter) -> None:
+    async def _send(self, post: Post, letter: Letter, after_s: float) -> None:
         try:
+            if after_s > 0:
+                await asyncio.sleep(after_s)
             await send(post, letter)
         finally:
             self._line.ended([letter.job])
@@ -281,6 +309,8 @@ class _Turn:
                 await service.mailings.end(tx, *mailing.key, "completed")
                 return
             again_ms = max(again_ms, next_ms)
+        if mailing.per_minute is not None:
+            again_ms = max(again_ms, pace.due_ms(mailing))
         run_at_ms = max(service.clock.now_ms(), again_ms)
         await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
 

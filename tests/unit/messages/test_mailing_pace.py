@@ -73,3 +73,21 @@ def test_slow_pace_catches_up_nothing(per_minute: int) -> None:
 def test_next_look_is_when_the_next_message_is_due_and_no_sooner_than_a_tenth() -> None:
     assert pace.again_ms(mailing(1, (NOW_MS + 5000) * 1000 + 1), NOW_MS) == NOW_MS + 5001
     assert pace.again_ms(mailing(60_000, NOW_MS * 1000 + 1000), NOW_MS) == NOW_MS + 100
+
+
+@pytest.mark.parametrize("per_minute", [7, 90_000, 700_000, 999_999])
+def test_a_minutes_messages_take_a_minute_where_the_step_is_no_whole_microsecond(
+    per_minute: int,
+) -> None:
+    made = mailing(per_minute)
+
+    assert pace.after(made, NOW_MS, per_minute) == (NOW_MS + 60_000) * 1000
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "look_ms"), [(600, None), (601, 100), (12_000, 100), (60_000, 50), (10**6, 50)]
+)
+def test_the_next_is_waited_for_where_it_comes_soon_and_for_no_few(
+    per_minute: int, look_ms: int | None
+) -> None:
+    assert pace.look_ms(mailing(per_minute)) == look_ms

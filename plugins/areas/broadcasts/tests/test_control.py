@@ -200,6 +200,31 @@ async def test_pace_of_a_minute_is_kept(
     assert counts(done) == (50, 0, 0, 50)
 
 
+async def test_fast_pace_is_kept_by_who_waits_for_the_next(
+    service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
+) -> None:
+    gate.free = 10**6
+    await add(service, tenant, 100)
+    job_id = await take(tenant.client, messages_per_minute=60_000)
+    held: list[int] = []
+
+    for due in (1, 31, 61):
+
+        async def all_due_are_sent(due: int = due) -> bool:
+            return len(gate.sent) >= due
+
+        await until(all_due_are_sent)
+        await settled(service)
+        held.append(len(gate.sent))
+        clock.advance(0.03)
+    clock.advance(1)
+    done = await ended(tenant.client, job_id)
+
+    # A thousand a second: one at the start, and one more with each millisecond that passes.
+    assert held == [1, 31, 61]
+    assert counts(done) == (100, 0, 0, 100)
+
+
 async def test_progress_and_the_time_that_is_left(
     service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
 ) -> None:
