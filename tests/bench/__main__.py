@@ -25,6 +25,7 @@ from tests.bench.jobs import jobs
 from tests.bench.lane import lane
 from tests.bench.load import generator_name
 from tests.bench.memory import memory
+from tests.bench.paced import paced
 from tests.bench.polls import polls
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
@@ -42,6 +43,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "deliver": delivery,
     "lane": lane,
     "broadcast": broadcast,
+    "paced": paced,
     "webhooks": webhooks,
     "jobs": jobs,
     "polls": polls,
@@ -85,6 +87,11 @@ def _read(arguments: Sequence[str] | None) -> Options:
     )
     parser.add_argument("--audience", type=int, help="of the largest broadcast")
     parser.add_argument(
+        "--peers",
+        action="store_true",
+        help="also send broadcasts by aiogram and python-telegram-bot, installed for that",
+    )
+    parser.add_argument(
         "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)
     )
     parser.add_argument("--databases", nargs="+", choices=KINDS, help="by default all that answer")
@@ -106,6 +113,8 @@ def _measure(options: Options, console: Console) -> list[report.Finding]:
         databases = Databases(Path(folder), options.databases)
         for kind in databases.missing:
             console.print(f"{kind} is not measured: it does not answer")
+        if not options.peers and (not options.only or "broadcast" in options.only):
+            console.print("broadcasts by aiogram and python-telegram-bot are left out: see --peers")
         run = Run(options, Path(folder), databases, progress)
         try:
             for name, measurement in MEASUREMENTS.items():

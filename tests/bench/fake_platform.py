@@ -1,19 +1,38 @@
 """A messenger's Bot API that says yes to everything, as cheaply as Python can say it.
 
-Answers as Telegram's does. It reads no more of a call than its length: the machine's cores are
-shared, and what this process takes is missing to the one that is measured.
+Answers as Telegram's does, with a whole message, which clients of Telegram's own look for. It reads no
+more of a call than its method and its length: the machine's cores are shared, and what this process
+takes is missing to the one that is measured.
+
+`GET /arrivals` answers with the times at which messages to chats `of-many-...` came since it was asked
+last, in seconds of a clock of its own.
 """
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import time
 from typing import cast
 
 import uvloop
 
 _END = b"\r\n\r\n"
 _LENGTH = b"\r\ncontent-length:"
+
+_MESSAGE = (
+    b'{"ok":true,"result":{"message_id":%d,"date":1767225600,"chat":{"id":1,"type":"private"},'
+    b'"text":"Your order 4711 is on its way and arrives tomorrow between 10 and 12."}}'
+)
+#: What a client asks before its first call.
+_GET_ME = b"/getme http"
+_BOT = b'{"ok":true,"result":{"id":1,"is_bot":true,"first_name":"Bench","username":"bench_bot"}}'
+_GET_ARRIVALS = b"get /arrivals "
+_OF_MANY = b"of-many-"
+
+#: Of this process: when messages of broadcasts came.
+_arrivals: list[float] = []
 
 
 class FakePlatform(asyncio.Protocol):
@@ -32,15 +51,28 @@ class FakePlatform(asyncio.Protocol):
         while (end := self._received.find(_END)) >= 0:
             head = self._received[:end].lower()
             _, _, after = head.partition(_LENGTH)
-            whole = end + len(_END) + int(after.partition(b"\r\n")[0])
+            whole = end + len(_END) + int(after.partition(b"\r\n")[0] or 0)
             if len(self._received) < whole:
                 return
-            self._received = self._received[whole:]
-            self._answer()
+            body, self._received = self._received[end:whole], self._received[whole:]
+            self._answer(self._found(head, body))
 
-    def _answer(self) -> None:
+    def _found(self, head: bytes, body: bytes) -> bytes:
+        if _OF_MANY in body:
+            _arrivals.append(time.monotonic())
+        elif _GET_ME in head:
+            return _BOT
+        elif head.startswith(_GET_ARRIVALS):
+            told = json.dumps(_arrivals).encode()
+            _arrivals.clear()
+            return told
+        return self._message()
+
+    def _message(self) -> bytes:
         self._last_id += 1
-        body = b'{"ok":true,"result":{"message_id":%d}}' % self._last_id
+        return _MESSAGE % self._last_id
+
+    def _answer(self, body: bytes) -> None:
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n%s" % (len(body), body)

@@ -27,6 +27,8 @@ class Bound:
     def __str__(self) -> str:
         if self.number is None:
             return ""
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g}-{self.most:g}"
         return f"{'≥' if self.most is None else '≤'} {self.number:g}"
 
 

@@ -27,6 +27,7 @@ class Options:
     sends: int = 30_000
     messages: int = 10_000
     audience: int = 10_000
+    peers: bool = False
     only: Sequence[str] = ()
     databases: Sequence[str] = KINDS
     out: Path = Path("build/bench.json")
