@@ -6,6 +6,7 @@ come between what the platform did and what we know of it.
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +39,8 @@ class SlowOutboxChannel(SendOnlyChannel):
         await asyncio.sleep(self._delay_s / 2)
         # One short write to a file opened for appending: the kernel has all of it or nothing.
         with self._outbox.open("a") as file:
-            file.write(json.dumps({"chat_id": chat_id, "text": message.text}) + "\n")
+            line = {"chat_id": chat_id, "text": message.text, "at_s": time.time()}
+            file.write(json.dumps(line) + "\n")
         await asyncio.sleep(self._delay_s / 2)
         return uuid.uuid4().hex
 
