@@ -86,6 +86,7 @@ def _read(arguments: Sequence[str] | None) -> Options:
         "--messages", type=int, help="that wait in a lane, and deliveries to webhooks"
     )
     parser.add_argument("--audience", type=int, help="of the largest broadcast")
+    parser.add_argument("--window", type=int, help="seconds beside a broadcast with a pace")
     parser.add_argument(
         "--peers",
         action="store_true",

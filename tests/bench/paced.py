@@ -30,9 +30,6 @@ EXACT = Bound(least=0.99, most=1.01)
 #: Single messages a second: twenty times what a project may ask for.
 SINGLE_PER_S = 100
 
-#: How often as long a window is as a round of the others: the p99 of few requests says little.
-LONGER = 5
-
 #: Seconds that a broadcast goes on before and after the requests beside it, and in which it must end.
 AROUND_S, MOST_S = 1, 120.0
 
@@ -65,7 +62,7 @@ def paced(run: Run) -> list[Finding]:
 
 
 def _measured(run: Run, kind: str, service: ServiceUnderTest, platform: str) -> _Seen:
-    seconds = run.options.seconds * LONGER
+    seconds = run.options.window
     seen = _Seen()
     for number in range(1, run.options.rounds + 1):
         run.tell(f"paced {kind}, round {number}: quiet")

@@ -44,6 +44,31 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_broadcasts_are_measured_without_peers_which_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "bench.json"
+
+    main(
+        "--only broadcast paced --databases sqlite --rounds 1 --messages 200 --audience 400"
+        f" --window 1 --out {out}".split()
+    )
+
+    found = {finding["name"]: finding for finding in json.loads(out.read_text())}
+    assert "aiogram and python-telegram-bot are left out" in capsys.readouterr().out
+    assert not [name for name in found if "aiogram" in name]
+    assert found["broadcast sqlite: per s / bare client"]["target"] == 0.6
+    assert found["broadcast sqlite: CPU µs a message, the dearest / the cheapest"]["ratio"] >= 1
+    assert found["broadcast sqlite: growth over 800 messages, MiB"]["met"]
+    for pace in (60_000, 150_000):
+        kept = found[f"broadcast sqlite of {pace:,} a minute: per s / asked"]
+        assert kept["reference"] == pace / 60
+        assert kept["value"] > 0
+    beside = found["send sqlite beside a broadcast of 1,000 a second: p99 ms / quiet"]
+    assert beside["target"] == 1.5
+    assert beside["value"] > 0
+
+
 @pytest.mark.parametrize(
     ("finding", "met"),
     [
