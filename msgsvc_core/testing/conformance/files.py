@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from msgsvc_core.channels import Channel, MediaType, MessageEdited, MessageReceived, Reason
+from msgsvc_core.channels import Channel, MediaType, MessageEdited, MessageReceived, Reason, Started
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.messenger import Fault, Messenger
 from msgsvc_core.testing.conformance.stage import Stage, needs, plainest, sent
@@ -103,6 +103,7 @@ class Files(Stage):
         self, messenger: Messenger, inbox: Inbox
     ) -> None:
         await messenger.start()
+        await inbox.expect(Started)
         await messenger.write("Helo")
         await messenger.edit_text("Hello <b>")
         received = await inbox.expect(MessageReceived)
@@ -122,6 +123,7 @@ class Files(Stage):
         self, messenger: Messenger, inbox: Inbox
     ) -> None:
         await messenger.start()
+        await inbox.expect(Started)
         await messenger.write("One")
         for text in ("Two", "Three", "Two"):
             await messenger.edit_text(text)

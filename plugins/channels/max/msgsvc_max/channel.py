@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from msgsvc_core.channels import (
@@ -25,6 +25,7 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
+from msgsvc_max import files
 from msgsvc_max.client import MaxClient
 from msgsvc_max.failures import MaxRefusal
 from msgsvc_max.formatting import MAX_TEXT, keyboard, problem_of, text_fields
@@ -56,6 +57,7 @@ class MaxChannel(Channel):
         text_unit="utf16",
         edit_media=True,
         mini_app=True,
+        receives_files=True,
         commands=True,
     )
 
@@ -66,6 +68,7 @@ class MaxChannel(Channel):
         self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
         self.pace = Pace(per_bot_s=settings.per_bot_s, per_chat_s=settings.per_chat_s)
+        self._service = service
         self._token = settings.token
         self._client = MaxClient(settings)
         self._uploads = Uploads(service, self._client)
@@ -75,7 +78,7 @@ class MaxChannel(Channel):
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         _check(chat_id)
-        if message.media is not None and message.media.type == "image":
+        if message.media is not None and self._fetched_by_platform(message.media):
             # The platform fetches pictures itself, and is given those that it could not fetch.
             try:
                 return await self._send(chat_id, message, {"url": message.media.url})
@@ -164,6 +167,9 @@ class MaxChannel(Channel):
         known = isinstance(marker, int) and not isinstance(marker, bool)
         return Polled(tuple(read_updates(found, self.key)), str(marker) if known else cursor)
 
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        await files.fetch(self._client, file_ref, into, most_bytes)
+
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return read_init_data(init_data, self._token.get_secret_value())
 
@@ -176,8 +182,8 @@ class MaxChannel(Channel):
         self, chat_id: str, message: OutgoingMessage, file: Mapping[str, str] | None
     ) -> str:
         body = text_fields(message)
-        files = [attachment(message.media, file)] if message.media and file else []
-        if attachments := files + keyboard(message.buttons):
+        sent = [attachment(message.media, file)] if message.media and file else []
+        if attachments := sent + keyboard(message.buttons):
             body["attachments"] = attachments
         if message.silent:
             body["notify"] = False
@@ -188,6 +194,10 @@ class MaxChannel(Channel):
                 Reason.UNKNOWN, "the platform did not say which message it is", in_doubt=True
             )
         return mid
+
+    def _fetched_by_platform(self, media: Media) -> bool:
+        # What is kept here need not be read at an address that the platform, and whoever else, can reach.
+        return media.type == "image" and not self._service.files.is_own_address(media.url)
 
     async def _uploaded(self, media: Media | None) -> dict[str, str] | None:
         return None if media is None else {"token": await self._uploads.token(media)}

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
+from urllib.parse import quote
 
 from aiohttp import FormData
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.http import PlatformHttp
-from msgsvc_max.failures import read_answer
+from msgsvc_max.failures import read_answer, to_refusal
 from msgsvc_max.settings import MaxSettings
 
 #: Seconds that the platform waits for an update before it answers that there is none.
@@ -106,6 +107,21 @@ class MaxClient:
                 Reason.PLATFORM_UNAVAILABLE, "the platform gave no token for the file"
             )
         return token
+
+    async def video_urls(self, token: str) -> dict[str, Any]:
+        """Where a video can be read, by its size (schema: VideoUrls)."""
+        found = (await self._call("GET", f"/videos/{quote(token, safe='')}")).get("urls")
+        return found if isinstance(found, dict) else {}
+
+    async def download(self, url: str, into: IO[bytes], most_bytes: int) -> None:
+        """Writes a file into `into` that a person sent. Its host is not given the token."""
+        with _harmless_again():
+            answer = await self._files.download(url, into, most_bytes)
+            if answer.status == 200:
+                return
+            if answer.status == 429 or answer.status >= 500:
+                raise to_refusal(answer.status, answer.headers, {})
+            raise DeliveryError(Reason.INVALID_MESSAGE, f"the file's host answered {answer.status}")
 
     async def close(self) -> None:
         await self._http.close()

@@ -11,11 +11,13 @@ from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageEdited,
     MessageReceived,
     Started,
     Update,
 )
 from msgsvc_core.json_text import to_json
+from msgsvc_max.files import files_of
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +83,31 @@ def _of_dialog(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _message(fields: Mapping[str, Any]) -> Update | None:
+    """What a person wrote; None for what is no news."""
     message = _object(fields.get("message"), "message")
+    said = _said(fields, message)
+    if said is None:
+        return None
+    return MessageReceived(
+        # The platform's id of the message is unique, and this update comes once for each.
+        update_id=_id("message_created", said["message_ref"]),
+        reply_to=_answered(message.get("link")),
+        **said,
+    )
+
+
+def _edited(fields: Mapping[str, Any]) -> Update | None:
+    """What a person changed; None for what is no news."""
+    said = _said(fields, _object(fields.get("message"), "message"))
+    if said is None:
+        return None
+    # A message is changed as often as one likes, but not twice within a millisecond.
+    update_id = _id("message_edited", said["message_ref"], _number(fields, "timestamp"))
+    return MessageEdited(update_id=update_id, **said)
+
+
+def _said(fields: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What messages and their changes have in common; None for those that nobody told the bot."""
     recipient = _object(message.get("recipient"), "message.recipient")
     sender = message.get("sender")
     # In a group or channel the bot is no partner in conversation, and its own messages are no news.
@@ -90,16 +116,22 @@ def _message(fields: Mapping[str, Any]) -> Update | None:
     if sender.get("is_bot") is True:
         return None
     body = _object(message.get("body"), "message.body")
-    mid = _text(body, "mid")
-    return MessageReceived(
-        # The platform's id of the message is unique, and this update comes once for each.
-        update_id=_id("message_created", mid),
-        chat_id=_number(recipient, "chat_id"),
-        user=_user({"user": sender}, fields),
+    return {
+        "chat_id": _number(recipient, "chat_id"),
+        "user": _user({"user": sender}, fields),
         # A picture without a word is a message too.
-        text=_optional_text(body, "text") or "",
-        message_ref=mid,
+        "text": _optional_text(body, "text") or "",
+        "files": files_of(body.get("attachments")),
+        "message_ref": _text(body, "mid"),
+    }
+
+
+def _answered(link: Any) -> str | None:
+    """The message that another one answers (schema: LinkedMessage); one that is passed on answers none."""
+    message = (
+        link.get("message") if isinstance(link, dict) and link.get("type") == "reply" else None
     )
+    return _optional_text(message, "mid") if isinstance(message, dict) else None
 
 
 def _callback(fields: Mapping[str, Any]) -> Update | None:
@@ -130,6 +162,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Update | None]] = {
     "bot_stopped": _blocked,
     "dialog_removed": _blocked,
     "message_created": _message,
+    "message_edited": _edited,
     "message_callback": _callback,
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from msgsvc_core.channels import Button, ChannelUser, Reason
+from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason
 from msgsvc_core.testing import (
     ChannelContract,
     Fault,
@@ -16,6 +16,7 @@ from msgsvc_core.testing import (
 )
 from msgsvc_max import plugin
 from msgsvc_max.testing import FakeMax, Refused
+from msgsvc_max.testing.people import Kind
 
 #: The refusals in the platform's words.
 REFUSALS = {
@@ -50,6 +51,18 @@ class MaxMessenger(Messenger):
 
     async def write(self, text: str) -> None:
         await self._ann.write(text)
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        kinds: dict[MediaType, Kind] = {"image": "image", "video": "video", "document": "file"}
+        await self._ann.send_file(kinds[media_type], content, filename, text)
+
+    async def edit_text(self, text: str) -> None:
+        await self._ann.edit(text)
+
+    async def reply(self, ref: str, text: str) -> None:
+        await self._ann.reply(ref, text)
 
     async def press(self, ref: str, data: str) -> None:
         await self._ann.press(data, ref)

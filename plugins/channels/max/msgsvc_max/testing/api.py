@@ -44,6 +44,8 @@ def application(platform: "FakeMax") -> web.Application:
             web.delete("/subscriptions", api.unsubscribe),
             web.post("/uploads", api.place),
             web.post("/upload.do", api.upload),
+            web.get("/videos/{token}", api.video, allow_head=False),
+            web.get("/download/{token}", api.download, allow_head=False),
         ]
     )
     return app
@@ -78,12 +80,15 @@ class _Api:
         return around
 
     async def _done(self, request: web.Request, call: Call, handler: Handler) -> web.StreamResponse:
-        if request.path == "/upload.do":
-            if "Authorization" in request.headers:
-                raise malformed("upload: this host has no business with the token")
-            return _broken(request) if self._platform.files.breaks else await handler(request)
         platform = self._platform
-        if platform.revoked or request.headers.get("Authorization") != platform.token:
+        on_files = request.path == "/upload.do" or request.path.startswith("/download/")
+        if on_files and "Authorization" in request.headers:
+            raise malformed("files: this host has no business with the token")
+        if request.path == "/upload.do":
+            return _broken(request) if platform.files.breaks else await handler(request)
+        if not on_files and (
+            platform.revoked or request.headers.get("Authorization") != platform.token
+        ):
             raise token_refused()
         how = platform.faults.of_call(request.method, request.path, call.at)
         if how == "hang":
@@ -190,6 +195,26 @@ class _Api:
         if file.kind == "image":
             return web.json_response({"photos": {"1": {"token": file.token}}})
         return web.json_response({"token": file.token})
+
+    async def video(self, request: web.Request) -> web.Response:
+        checks.query_of(request.query, ())
+        file = self._platform.files.by_token.get(request.match_info["token"])
+        if file is None or file.kind != "video":
+            raise Refused(404, "not.found", "Video not found")
+        urls = {
+            f"mp4_{lines}": f"{self._platform.url}/download/{file.token}?lines={lines}"
+            for lines in (1080, 360)
+        }
+        details = {"token": file.token, "width": 1920, "height": 1080, "duration": 7}
+        return web.json_response({**details, "urls": {**urls, "mp4_720": None}})
+
+    async def download(self, request: web.Request) -> web.Response:
+        file = self._platform.files.by_token.get(request.match_info["token"])
+        if file is None or file.content is None:
+            return web.Response(status=404)
+        # The smaller one of a video has a quarter of its bytes.
+        share = 4 if request.query.get("lines") == "360" else 1
+        return web.Response(body=file.content[: len(file.content) // share])
 
     def _receiver(self, request: web.Request) -> Dialog:
         query = checks.query_of(request.query, {"user_id", "chat_id", "disable_link_preview"})

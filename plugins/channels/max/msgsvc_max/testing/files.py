@@ -44,6 +44,20 @@ class Files:
         file.content, file.filename, file.not_ready = content, filename, self.not_ready
         return file
 
+    def sent(self, kind: str, content: bytes, filename: str, host: str) -> dict[str, Any]:
+        """The attachment of a message in which a person sends a file (schema: Attachment)."""
+        file = self.place(kind)
+        file.content, file.filename = content, filename
+        url = f"{host}/download/{file.token}"
+        # A video's is that of a page to look at it.
+        url = f"{host}/player/{file.token}" if kind == "video" else url
+        attachment: dict[str, Any] = {"type": kind, "payload": {"token": file.token, "url": url}}
+        if kind == "image":
+            attachment["payload"]["photo_id"] = len(self.by_token)
+        if kind == "file":
+            attachment |= {"filename": filename, "size": len(content)}
+        return attachment
+
     async def use(self, attachment: dict[str, Any]) -> dict[str, Any]:
         """An attachment of a message, with its token. Raises `Refused`."""
         kind, payload = attachment["type"], attachment["payload"]

@@ -3,12 +3,16 @@
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgsvc_max.testing.dialogs import Dialog, Message, Profile
 
 if TYPE_CHECKING:
     from msgsvc_max.testing.platform import FakeMax
+
+
+#: Types of attachments that are files (schema: UploadType).
+Kind = Literal["image", "video", "audio", "file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,23 @@ class Person:
         """Sends a picture without a word."""
         picture = {"type": "image", "payload": {"photo_id": 1, "token": "p", "url": "https://i"}}
         self._platform.receive(self._dialog, "", [picture])
+
+    async def send_file(
+        self, kind: Kind, content: bytes, filename: str = "", text: str = ""
+    ) -> None:
+        """Sends a file, with a text beside it or without."""
+        platform = self._platform
+        sent = platform.files.sent(kind, content, filename, platform.url)
+        platform.receive(self._dialog, text, [sent])
+
+    async def reply(self, mid: str, text: str) -> None:
+        """Answers a message of the bot, which is shown above the answer."""
+        self._platform.receive(self._dialog, text, [], self._platform.message(mid))
+
+    async def edit(self, text: str) -> None:
+        """Changes the text of their last message."""
+        mine = [one for one in self._dialog.messages if not one.sender.is_bot]
+        self._platform.change(mine[-1], text)
 
     async def press(self, label: str, mid: str | None = None) -> str:
         """Presses the newest button with that label, or that payload; returns the press's id.

@@ -112,20 +112,44 @@ class FakeMax:
         }
         self.updates.tell(update)
 
-    def receive(self, dialog: Dialog, text: str, attachments: list[dict[str, Any]]) -> None:
+    def receive(
+        self,
+        dialog: Dialog,
+        text: str,
+        attachments: list[dict[str, Any]],
+        answered: Message | None = None,
+    ) -> None:
         """A person's message to the bot."""
         message = Message(self._mid(), dialog, dialog.person, text, attachments=attachments)
         dialog.messages.append(message)
-        wire = message.to_wire()
-        wire["recipient"]["user_id"] = self.bot.user_id
+        link = {}
+        if answered is not None:
+            above = {"sender": answered.sender.to_wire(), "message": answered.to_wire()["body"]}
+            link = {"link": {"type": "reply", **above}}
         self.updates.tell(
             {
-                "message": wire,
+                "message": self._wire(message) | link,
                 "timestamp": self._time_ms(),
                 "user_locale": dialog.locale,
                 "update_type": "message_created",
             }
         )
+
+    def change(self, message: Message, text: str) -> None:
+        """A person's message has another text; the schema's update of that names no language."""
+        message.shown, message.edited = text, True
+        self.updates.tell(
+            {
+                "message": self._wire(message),
+                "timestamp": self._time_ms(),
+                "update_type": "message_edited",
+            }
+        )
+
+    def _wire(self, message: Message) -> dict[str, Any]:
+        wire = message.to_wire()
+        wire["recipient"]["user_id"] = self.bot.user_id
+        return wire
 
     def press(self, dialog: Dialog, message: Message, payload: str) -> str:
         """A press of a button; returns its id."""
