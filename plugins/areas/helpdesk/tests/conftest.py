@@ -30,8 +30,6 @@ DAY_S = 24 * 3600
 
 _update_ids = count(1)
 
-Told = list[tuple[str, dict[str, Any]]]
-
 
 @dataclass(frozen=True)
 class Person:
@@ -85,6 +83,13 @@ class Person:
             for one in people
             if one["first_name"] == self.user.first_name and one["channel"] == self.channel_name
         )
+
+    async def ask(self, client: httpx2.AsyncClient, text: str) -> None:
+        """Subscribes, and writes."""
+        answer = await client.post("/v1/subscribers/links", json={})
+        payload = answer.json()["links"][self.channel_name].partition("?start=")[2]
+        await self.receive(Started(**self._update(), payload=payload))
+        await self.write(text)
 
     async def receive(self, update: Update) -> None:
         await self.service.inbound.receive(self.channel_name, update)
