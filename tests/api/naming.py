@@ -44,6 +44,7 @@ BODIES: dict[str, Any] = {
     "merge_ticket": {"into": "2"},
     "update_canned_answer": {"title": "mine now"},
     "block_customer": {},
+    "update_form": {"title": "mine now"},
     # That of the resources made for "Ann".
     "enroll_in_drip": {"external_id": "ann-customer"},
 }
@@ -73,6 +74,27 @@ WHEN: dict[str, dict[str, Any]] = {
     "schedule_message": {"send_at": LATER},
     "create_recurring": {"cron": "0 9 * * *", "starts_at": LATER},
 }
+
+#: What the routes of forms are asked for beside where a form's routes lead.
+FORMS: dict[str, dict[str, Any]] = {
+    "create_form": {
+        "slug": "named",
+        "title": "Form",
+        "fields": [{"key": "name", "type": "text", "label": "Name"}],
+    },
+    "update_form": {},
+}
+
+
+def _form_target(name: str, it: str, own: Resources) -> dict[str, Any]:
+    """Where a form's route leads: to who or what is named."""
+    if name == "tag":
+        return {"kind": "tag", "tag": it}
+    if name == "tags":
+        return {"kind": "ticket", "tags": [it]}
+    whom = {name: it} if name != "channel" else {"external_id": own["external_id"], name: it}
+    return {"kind": "subscriber", **whom}
+
 
 #: A body for every field that names a resource: `it` is what is named, `own` is the asker's.
 NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
@@ -231,6 +253,14 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "add_customer_reply.file_ids": lambda it, own: {"text": "Hi", "file_ids": [it]},
     "assign_ticket.assignee_id": lambda it, own: {"assignee_id": it},
     "set_ticket_tags.tags": lambda it, own: {"tags": [it]},
+    **{
+        f"{route}.routes.to.{name}": lambda it, own, name=name, rest=rest: {
+            **rest,
+            "routes": [{"to": _form_target(name, it, own)}],
+        }
+        for route, rest in FORMS.items()
+        for name in ("subscriber_id", "external_id", "channel", "tag", "tags")
+    },
     "subscribe_in_mini_app.channel": lambda it, own: {"channel": it, "init_data": "Cat"},
     "subscribe_in_mini_app.external_id": lambda it, own: {
         "channel": MINI_APP,
@@ -261,6 +291,9 @@ KEPT_AS_GIVEN = {
     # Those of an audience are looked up at its time.
     "schedule_message.audience.subscriber_ids",
     "create_recurring.audience.subscriber_ids",
+    # Those of a ticket are its own.
+    "create_form.routes.to.tags",
+    "update_form.routes.to.tags",
     "subscribe_in_mini_app.tags",
     "subscribe_in_mini_app.external_id",
     # Labels of tickets are no tags of people.

@@ -10,9 +10,12 @@ from msgsvc_core.service import Service
 from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_forms.models import NewSubmission
+from msgsvc_forms.service import Forms
 from tests.api.conftest import Subscribe
 
 PLUGINS = ("auth", "broadcasts", "drip", "helpdesk", "otp", "scheduling", "webhooks")
+PLUGINS = ("auth", "broadcasts", "drip", "forms", "otp", "scheduling", "webhooks")
 
 #: A shared channel with mini apps, whose `init_data` is the name of who opened one.
 MINI_APP = "mini"
@@ -85,6 +88,20 @@ async def resources_of(
     canned = await post("/v1/tickets/canned-answers", key=f"{low}-hello", text="Hi")
     blocked = await tenant.client.put(f"/v1/tickets/blocklist/{subscriber_id}", json={})
     assert blocked.is_success, blocked.text
+    field = {"key": "name", "type": "text", "label": "Name"}
+    form = await post(
+        "/v1/forms", slug=f"{low}-form", title="Form", fields=[field], min_fill_seconds=0
+    )
+    async with service.db.transaction() as tx:
+        submission = await service.get(Forms).submit(
+            tx,
+            NewSubmission(
+                form=await service.get(Forms).find(tx, tenant.project.project_id, form["form_id"]),
+                source="web",
+                answers={"name": person},
+                lang="en",
+            ),
+        )
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     return {
@@ -106,6 +123,8 @@ async def resources_of(
         "drip_id": chain["drip_id"],
         "enrollment_id": enrollment["enrollment_id"],
         "file_id": file.json()["file_id"],
+        "form_id": form["form_id"],
+        "submission_id": submission.submission_id,
         "template": template["key"],
         "batch_id": batch["batch_id"],
         "job_id": broadcast["job_id"],

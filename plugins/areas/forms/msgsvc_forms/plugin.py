@@ -1,1 +1,46 @@
 """The door of the plugin: what it declares, each handed on to the file that has it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.db import MigrationSource
+from msgsvc_core.events import EventSpec
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.service import Service
+from msgsvc_core.settings import SettingsSection
+from msgsvc_forms.events import FORM_EVENTS
+from msgsvc_forms.routes import router
+from msgsvc_forms.service import Forms
+from msgsvc_forms.settings import FormsSettings
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("forms", FormsSettings)
+
+
+@hookimpl
+def register_events() -> Sequence[EventSpec]:
+    return FORM_EVENTS
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("forms", Path(__file__).parent / "migrations")
+
+
+@hookimpl
+def register_locale() -> Path:
+    return Path(__file__).parent / "locale"
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    return {Forms: Forms(service, service.section(FormsSettings))}
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints

@@ -1,0 +1,281 @@
+"""What a version of a form is made of: its fields, and the routes that its submissions take."""
+
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+
+from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.types import HttpUrl
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.json_text import to_json
+from msgsvc_core.localized import Localized, visible
+from msgsvc_core.subscribers.models import TagName
+from msgsvc_core.tickets import Priority
+from msgsvc_forms.answers import WrongAnswer, read_answer
+from msgsvc_forms.fields import FieldKey, FormField
+
+Op = Literal["eq", "ne", "contains", "gt", "lt", "exists"]
+
+#: Fields of one form.
+MOST_FIELDS = 50
+
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?")
+
+#: Which types of field an operator is for.
+_TYPES_OF: dict[str, frozenset[str]] = {
+    "eq": frozenset({"text", "number", "email", "phone", "date", "choice", "rating", "consent"}),
+    "contains": frozenset({"text", "email", "phone", "multichoice"}),
+    "gt": frozenset({"number", "date", "rating"}),
+}
+_TYPES_OF |= {"ne": _TYPES_OF["eq"], "lt": _TYPES_OF["gt"]}
+
+
+def _check_origin(origin: str) -> str:
+    if origin != "*" and not _ORIGIN.fullmatch(origin):
+        raise ValueError('must be an origin as https://shop.example, in small letters, or "*"')
+    return origin
+
+
+Origin = Annotated[str, Field(max_length=255), AfterValidator(_check_origin)]
+
+
+class Condition(Body):
+    """Holds, or does not, of somebody's answers."""
+
+    field: str = Field(description="The key of the field whose answer is looked at.")
+    op: Op
+    value: str | int | float | bool | None = Field(
+        None, description="Of the field's type. With `exists`: true (or left out), or false."
+    )
+
+
+class ToSubscriber(Body):
+    """A message with the answers to one subscriber: `subscriber_id` or `external_id`."""
+
+    kind: Literal["subscriber"]
+    subscriber_id: str | None = None
+    external_id: str | None = None
+    channel: str | None = Field(None, description="With external_id: which of the subscribers.")
+    text: Annotated[Localized, visible(1000)] | None = Field(
+        None, description="What stands above the answers; the form's title if left out."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> "ToSubscriber":
+        if (self.subscriber_id is None) == (self.external_id is None):
+            raise ValueError("give either subscriber_id or external_id")
+        return self
+
+
+class ToTag(Body):
+    """A message with the answers to everybody who carries the tag."""
+
+    kind: Literal["tag"]
+    tag: TagName
+    text: Annotated[Localized, visible(1000)] | None = Field(
+        None, description="What stands above the answers; the form's title if left out."
+    )
+
+
+class ToTicket(Body):
+    """A ticket with the answers."""
+
+    kind: Literal["ticket"]
+    subject: Annotated[Localized, visible(200)] | None = Field(
+        None, description="The form's title if left out."
+    )
+    priority: Priority = "normal"
+    tags: list[TagName] = Field(default_factory=list, max_length=20)
+
+
+class ToWebhook(Body):
+    """The event `form.submitted` alone, which every submission emits."""
+
+    kind: Literal["webhook"]
+
+
+class ToNextField(Body):
+    """In the messenger, which question comes after `after`."""
+
+    kind: Literal["next_field"]
+    after: str | None = Field(
+        None, description="The question after which it is looked at; that of `when` if left out."
+    )
+    field: str | None = Field(
+        None, description="A later question; left out, there are no more questions."
+    )
+
+
+_TARGETS: dict[str, type[Body]] = {
+    "subscriber": ToSubscriber,
+    "tag": ToTag,
+    "ticket": ToTicket,
+    "webhook": ToWebhook,
+    "next_field": ToNextField,
+}
+
+
+def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler) -> Any:
+    """The target of that kind. Pydantic's own way would put the kind into the paths of fields."""
+    if isinstance(value, Body):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(kind, str) or kind not in _TARGETS:
+        raise wrong_field("kind", f"must be one of {', '.join(_TARGETS)}")
+    return _TARGETS[kind].model_validate(value)
+
+
+Target = Annotated[
+    ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField,
+    Field(discriminator="kind"),
+    WrapValidator(_by_kind),
+]
+
+
+class Route(Body):
+    """Where a submission goes, if `when` holds or is left out."""
+
+    when: Condition | None = None
+    to: Target
+
+    @property
+    def after(self) -> str | None:
+        """Of a route to the next field: the question after which it is looked at."""
+        if not isinstance(self.to, ToNextField):
+            return None
+        return self.to.after or (self.when.field if self.when is not None else None)
+
+
+class Definition(Body):
+    """A version of a form."""
+
+    title: Annotated[Localized, visible(200)]
+    description: Annotated[Localized, visible(2000)] | None = None
+    thanks: Annotated[Localized, visible(1000)] | None = Field(
+        None, description="What who has sent it in is told."
+    )
+    fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS)
+    routes: list[Route] = Field(default_factory=list, description="At most 40.")
+    allowed_origins: list[Origin] = Field(
+        default_factory=list,
+        max_length=50,
+        description='Sites whose pages may send it in, as https://shop.example; "*" is all of them.',
+    )
+    redirect_url: HttpUrl | None = Field(
+        None, description="Where a browser goes that has sent the form in as HTML."
+    )
+    min_fill_seconds: int = Field(
+        3,
+        ge=0,
+        le=600,
+        description="Who takes less from getting the form to sending it in is spam; 0 asks no time.",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Definition":
+        keys = [field.key for field in self.fields]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                raise wrong_field("fields", f"the key {key!r} stands twice")
+        for number, route in enumerate(self.routes):
+            if (problem := self._route_problem(route)) is not None:
+                where, why = problem
+                raise wrong_field(f"routes[{number}].{where}", why)
+        return self
+
+    def field(self, key: str) -> FormField | None:
+        return next((field for field in self.fields if field.key == key), None)
+
+    def position(self, key: str) -> int:
+        """From 0; of a field that there is."""
+        return next(number for number, field in enumerate(self.fields) if field.key == key)
+
+    def to_column(self) -> str:
+        return to_json(self.model_dump(mode="json", exclude_unset=True))
+
+    def _route_problem(self, route: Route) -> tuple[str, str] | None:
+        """Which field of a route is wrong, and why."""
+        if route.when is not None and (problem := self._condition_problem(route.when)) is not None:
+            return f"when.{problem[0]}", problem[1]
+        if not isinstance(route.to, ToNextField):
+            return None
+        return self._way_problem(route, route.to)
+
+    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, str] | None:
+        """The same of a route to the next field: it leads forward, by what is known there."""
+        after = route.after
+        if after is None:
+            return "to.after", "is required without when"
+        for name, key in (("to.after", after), ("to.field", to.field)):
+            if key is not None and self.field(key) is None:
+                return name, f"there is no field {key!r}"
+        if to.field is not None and self.position(to.field) <= self.position(after):
+            return "to.field", f"must come later than {after!r}"
+        looked_at = route.when.field if route.when is not None else after
+        is_known = self.position(looked_at) <= self.position(after)
+        return None if is_known else ("when.field", f"is asked later than {after!r}")
+
+    def _condition_problem(self, when: Condition) -> tuple[str, str] | None:
+        field = self.field(when.field)
+        if field is None:
+            return "field", f"there is no field {when.field!r}"
+        if when.op == "exists":
+            is_flag = when.value is None or isinstance(when.value, bool)
+            return None if is_flag else ("value", "must be true or false with exists")
+        if field.type not in _TYPES_OF[when.op]:
+            return "op", f"{when.op} is not for a field of type {field.type}"
+        problem = _value_problem(field, when)
+        return None if problem is None else ("value", problem)
+
+
+def _value_problem(field: FormField, when: Condition) -> str | None:
+    if when.value is None:
+        return f"is required with {when.op}"
+    if when.op == "contains" and field.type != "multichoice":
+        return None if isinstance(when.value, str) else "must be a text"
+    try:
+        comparable(field, when.value)
+    except WrongAnswer:
+        return f"is no answer of a field of type {field.type}"
+    return None
+
+
+def comparable(field: FormField, value: Any) -> Any:
+    """A condition's value as answers of the field are. Raises `WrongAnswer`."""
+    loose = {"required": False, "min": None, "max": None, "pattern": None}
+    if field.type == "rating":
+        loose.pop("max")
+    read = read_answer(field.model_copy(update=loose), value)
+    if read is None:
+        raise WrongAnswer("required")
+    return read
+
+
+@lru_cache(maxsize=256)
+def read_definition(column: str) -> Definition:
+    """What `to_column` made; found by its text, so that none can be out of date."""
+    return Definition.model_validate_json(column)
+
+
+__all__ = [
+    "Condition",
+    "Definition",
+    "FieldKey",
+    "Route",
+    "Target",
+    "ToNextField",
+    "ToSubscriber",
+    "ToTag",
+    "ToTicket",
+    "ToWebhook",
+    "comparable",
+    "read_definition",
+]

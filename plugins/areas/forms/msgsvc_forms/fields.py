@@ -1,0 +1,194 @@
+"""The fields of a form: what is asked, and which answers are taken."""
+
+import re
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.localized import Localized, visible
+from msgsvc_forms.patterns import MOST_PATTERN, check_pattern
+
+FieldType = Literal[
+    "text",
+    "number",
+    "email",
+    "phone",
+    "date",
+    "choice",
+    "multichoice",
+    "rating",
+    "file",
+    "consent",
+]
+
+#: Characters of an answer that is a text, unless the field says less.
+MOST_TEXT = 4000
+
+#: The best that a rating can be, unless the field says otherwise, and at the most.
+USUAL_RATING, MOST_RATING = 5, 10
+
+#: Files of one answer.
+MOST_FILES = 10
+
+#: The largest number: whole ones up to here are exact in every program that reads JSON.
+MOST_NUMBER = 10**15
+
+_KEY = re.compile(r"[a-z][a-z0-9_]{0,47}")
+
+
+def _check_key(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise ValueError("must be 1-48 of a-z, 0-9 and _, and begin with a letter")
+    return key
+
+
+def _check_value(value: str) -> str:
+    if value != value.strip() or not value.isprintable():
+        raise ValueError("must be printable, without spaces at its ends")
+    return value
+
+
+FieldKey = Annotated[str, AfterValidator(_check_key)]
+OptionValue = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_value)]
+Label = Annotated[Localized, visible(300)]
+
+
+class Option(Body):
+    """What can be chosen: `value` is in the answer, `label` is what people read."""
+
+    value: OptionValue
+    label: Annotated[Localized, visible(100)]
+
+
+class FormField(Body):
+    """A question."""
+
+    key: FieldKey
+    type: FieldType
+    label: Label
+    required: bool = False
+    options: list[OptionValue | Option] | None = Field(
+        None, description="Of `choice` and `multichoice`: 2-50 texts, or values with their labels."
+    )
+    min: int | float | str | None = Field(
+        None, description="Least number, date (YYYY-MM-DD), characters, or choices."
+    )
+    max: int | float | str | None = Field(
+        None, description="The most of the same; of a rating the best, of a file how many."
+    )
+    pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
+        None, description="Of a text: what all of it must be, as a regular expression of RE2."
+    )
+    multiline: bool = Field(False, description="Of a text: several lines.")
+
+    @model_validator(mode="after")
+    def _fitting(self) -> "FormField":
+        for name, problem in _problems(self):
+            if problem is not None:
+                raise wrong_field(name, problem)
+        return self
+
+    @property
+    def choices(self) -> list[Option]:
+        """What can be chosen, each with a label."""
+        return [
+            one if isinstance(one, Option) else Option(value=one, label=one)
+            for one in self.options or ()
+        ]
+
+    @property
+    def best(self) -> int:
+        """The best that a rating can be."""
+        return USUAL_RATING if self.max is None else int(self.max)
+
+    @property
+    def most_files(self) -> int:
+        return 1 if self.max is None else int(self.max)
+
+
+def _problems(field: FormField) -> list[tuple[str, str | None]]:
+    """Names of fields of the field, and what is wrong with each."""
+    return [
+        ("options", _options_problem(field)),
+        ("pattern", _pattern_problem(field)),
+        ("multiline", _multiline_problem(field)),
+        ("min", _bound_problem(field, "min", field.min)),
+        ("max", _bound_problem(field, "max", field.max)),
+        ("max", _order_problem(field)),
+    ]
+
+
+def _options_problem(field: FormField) -> str | None:
+    chosen = field.type in {"choice", "multichoice"}
+    if not chosen:
+        return None if field.options is None else f"are not for a field of type {field.type}"
+    if field.options is None or not 2 <= len(field.options) <= 50:
+        return "must be 2-50"
+    values = [option.value for option in field.choices]
+    return None if len(set(values)) == len(values) else "hold the same value twice"
+
+
+def _pattern_problem(field: FormField) -> str | None:
+    if field.pattern is None:
+        return None
+    if field.type != "text":
+        return f"is not for a field of type {field.type}"
+    try:
+        check_pattern(field.pattern)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _multiline_problem(field: FormField) -> str | None:
+    return (
+        f"is not for a field of type {field.type}"
+        if field.multiline and field.type != "text"
+        else None
+    )
+
+
+#: The least and the most that a whole-numbered bound can be, by the field's type.
+_WHOLE_BOUNDS = {
+    "text": (0, MOST_TEXT),
+    "multichoice": (0, 50),
+    "rating": (2, MOST_RATING),
+    "file": (1, MOST_FILES),
+}
+
+
+def _bound_problem(field: FormField, name: str, bound: Any) -> str | None:
+    if bound is None:
+        return None
+    if field.type == "date":
+        return None if is_date(bound) else "must be a date as 2026-11-21"
+    if field.type == "number":
+        is_number = not isinstance(bound, str) and abs(bound) <= MOST_NUMBER
+        return None if is_number else "must be a number"
+    if field.type not in _WHOLE_BOUNDS or (name == "min" and field.type in {"rating", "file"}):
+        return f"is not for a field of type {field.type}"
+    least, most = _WHOLE_BOUNDS[field.type]
+    if isinstance(bound, int) and not isinstance(bound, bool) and least <= bound <= most:
+        return None
+    return f"must be a whole number of {least}-{most}"
+
+
+def _order_problem(field: FormField) -> str | None:
+    low, high = field.min, field.max
+    if low is None or high is None or isinstance(low, str) != isinstance(high, str):
+        return None
+    return "must not be less than min" if high < low else None  # type: ignore[operator]
+
+
+def is_date(text: Any) -> bool:
+    """Whether a value is a day that there is, as `2026-11-21`."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

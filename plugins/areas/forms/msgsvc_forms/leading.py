@@ -1,0 +1,157 @@
+"""Where routes lead a submission: to a subscriber, to all who carry a tag, to a ticket."""
+
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages import SendBody
+from msgsvc_core.service import Service
+from msgsvc_core.texts import LANGUAGES
+from msgsvc_core.tickets import TicketRequest
+from msgsvc_forms.course import holds
+from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
+from msgsvc_forms.models import Form, Lead, NewSubmission, Submission
+from msgsvc_forms.summary import customer_of, files_of, summarized
+
+#: What marks the mailings and tickets that forms began.
+SOURCE = "forms"
+
+#: Why a route to a ticket leads nowhere.
+NO_HELPDESK = "no plugin that keeps tickets is loaded, e.g. helpdesk"
+
+
+class Leading:
+    """Takes submissions where the routes of their form lead."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def check(self, tx: Tx, project_id: str, definition: Definition) -> None:
+        """Whether routes lead somewhere: what is wrong is told when a form is made.
+
+        Raises `ValidationFailed`, and `NotFound` for a subscriber who is not there, naming the route.
+        """
+        for number, route in enumerate(definition.routes):
+            where = f"routes[{number}].to"
+            try:
+                await self._check(tx, project_id, route)
+            except ValidationFailed as error:
+                raise ValidationFailed(f"{where}.{error.message}") from None
+            except ApiError as error:
+                raise type(error)(f"{where}: {error.message}") from None
+
+    async def lead(self, tx: Tx, new: NewSubmission, submission: Submission) -> list[Lead]:
+        """What became of each route whose condition holds.
+
+        One that leads nowhere any more, e.g. as its subscriber has left, takes nothing from the others.
+        """
+        definition = new.form.definition
+        leads = []
+        for number, route in enumerate(definition.routes):
+            if isinstance(route.to, ToNextField) or not holds(definition, route.when, new.answers):
+                continue
+            kind = route.to.kind
+            try:
+                async with tx.savepoint():
+                    made = await self._take(tx, new.form, submission, route)
+            except ApiError as error:
+                leads.append(Lead(number, kind, "failed", error=error.message))
+            else:
+                leads.append(Lead(number, kind, "done", id=made))
+        return leads
+
+    async def _check(self, tx: Tx, project_id: str, route: Route) -> None:
+        match route.to:
+            case ToSubscriber():
+                await self._service.subscribers.receiver(
+                    project_id,
+                    subscriber_id=route.to.subscriber_id,
+                    external_id=route.to.external_id,
+                    channel=route.to.channel,
+                    tx=tx,
+                )
+            case ToTag():
+                if not await self._has_tag(tx, project_id, route.to.tag):
+                    raise ValidationFailed(f"tag: this project has no tag {route.to.tag!r}")
+            case ToTicket():
+                if not self._service.plugins.hook.open_ticket.get_hookimpls():
+                    raise ValidationFailed(f"kind: {NO_HELPDESK}")
+
+    async def _has_tag(self, tx: Tx, project_id: str, tag: str) -> bool:
+        try:
+            await self._service.tags.find(tx, project_id, tag)
+        except NotFound:
+            return False
+        return True
+
+    async def _take(self, tx: Tx, form: Form, submission: Submission, route: Route) -> str | None:
+        """The id of what was made there."""
+        match route.to:
+            case ToSubscriber():
+                return await self._to_subscriber(tx, form, submission, route.to)
+            case ToTag():
+                return await self._to_tag(tx, form, submission, route.to)
+            case ToTicket():
+                return await self._to_ticket(tx, form, submission, route.to)
+            case ToNextField():
+                raise AssertionError("leads nowhere outside the messenger")
+            case _ as event_alone:
+                assert event_alone.kind == "webhook"
+                return None
+
+    async def _to_subscriber(
+        self, tx: Tx, form: Form, submission: Submission, to: ToSubscriber
+    ) -> str:
+        whom = {"subscriber_id": to.subscriber_id, "external_id": to.external_id}
+        receiver = await self._service.subscribers.receiver(
+            form.project_id, **whom, channel=to.channel, tx=tx
+        )
+        text = self._text(form, submission, receiver.lang, to.text)
+        body = SendBody(subscriber_id=receiver.subscriber_id, text=text, format="plain")
+        message = await self._service.messages.queue(tx, form.project_id, body)
+        return message.message_id
+
+    async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
+        # As variables, so that braces in an answer are no variables of their own.
+        texts = {f"form_{lang}": self._text(form, submission, lang, to.text) for lang in LANGUAGES}
+        message = MailingMessage(
+            text={"en": "{{ form_en }}", "ru": "{{ form_ru }}"}, variables={**texts}, format="plain"
+        )
+        new = NewMailing(SOURCE, message, Audience(tags_any=[to.tag]))
+        mailing = await self._service.mailings.start(tx, form.project_id, new)
+        return mailing.job_id
+
+    async def _to_ticket(self, tx: Tx, form: Form, submission: Submission, to: ToTicket) -> str:
+        lang = self._service.settings.default_lang
+        name, email = customer_of(submission.ordered)
+        ticket_id = await self._service.open_ticket(
+            tx,
+            TicketRequest(
+                project_id=form.project_id,
+                source="form",
+                source_id=submission.submission_id,
+                text=self._text(form, submission, lang, None),
+                subject=in_language(to.subject or form.definition.title, lang, lang),
+                subscriber_id=submission.subscriber_id,
+                customer_name=name,
+                customer_email=email,
+                priority=to.priority,
+                tags=tuple(to.tags),
+                file_ids=tuple(files_of(submission.ordered)),
+            ),
+        )
+        if ticket_id is None:
+            raise NotFound(NO_HELPDESK)
+        return ticket_id
+
+    def _text(self, form: Form, submission: Submission, lang: str, head: Localized | None) -> str:
+        settings = self._service.settings
+        return summarized(
+            self._service.texts.into(lang),
+            form.definition,
+            submission.ordered,
+            lang=lang,
+            default_lang=settings.default_lang,
+            head=head,
+            most=settings.limits.text_length,
+        )

@@ -1,0 +1,276 @@
+"""Forms and what was sent in, inside and on the wire."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_serializer, field_validator
+
+from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import HttpUrl, refuse_null
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.json_text import from_json
+from msgsvc_core.localized import Localized, visible
+from msgsvc_core.record import record
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_forms.answers import Answers
+from msgsvc_forms.definition import (
+    MOST_FIELDS,
+    Definition,
+    Origin,
+    Route,
+    read_definition,
+)
+from msgsvc_forms.fields import FormField
+
+#: What a deep link's payload begins with (API, "Forms").
+START_PREFIX = "form_"
+
+Source = Literal["web", "messenger"]
+SpamReason = Literal["honeypot", "too_fast"]
+
+#: What became of a route: `done`, or `failed` with the reason in `error`.
+LeadStatus = Literal["done", "failed"]
+
+
+class CreateFormBody(Definition):
+    """A new form."""
+
+    slug: str = Field(
+        pattern=r"^[a-z0-9-]{3,48}$", description="Of the link form_<slug>; it stays."
+    )
+
+    def to_definition(self) -> Definition:
+        given = self.model_dump(exclude_unset=True, exclude={"slug"})
+        return Definition.model_validate(given)
+
+
+class UpdateFormBody(Body):
+    """What is to change; a field that is left out stays. Null removes what a form need not have."""
+
+    title: Annotated[Localized, visible(200)] | None = None
+    description: Annotated[Localized, visible(2000)] | None = None
+    thanks: Annotated[Localized, visible(1000)] | None = None
+    fields: list[FormField] | None = Field(None, min_length=1, max_length=MOST_FIELDS)
+    routes: list[Route] | None = None
+    allowed_origins: list[Origin] | None = Field(None, max_length=50)
+    redirect_url: HttpUrl | None = None
+    min_fill_seconds: int | None = Field(None, ge=0, le=600)
+
+    _not_null = field_validator(
+        "title", "fields", "routes", "allowed_origins", "min_fill_seconds", mode="before"
+    )(refuse_null)
+
+    def changed(self, definition: Definition) -> dict[str, Any]:
+        """What `definition` is then, to be validated as a whole."""
+        return {
+            **definition.model_dump(mode="json", exclude_unset=True),
+            **self.model_dump(mode="json", exclude_unset=True),
+        }
+
+
+class SubmissionQuery(PageQuery):
+    """Filters and paging. Spam is kept apart, and shown by `spam=true` alone."""
+
+    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    source: Source | None = None
+
+
+class SubmissionFilters(Query):
+    """Which submissions are in the file."""
+
+    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    source: Source | None = None
+
+
+@record
+class Form:
+    """A form as one of its versions has it; `version` says which.
+
+    `start` is what follows `form_` in deep links: the slug, unless another project had it first.
+    """
+
+    project_id: str
+    form_id: str
+    slug: str
+    start: str
+    version: int
+    created_at_ms: int
+    updated_at_ms: int
+    content: str
+
+    @property
+    def definition(self) -> Definition:
+        return read_definition(self.content)
+
+    @property
+    def payload(self) -> str:
+        """The payload of its deep links."""
+        return START_PREFIX + self.start
+
+
+@record
+class NewSubmission:
+    """What somebody has sent in, with typed answers by key (`answers.read_answer`).
+
+    `form` is of the version that they were shown. `once_key` is the digest of what makes a second one
+    the same, e.g. of the page's token: it gives the submission that there is. `spam` is why it is
+    taken for spam; then it is kept, and nothing else happens.
+    """
+
+    form: Form
+    source: Source
+    answers: Answers
+    lang: str
+    subscriber: Subscriber | None = None
+    once_key: str | None = None
+    spam: SpamReason | None = None
+
+
+@record
+class Lead:
+    """What became of one route that a submission took; `id` is of what was made there."""
+
+    route: int
+    kind: str
+    status: LeadStatus
+    id: str | None = None
+    error: str | None = None
+
+
+@record
+class Submission:
+    """A row: `answers` and `leads` are JSON, as the API shows them."""
+
+    project_id: str
+    submission_id: str
+    form_id: str
+    version: int
+    source: Source
+    subscriber_id: str | None
+    lang: str
+    spam: SpamReason | None
+    answers: str
+    leads: str
+    created_at_ms: int
+
+    @property
+    def ordered(self) -> Sequence[Mapping[str, Any]]:
+        """`[{"key", "type", "value"}]` in the order of the questions."""
+        found: Sequence[Mapping[str, Any]] = from_json(self.answers)
+        return found
+
+
+class FormAnswer(Answer):
+    """A form, as its newest version has it."""
+
+    form_id: str
+    slug: str
+    version: int
+    title: Localized
+    description: Localized | None
+    thanks: Localized | None
+    fields: list[FormField]
+    routes: list[Route]
+    allowed_origins: list[str]
+    redirect_url: str | None
+    min_fill_seconds: int
+    url: str = Field(description="The ready page, and where pages of your own send the form to.")
+    honeypot: str = Field(
+        description="A field that people don't see; what fills it in is taken for spam."
+    )
+    links: dict[str, str] = Field(description="Opens the form in the messenger, per channel.")
+    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    created_at: str
+    updated_at: str
+
+    @field_serializer("fields", "routes")
+    def _as_given(self, parts: list[Any]) -> list[dict[str, Any]]:
+        return [part.model_dump(mode="json", exclude_unset=True) for part in parts]
+
+    @classmethod
+    def of(
+        cls, form: Form, *, url: str, honeypot: str, links: dict[str, str], qr: dict[str, str]
+    ) -> "FormAnswer":
+        definition = form.definition
+        return cls(
+            form_id=form.form_id,
+            slug=form.slug,
+            version=form.version,
+            title=definition.title,
+            description=definition.description,
+            thanks=definition.thanks,
+            fields=definition.fields,
+            routes=definition.routes,
+            allowed_origins=definition.allowed_origins,
+            redirect_url=definition.redirect_url,
+            min_fill_seconds=definition.min_fill_seconds,
+            url=url,
+            honeypot=honeypot,
+            links=links,
+            qr=qr,
+            created_at=to_rfc3339(form.created_at_ms),
+            updated_at=to_rfc3339(form.updated_at_ms),
+        )
+
+
+class FormList(Answer):
+    """A page of forms, newest first."""
+
+    data: list[FormAnswer]
+    next_cursor: str | None
+
+
+class GivenAnswer(Answer):
+    """An answer: `value` is a text, a number, true or false, a list of texts, or one of files."""
+
+    key: str
+    type: str
+    value: Any
+
+
+class LeadAnswer(Answer):
+    """What became of a route: `id` is of the message, the mass send or the ticket that was made."""
+
+    route: int = Field(description="Its number among the form's routes, from 0.")
+    kind: str
+    status: LeadStatus
+    id: str | None
+    error: str | None
+
+
+class SubmissionAnswer(Answer):
+    """What somebody has sent in."""
+
+    submission_id: str
+    form_id: str
+    form_version: int
+    source: Source
+    subscriber_id: str | None
+    lang: str
+    spam: str | None = Field(description="Why it was taken for spam; null if it was not.")
+    answers: list[GivenAnswer]
+    routes: list[LeadAnswer]
+    created_at: str
+
+    @classmethod
+    def of(cls, row: Submission) -> "SubmissionAnswer":
+        return cls(
+            submission_id=row.submission_id,
+            form_id=row.form_id,
+            form_version=row.version,
+            source=row.source,
+            subscriber_id=row.subscriber_id,
+            lang=row.lang,
+            spam=row.spam,
+            answers=from_json(row.answers),
+            routes=from_json(row.leads),
+            created_at=to_rfc3339(row.created_at_ms),
+        )
+
+
+class SubmissionList(Answer):
+    """A page of submissions, newest first."""
+
+    data: list[SubmissionAnswer]
+    next_cursor: str | None

@@ -1,0 +1,114 @@
+"""/v1/forms."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    NotFound,
+    SubscriberNotFound,
+    Unavailable,
+)
+from msgsvc_forms.addresses import honeypot_of, page_url
+from msgsvc_forms.models import (
+    CreateFormBody,
+    Form,
+    FormAnswer,
+    FormList,
+    SubmissionAnswer,
+    SubmissionFilters,
+    SubmissionList,
+    SubmissionQuery,
+    UpdateFormBody,
+)
+from msgsvc_forms.service import Forms
+
+router = Router(area="forms")
+
+#: A route that leads to nobody.
+_TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
+
+
+@router.post("/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False)
+async def create_form(ctx: Context, body: CreateFormBody) -> FormAnswer:
+    """Makes a form, for pages and for the messenger."""
+    return _shown(ctx, await ctx.get(Forms).create(ctx.tx, ctx.project_id, body))
+
+
+@router.get("/v1/forms", errors=(BadRequest,))
+async def list_forms(ctx: Context, query: PageQuery) -> FormList:
+    """Lists the project's forms, newest first."""
+    found = await ctx.get(Forms).page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda form: form.form_id)
+    return FormList(data=[_shown(ctx, form) for form in page], next_cursor=following)
+
+
+@router.get("/v1/forms/{form_id}", errors=(NotFound,))
+async def get_form(ctx: Context, form_id: str) -> FormAnswer:
+    """Shows a form, as its newest version has it."""
+    return _shown(ctx, await ctx.get(Forms).find(ctx.tx, ctx.project_id, form_id))
+
+
+@router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY))
+async def update_form(ctx: Context, form_id: str, body: UpdateFormBody) -> FormAnswer:
+    """Changes a form; what is left out stays. Each change makes a new version.
+
+    Who is under way, in the messenger or on a page that is open, finishes the version that they began.
+    """
+    return _shown(ctx, await ctx.get(Forms).update(ctx.tx, ctx.project_id, form_id, body))
+
+
+@router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,))
+async def delete_form(ctx: Context, form_id: str) -> None:
+    """Removes a form with all that was sent in, and ends what is under way."""
+    await ctx.get(Forms).delete(ctx.tx, ctx.project_id, form_id)
+
+
+@router.get("/v1/forms/{form_id}/submissions", errors=(BadRequest, NotFound))
+async def list_form_submissions(
+    ctx: Context, form_id: str, query: SubmissionQuery
+) -> SubmissionList:
+    """Lists what was sent in, newest first. What was taken for spam is listed by `spam=true` alone."""
+    found = await ctx.get(Forms).submissions(
+        ctx.tx,
+        ctx.project_id,
+        form_id,
+        SubmissionFilters(spam=query.spam, source=query.source),
+        query.after,
+        query.most,
+    )
+    page, following = query.cut(found, lambda row: row.submission_id)
+    return SubmissionList(data=[SubmissionAnswer.of(row) for row in page], next_cursor=following)
+
+
+@router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))
+async def get_form_submission(ctx: Context, form_id: str, submission_id: str) -> SubmissionAnswer:
+    """Shows what was sent in, and what became of it."""
+    forms = ctx.get(Forms)
+    row = await forms.find_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+    return SubmissionAnswer.of(row)
+
+
+@router.delete("/v1/forms/{form_id}/submissions/{submission_id}", status=204, errors=(NotFound,))
+async def delete_form_submission(ctx: Context, form_id: str, submission_id: str) -> None:
+    """Removes what was sent in, with its files: for people who ask for it and have no messenger."""
+    forms = ctx.get(Forms)
+    await forms.delete_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+
+
+def _shown(ctx: Context, form: Form) -> FormAnswer:
+    channels = ctx.service.channels
+    try:
+        links = channels.deep_links(ctx.project_id, form.payload)
+    except Unavailable:
+        # The form can be filled in on the web all the same.
+        links = {}
+    return FormAnswer.of(
+        form,
+        url=page_url(ctx.service.settings.base_url, form),
+        honeypot=honeypot_of(form.definition),
+        links=links,
+        qr=channels.qr_links(links, ctx.project_id, form.payload),
+    )

@@ -1,0 +1,228 @@
+"""The rules of forms: what may be kept, and what becomes of what is sent in, once."""
+
+from dataclasses import asdict, replace
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.charging import Charge
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.json_text import to_json
+from msgsvc_core.service import Service
+from msgsvc_forms import store
+from msgsvc_forms.answers import in_order
+from msgsvc_forms.definition import Definition
+from msgsvc_forms.events import SUBMITTED
+from msgsvc_forms.leading import Leading
+from msgsvc_forms.models import (
+    CreateFormBody,
+    Form,
+    NewSubmission,
+    Submission,
+    SubmissionFilters,
+    UpdateFormBody,
+)
+from msgsvc_forms.settings import FormsSettings
+
+#: The paid operation (interface spec, section 7: form intake).
+OPERATION = "form.submission"
+
+#: Characters that tell a form's links from those of another project's form of the same slug.
+START_TOKEN = 8
+
+
+class Forms:
+    """`service.get(Forms)`: forms of all projects, and what is sent in."""
+
+    def __init__(self, service: Service, settings: FormsSettings) -> None:
+        self._service = service
+        self._settings = settings
+        self._leading = Leading(service)
+
+    # ---- definitions ----------------------------------------------------------------------------
+
+    async def create(self, tx: Tx, project_id: str, body: CreateFormBody) -> Form:
+        """Raises `ValidationFailed`, `SubscriberNotFound`, and `Conflict` for a slug that the project
+        has, or beyond the limit."""
+        definition = body.to_definition()
+        await self._check(tx, project_id, definition)
+        await tx.lock(f"forms of {project_id}")
+        limit = self._settings.forms_per_project
+        if await store.count(tx, project_id) >= limit:
+            raise Conflict(f"a project has at most {limit} forms")
+        if await store.has_slug(tx, project_id, body.slug):
+            raise Conflict(f"slug: this project has a form {body.slug!r}")
+        now_ms = self._service.clock.now_ms()
+        form = Form(
+            project_id=project_id,
+            form_id=new_id("frm"),
+            slug=body.slug,
+            start=await self._new_start(tx, body.slug),
+            version=1,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+            content=definition.to_column(),
+        )
+        await store.insert(tx, form)
+        return form
+
+    async def find(self, tx: Tx, project_id: str, form_id: str) -> Form:
+        """The newest version. Raises `NotFound`, for another project's form as well."""
+        return _found(await store.find(tx, project_id, form_id), form_id)
+
+    async def find_version(
+        self, tx: Tx, project_id: str, form_id: str, version: int
+    ) -> Form | None:
+        """The form as somebody under way began it; None if it was deleted meanwhile."""
+        return await store.find_version(tx, project_id, form_id, version)
+
+    async def find_started(self, tx: Tx, start: str) -> Form | None:
+        """The form, of whatever project, whose link `form_<start>` somebody opened."""
+        return await store.find_started(tx, start)
+
+    async def find_public(self, tx: Tx, form_id: str) -> Form:
+        """The form of a public address. Raises `NotFound`, also where its project is disabled."""
+        form = _found(await store.find_of_any_project(tx, form_id), form_id)
+        project = await self._service.projects.find(tx, form.project_id)
+        return _found(form if project.status == "active" else None, form_id)
+
+    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Form]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def update(self, tx: Tx, project_id: str, form_id: str, body: UpdateFormBody) -> Form:
+        """The form after the change, which is a new version; who is under way finishes theirs.
+
+        Raises `NotFound`, and what `create` does.
+        """
+        form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
+        definition = validate(Definition, body.changed(form.definition))
+        await self._check(tx, project_id, definition)
+        content = definition.to_column()
+        if content == form.content:
+            return form
+        now_ms = self._service.clock.now_ms()
+        changed = replace(form, version=form.version + 1, updated_at_ms=now_ms, content=content)
+        await store.add_version(tx, changed)
+        await store.set_version(tx, changed)
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, form_id: str) -> None:
+        """Removes a form with all that was sent in, and ends what is under way. Raises `NotFound`."""
+        form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
+        await store.delete(tx, project_id, form.form_id)
+
+    # ---- submissions ----------------------------------------------------------------------------
+
+    async def submit(self, tx: Tx, new: NewSubmission) -> Submission:
+        """Keeps a submission, leads it where its routes say and tells of it, all in `tx`, once.
+
+        One of the same `once_key` gives the submission that there is. Spam is kept, and that is all.
+        Raises `BillingBlocked`.
+        """
+        form, subscriber = new.form, new.subscriber
+        submission = Submission(
+            project_id=form.project_id,
+            submission_id=new_id("fsb"),
+            form_id=form.form_id,
+            version=form.version,
+            source=new.source,
+            subscriber_id=None if subscriber is None else subscriber.subscriber_id,
+            lang=new.lang,
+            spam=new.spam,
+            answers=to_json(in_order(form.definition.fields, new.answers)),
+            leads="[]",
+            created_at_ms=self._service.clock.now_ms(),
+        )
+        if not await store.insert_submission(tx, submission, new.once_key):
+            assert new.once_key is not None, "nothing else is unique"
+            there = await store.find_once(tx, form.project_id, form.form_id, new.once_key)
+            assert there is not None, "it was in the way of this one"
+            return there
+        if new.spam is not None:
+            return submission
+        return await self._take_in(tx, new, submission)
+
+    async def _take_in(self, tx: Tx, new: NewSubmission, submission: Submission) -> Submission:
+        project_id, submission_id = submission.project_id, submission.submission_id
+        await self._service.charge(tx, Charge(project_id, OPERATION, submission_id))
+        leads = await self._leading.lead(tx, new, submission)
+        submission = replace(submission, leads=to_json([asdict(lead) for lead in leads]))
+        if leads:
+            await store.set_leads(tx, project_id, submission_id, submission.leads)
+        await self._service.events.emit(
+            tx,
+            project_id,
+            SUBMITTED,
+            {
+                "form_id": submission.form_id,
+                "form_version": submission.version,
+                "submission_id": submission_id,
+                "answers": submission.ordered,
+                "source": submission.source,
+            },
+            subscriber=new.subscriber,
+        )
+        return submission
+
+    async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:
+        """The submission that was made with this key."""
+        return await store.find_once(tx, form.project_id, form.form_id, once_key)
+
+    async def submissions(
+        self,
+        tx: Tx,
+        project_id: str,
+        form_id: str,
+        filters: SubmissionFilters,
+        after: str | None,
+        limit: int,
+    ) -> list[Submission]:
+        """Up to `limit`, newest first, from `after` on. Raises `NotFound` for the form."""
+        await self.find(tx, project_id, form_id)
+        return await store.list_submissions(tx, project_id, form_id, filters, after, limit)
+
+    async def find_submission(
+        self, tx: Tx, project_id: str, form_id: str, submission_id: str
+    ) -> Submission:
+        """Raises `NotFound`, for another project's or form's as well."""
+        await self.find(tx, project_id, form_id)
+        row = await store.find_submission(tx, project_id, form_id, submission_id)
+        if row is None:
+            raise NotFound(f"there is no submission {submission_id!r}")
+        return row
+
+    async def delete_submission(
+        self, tx: Tx, project_id: str, form_id: str, submission_id: str
+    ) -> None:
+        """Removes a submission with its files. Raises `NotFound`."""
+        await self.find_submission(tx, project_id, form_id, submission_id)
+        await store.delete_submission(tx, project_id, submission_id)
+
+    async def purge(self, tx: Tx, before_ms: int, *, spam: bool, limit: int) -> int:
+        """Removes up to `limit` submissions that are older; returns how many it found."""
+        old = await store.list_old(tx, before_ms, spam=spam, limit=limit)
+        for row in old:
+            await store.delete_submission(tx, row.project_id, row.submission_id)
+        return len(old)
+
+    # ---- what both need -------------------------------------------------------------------------
+
+    async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
+        limit = self._settings.routes_per_form
+        if len(definition.routes) > limit:
+            raise ValidationFailed(f"routes: at most {limit}")
+        await self._leading.check(tx, project_id, definition)
+
+    async def _new_start(self, tx: Tx, slug: str) -> str:
+        """What links carry: the slug, unless it is taken, as links name no project."""
+        await tx.lock(f"forms start {slug}")
+        if await store.find_started(tx, slug) is None:
+            return slug
+        return f"{slug}_{new_token()[-START_TOKEN:]}"
+
+
+def _found(form: Form | None, form_id: str) -> Form:
+    if form is None:
+        raise NotFound(f"there is no form {form_id!r}")
+    return form

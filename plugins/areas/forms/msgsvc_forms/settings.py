@@ -1,0 +1,37 @@
+"""The section `[forms]` of the configuration."""
+
+from pydantic import Field
+
+from msgsvc_core.settings import Section
+
+
+class FormsSettings(Section):
+    """Limits of forms, and how long what was sent in is kept."""
+
+    forms_per_project: int = Field(
+        10, ge=1, description="Forms of one project (interface spec, section 8)."
+    )
+    routes_per_form: int = Field(
+        40, ge=0, description="Routes of one form (interface spec, section 8)."
+    )
+    submissions_per_minute: int = Field(
+        30, ge=1, description="What one form takes from the web in any 60 seconds."
+    )
+    submissions_per_minute_per_address: int = Field(
+        5,
+        ge=1,
+        description="What one address may send to the forms of a project in any 60 seconds; an IPv6"
+        " address counts by its first 64 bits.",
+    )
+    page_hours: int = Field(
+        24, ge=1, le=720, description="Hours within which a form that was fetched can be sent in."
+    )
+    max_body_bytes: int = Field(
+        60 * 1024 * 1024,
+        ge=1024,
+        description="Bytes of one form with its files; each file keeps to the limits of media too.",
+    )
+    submission_days: int | None = Field(
+        None, ge=1, description="Days for which submissions are kept; until deleted, unless given."
+    )
+    spam_days: int = Field(30, ge=1, description="Days for which what was taken for spam is kept.")

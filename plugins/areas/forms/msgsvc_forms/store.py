@@ -1,0 +1,234 @@
+"""The SQL of forms, their versions and submissions."""
+
+from typing import Any
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_forms.models import Form, Submission, SubmissionFilters
+
+_COLUMNS = ("project_id", "form_id", "slug", "start", "version", "created_at_ms", "updated_at_ms")
+_SUBMISSION = (
+    "project_id",
+    "submission_id",
+    "form_id",
+    "version",
+    "source",
+    "subscriber_id",
+    "lang",
+    "spam",
+    "answers",
+    "leads",
+    "created_at_ms",
+)
+_OF_FORM = "v.project_id = f.project_id AND v.form_id = f.form_id"
+_FIELDS = (
+    "f.project_id, f.form_id, f.slug, f.start, v.version, f.created_at_ms, f.updated_at_ms,"
+    " v.content"
+)
+_NEWEST = (
+    f"SELECT {_FIELDS} FROM forms_forms f JOIN forms_versions v ON {_OF_FORM}"
+    " AND v.version = f.version"
+)
+_THIS = "project_id = :project_id AND form_id = :form_id"
+
+
+async def count(tx: Tx, project_id: str) -> int:
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) AS count FROM forms_forms WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return found
+
+
+async def has_slug(tx: Tx, project_id: str, slug: str) -> bool:
+    row = await tx.fetch_one(
+        "SELECT 1 FROM forms_forms WHERE project_id = :project_id AND slug = :slug",
+        {"project_id": project_id, "slug": slug},
+    )
+    return row is not None
+
+
+async def insert(tx: Tx, form: Form) -> None:
+    await tx.insert("forms_forms", {column: getattr(form, column) for column in _COLUMNS})
+    await add_version(tx, form)
+
+
+async def add_version(tx: Tx, form: Form) -> None:
+    """Keeps the content of a form as its version."""
+    await tx.insert(
+        "forms_versions",
+        {
+            "project_id": form.project_id,
+            "form_id": form.form_id,
+            "version": form.version,
+            "content": form.content,
+            "created_at_ms": form.updated_at_ms,
+        },
+    )
+
+
+async def set_version(tx: Tx, form: Form) -> None:
+    """Has a version be the newest."""
+    await tx.execute(
+        f"UPDATE forms_forms SET version = :version, updated_at_ms = :updated_at_ms WHERE {_THIS}",
+        {
+            "project_id": form.project_id,
+            "form_id": form.form_id,
+            "version": form.version,
+            "updated_at_ms": form.updated_at_ms,
+        },
+    )
+
+
+async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form | None:
+    """The newest version. With `hold`, nobody else changes the form until the transaction ends."""
+    row = await tx.fetch_one(
+        f"{_NEWEST} WHERE f.project_id = :project_id AND f.form_id = :form_id"
+        # Not FOR UPDATE: what is just sent in need not wait.
+        + (" FOR NO KEY UPDATE OF f" if hold and tx.dialect == "postgresql" else ""),
+        {"project_id": project_id, "form_id": form_id},
+    )
+    return None if row is None else Form(*row)
+
+
+async def find_version(tx: Tx, project_id: str, form_id: str, version: int) -> Form | None:
+    row = await tx.fetch_one(
+        f"SELECT {_FIELDS} FROM forms_forms f JOIN forms_versions v ON {_OF_FORM}"
+        " WHERE f.project_id = :project_id AND f.form_id = :form_id AND v.version = :version",
+        {"project_id": project_id, "form_id": form_id, "version": version},
+    )
+    return None if row is None else Form(*row)
+
+
+async def find_of_any_project(tx: Tx, form_id: str) -> Form | None:
+    """For its public address, which names no project."""
+    row = await tx.fetch_one(f"{_NEWEST} WHERE f.form_id = :form_id", {"form_id": form_id})
+    return None if row is None else Form(*row)
+
+
+async def find_started(tx: Tx, start: str) -> Form | None:
+    """The form of whatever project whose deep links carry `start`."""
+    row = await tx.fetch_one(f"{_NEWEST} WHERE f.start = :start", {"start": start})
+    return None if row is None else Form(*row)
+
+
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Form]:
+    """Newest first; `after` is the last id of the page before."""
+    rows = await tx.fetch_all(
+        f"{_NEWEST} WHERE f.project_id = :project_id"
+        + (" AND f.form_id < :after" if after is not None else "")
+        + " ORDER BY f.form_id DESC LIMIT :most",
+        {"project_id": project_id, "after": after, "most": limit},
+    )
+    return [Form(*row) for row in rows]
+
+
+async def delete(tx: Tx, project_id: str, form_id: str) -> bool:
+    """Removes a form with its versions, conversations and submissions. False if there is none."""
+    return bool(
+        await tx.execute(
+            f"DELETE FROM forms_forms WHERE {_THIS}", {"project_id": project_id, "form_id": form_id}
+        )
+    )
+
+
+async def insert_submission(tx: Tx, row: Submission, once_key: str | None) -> bool:
+    """False if there is one of the same `once_key`."""
+    names = [*_SUBMISSION, "once_key"]
+    values = {**{name: getattr(row, name) for name in _SUBMISSION}, "once_key": once_key}
+    return bool(
+        await tx.execute(
+            f"INSERT INTO forms_submissions ({', '.join(names)})"
+            f" VALUES ({', '.join(f':{name}' for name in names)})"
+            " ON CONFLICT (project_id, form_id, once_key) DO NOTHING",
+            values,
+        )
+    )
+
+
+async def set_leads(tx: Tx, project_id: str, submission_id: str, leads: str) -> None:
+    await tx.execute(
+        "UPDATE forms_submissions SET leads = :leads"
+        " WHERE project_id = :project_id AND submission_id = :submission_id",
+        {"project_id": project_id, "submission_id": submission_id, "leads": leads},
+    )
+
+
+async def find_once(tx: Tx, project_id: str, form_id: str, once_key: str) -> Submission | None:
+    row = await tx.fetch_one(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions"
+        f" WHERE {_THIS} AND once_key = :once_key",
+        {"project_id": project_id, "form_id": form_id, "once_key": once_key},
+    )
+    return None if row is None else _submission(row)
+
+
+async def find_submission(
+    tx: Tx, project_id: str, form_id: str, submission_id: str
+) -> Submission | None:
+    row = await tx.fetch_one(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions"
+        f" WHERE {_THIS} AND submission_id = :submission_id",
+        {"project_id": project_id, "form_id": form_id, "submission_id": submission_id},
+    )
+    return None if row is None else _submission(row)
+
+
+async def delete_submission(tx: Tx, project_id: str, submission_id: str) -> bool:
+    return bool(
+        await tx.execute(
+            "DELETE FROM forms_submissions"
+            " WHERE project_id = :project_id AND submission_id = :submission_id",
+            {"project_id": project_id, "submission_id": submission_id},
+        )
+    )
+
+
+async def list_submissions(
+    tx: Tx,
+    project_id: str,
+    form_id: str,
+    filters: SubmissionFilters,
+    after: str | None,
+    limit: int,
+) -> list[Submission]:
+    """Newest first, from `after` on."""
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
+        f" AND spam IS {'NOT NULL' if filters.spam else 'NULL'}"
+        + (" AND source = :source" if filters.source is not None else "")
+        + (" AND submission_id < :after" if after is not None else "")
+        + " ORDER BY submission_id DESC LIMIT :most",
+        {
+            "project_id": project_id,
+            "form_id": form_id,
+            "source": filters.source,
+            "after": after,
+            "most": limit,
+        },
+    )
+    return [_submission(row) for row in rows]
+
+
+async def list_old(tx: Tx, before_ms: int, *, spam: bool, limit: int) -> list[Submission]:
+    """What was sent in before a time, of all projects, the oldest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE created_at_ms < :before_ms"
+        f" AND spam IS {'NOT NULL' if spam else 'NULL'} ORDER BY created_at_ms LIMIT :most",
+        {"before_ms": before_ms, "most": limit},
+    )
+    return [_submission(row) for row in rows]
+
+
+def _submission(row: Row) -> Submission:
+    fields: dict[str, Any] = {name: row[name] for name in _SUBMISSION}
+    return Submission(**fields)
+
+
+async def list_with_files(tx: Tx, project_id: str, form_id: str) -> list[Submission]:
+    """What has files among its answers."""
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
+        " AND answers LIKE :has_file",
+        {"project_id": project_id, "form_id": form_id, "has_file": '%"file_id":%'},
+    )
+    return [_submission(row) for row in rows]
