@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from msgsvc_auth.hosted.cookies import Tickets
 from msgsvc_auth.hosted.models import Held, Site
@@ -26,6 +25,7 @@ from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.models import MAX_WAIT_S
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.errors import BadRequest, Forbidden, NotFound
+from msgsvc_core.pages import static_files
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -50,7 +50,7 @@ class HostedPages:
     def routes(self) -> list[BaseRoute]:
         return [
             Route("/login/button.js", self.button, methods=["GET"]),
-            Mount("/login/_static", StaticFiles(directory=STATIC)),
+            Mount("/login/_static", static_files(STATIC)),
             Route("/login/{slug}/status", self.status, methods=["GET"]),
             Route("/login/{slug}", self.page, methods=["GET", "POST"]),
         ]

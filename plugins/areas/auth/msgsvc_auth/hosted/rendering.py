@@ -10,33 +10,19 @@ from typing import TYPE_CHECKING, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_auth.hosted.languages import LANGS
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, root_of
 from msgsvc_auth.hosted.service import site_host, site_root
 from msgsvc_auth.models import Lang, Status
 from msgsvc_core.errors import ApiError
+from msgsvc_core.pages import LANGS, new_templates, page_headers
 from msgsvc_core.texts import Texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Everything comes from this host, nothing is written into the page, and nobody may put it in a frame.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
-    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    # The address holds the state.
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-    "Vary": "Accept-Language, Cookie",
-}
+#: No referrer, for the address holds the state.
+HEADERS = page_headers()
 
 #: Seconds between two looks of a browser without JavaScript.
 REFRESH_S = 5
@@ -66,20 +52,7 @@ class PageTemplates:
 
     @cached_property
     def _templates(self) -> "Environment":
-        # 2 MiB that a process may do without which nobody asks for pages.
-        from jinja2 import (  # noqa: PLC0415 - loaded with the first page
-            Environment,
-            PackageLoader,
-            StrictUndefined,
-        )
-
-        templates = Environment(
-            loader=PackageLoader("msgsvc_auth.hosted"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        templates = new_templates("msgsvc_auth.hosted")
         templates.filters["qr"] = qr_svg
         return templates
 

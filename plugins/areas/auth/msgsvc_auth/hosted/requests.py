@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from msgsvc_auth.clients import Client
-from msgsvc_auth.hosted.languages import known, preferred
 from msgsvc_auth.hosted.models import Site, Visit
 from msgsvc_auth.models import MAX_STATE_LENGTH, Lang
 from msgsvc_core.errors import BadRequest
+from msgsvc_core.pages import read_language
 from msgsvc_core.settings import Settings
 
 #: Marks the address by which a page goes on with what it has shown: that of a reload by the page
@@ -28,9 +28,11 @@ def asked(request: Request, settings: Settings) -> Visit:
 
 def language(request: Request, settings: Settings) -> Lang:
     """What the site asks for, else what the browser likes, else the service's default."""
-    default: Lang = "ru" if settings.default_lang == "ru" else "en"
-    asked_for = known(request.query_params.get("lang", ""))
-    return asked_for or preferred(request.headers.get("accept-language", "")) or default
+    return read_language(
+        request.query_params.get("lang", ""),
+        request.headers.get("accept-language", ""),
+        settings.default_lang,
+    )
 
 
 def client_of(request: Request) -> Client:

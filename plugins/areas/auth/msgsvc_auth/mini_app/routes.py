@@ -1,7 +1,6 @@
 """/login/{slug}/app: the page that a bot's mini app opens, and what it posts."""
 
 from msgsvc_auth.errors import AuthMiniAppUsed
-from msgsvc_auth.hosted.languages import preferred
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.mini_app.models import MiniAppQuery, MiniAppSignInAnswer, MiniAppSignInBody
 from msgsvc_auth.mini_app.origin import check_same_origin
@@ -14,6 +13,7 @@ from msgsvc_auth.sites import readable_site
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.errors import Conflict, Forbidden, NotFound, Unavailable
+from msgsvc_core.pages import preferred
 
 PATH = "/login/{slug}/app"
 HTML = "text/html; charset=utf-8"

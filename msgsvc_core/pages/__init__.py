@@ -1,0 +1,15 @@
+"""What pages for people have alike: their look, their headers, the language they are read in."""
+
+from msgsvc_core.pages.headers import page_headers
+from msgsvc_core.pages.languages import LANGS, known, preferred, read_language
+from msgsvc_core.pages.rendering import new_templates, static_files
+
+__all__ = [
+    "LANGS",
+    "known",
+    "new_templates",
+    "page_headers",
+    "preferred",
+    "read_language",
+    "static_files",
+]

@@ -1,0 +1,34 @@
+"""Templates and static files of pages: a plugin's own, and those that all have alike."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.staticfiles import StaticFiles
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def new_templates(package: str) -> "Environment":
+    """Renders `templates/` of a package, which may extend `frame.html` and use `icons.html` and
+    `languages.html`."""
+    # 2 MiB that a process may do without which nobody asks for pages.
+    from jinja2 import (  # noqa: PLC0415 - loaded with the first page
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("msgsvc_core.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def static_files(folder: Path) -> StaticFiles:
+    """Serves a plugin's files, and those of `frame.html`."""
+    return StaticFiles(directory=folder, packages=[("msgsvc_core.pages", "static")])
