@@ -1,11 +1,14 @@
 """Ranges of addresses that an operator names."""
 
 from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from msgsvc_core.security.addresses import Address, parse_address
 
 Network = IPv4Network | IPv6Network
+
+#: Bits of an IPv6 address that name a customer; the rest of it they choose, a new one each minute.
+IPV6_CUSTOMER_BITS = 64
 
 
 class Networks:
@@ -30,3 +33,14 @@ def peer_address(text: str) -> Address | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def customer_network(text: str) -> str | None:
+    """What belongs to one customer of a provider: an IPv4 address, of IPv6 the first 64 bits.
+
+    None for what is no address.
+    """
+    address = peer_address(text)
+    if address is None or isinstance(address, IPv4Address):
+        return None if address is None else str(address)
+    return str(IPv6Network((address, IPV6_CUSTOMER_BITS), strict=False))

@@ -1,17 +1,15 @@
 """Who asks to be signed in: the browser and its address, as the site saw them."""
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from msgsvc_core.api.endpoint import Body
+from msgsvc_core.security.networks import customer_network
 
 #: Characters of a user agent (longer ones say nothing more).
 MAX_AGENT_LENGTH = 512
-
-#: Bits of an IPv6 address that name a customer; the rest of it they choose, a new one each minute.
-IPV6_CUSTOMER_BITS = 64
 
 
 def normal_address(text: str) -> str:
@@ -50,12 +48,7 @@ class Client(Body):
     @property
     def network(self) -> str | None:
         """What belongs to one customer of a provider: an IPv4 address, of IPv6 the first 64 bits."""
-        if self.ip is None:
-            return None
-        address = ip_address(self.ip)
-        if isinstance(address, IPv4Address):
-            return self.ip
-        return str(IPv6Network((address, IPV6_CUSTOMER_BITS), strict=False))
+        return None if self.ip is None else customer_network(self.ip)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

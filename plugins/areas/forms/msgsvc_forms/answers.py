@@ -45,6 +45,7 @@ Why = Literal[
     "not_rating",
     "not_consent",
     "not_file",
+    "bad_file",
 ]
 
 _EMAIL = re.compile(

@@ -6,19 +6,29 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.db import MigrationSource
+from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
 from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
+from msgsvc_forms.jobs import PURGE_JOB
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.web.pages import WebForms
 
 
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("forms", FormsSettings)
+
+
+@hookimpl
+def register_errors() -> Sequence[type[ApiError]]:
+    return FORM_ERRORS
 
 
 @hookimpl
@@ -39,6 +49,16 @@ def register_locale() -> Path:
 @hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
     return {Forms: Forms(service, service.section(FormsSettings))}
+
+
+@hookimpl
+def register_pages(service: Service) -> Sequence[Any]:
+    return WebForms(service).routes()
+
+
+@hookimpl
+def register_jobs() -> Sequence[JobSpec]:
+    return [PURGE_JOB]
 
 
 @hookimpl

@@ -23,6 +23,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.summary import files_of
 
 #: The paid operation (interface spec, section 7: form intake).
 OPERATION = "form.submission"
@@ -110,6 +111,7 @@ class Forms:
     async def delete(self, tx: Tx, project_id: str, form_id: str) -> None:
         """Removes a form with all that was sent in, and ends what is under way. Raises `NotFound`."""
         form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
+        await self._remove_files(tx, await store.list_with_files(tx, project_id, form.form_id))
         await store.delete(tx, project_id, form.form_id)
 
     # ---- submissions ----------------------------------------------------------------------------
@@ -139,6 +141,7 @@ class Forms:
             there = await store.find_once(tx, form.project_id, form.form_id, new.once_key)
             assert there is not None, "it was in the way of this one"
             return there
+        await self._service.files.keep(tx, form.project_id, files_of(submission.ordered))
         if new.spam is not None:
             return submission
         return await self._take_in(tx, new, submission)
@@ -196,17 +199,23 @@ class Forms:
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> None:
         """Removes a submission with its files. Raises `NotFound`."""
-        await self.find_submission(tx, project_id, form_id, submission_id)
+        row = await self.find_submission(tx, project_id, form_id, submission_id)
+        await self._remove_files(tx, [row])
         await store.delete_submission(tx, project_id, submission_id)
 
     async def purge(self, tx: Tx, before_ms: int, *, spam: bool, limit: int) -> int:
         """Removes up to `limit` submissions that are older; returns how many it found."""
         old = await store.list_old(tx, before_ms, spam=spam, limit=limit)
+        await self._remove_files(tx, old)
         for row in old:
             await store.delete_submission(tx, row.project_id, row.submission_id)
         return len(old)
 
     # ---- what both need -------------------------------------------------------------------------
+
+    async def _remove_files(self, tx: Tx, rows: list[Submission]) -> None:
+        for row in rows:
+            await self._service.files.remove(tx, row.project_id, files_of(row.ordered))
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form

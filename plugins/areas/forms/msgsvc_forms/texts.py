@@ -48,5 +48,8 @@ _SENTENCES: dict[Why, Callable[[Translate, _Values], str]] = {
     "too_many": lambda _, v: _("That is too many: at most {most}.", **v),
     "not_rating": lambda _, v: _("Please choose a number from 1 to {most}.", **v),
     "not_consent": lambda _, __: _("Please answer Yes or No."),
+    "bad_file": lambda _, __: _(
+        "This file can't be taken: it is empty, too large, or not what its name says."
+    ),
     "not_file": lambda _, __: _("Please send a picture, a video or a document."),
 }

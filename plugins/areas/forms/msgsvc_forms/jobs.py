@@ -1,0 +1,35 @@
+"""Removes, once an hour, what was sent in longer ago than it is kept."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
+from msgsvc_forms.service import Forms
+from msgsvc_forms.settings import FormsSettings
+
+#: Submissions that are removed in one transaction.
+CHUNK = 200
+
+DAY_MS = 24 * 3600 * 1000
+
+
+async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Deletes old spam, and old submissions where the settings say so, with their files."""
+    settings = ctx.service.section(FormsSettings)
+    for spam, days in ((True, settings.spam_days), (False, settings.submission_days)):
+        if days is not None:
+            await _purge(ctx, ctx.service.clock.now_ms() - days * DAY_MS, spam=spam)
+    async with ctx.completing(*jobs):
+        pass
+
+
+async def _purge(ctx: JobContext, before_ms: int, *, spam: bool) -> None:
+    forms = ctx.service.get(Forms)
+    found = CHUNK
+    while found == CHUNK:
+        if ctx.stopping:
+            raise Stopping
+        async with ctx.service.db.transaction() as tx:
+            found = await forms.purge(tx, before_ms, spam=spam, limit=CHUNK)
+
+
+PURGE_JOB = JobSpec("forms.purge", purge, every_s=3600)

@@ -1,0 +1,263 @@
+"""The rules of what the web sends in: answers, spam, limits, and the same thing sent twice."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgsvc_core.api.json_input import shortened
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import PayloadTooLarge, ValidationFailed
+from msgsvc_core.json_text import to_json
+from msgsvc_core.security.networks import customer_network
+from msgsvc_core.service import Service
+from msgsvc_forms.addresses import honeypot_of
+from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
+from msgsvc_forms.course import path
+from msgsvc_forms.definition import Definition
+from msgsvc_forms.errors import FormRateLimited
+from msgsvc_forms.fields import FormField
+from msgsvc_forms.models import Form, NewSubmission, SpamReason, Submission
+from msgsvc_forms.service import Forms
+from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.summary import files_of
+from msgsvc_forms.texts import explain
+from msgsvc_forms.web.posted import LANG, TOKEN, Posted, PostedFile
+from msgsvc_forms.web.tokens import PageToken, PageTokens
+
+#: Seconds of the window in which submissions are counted (API, "Forms": a minute).
+WINDOW_S = 60
+
+#: Findings that one answer to a program names.
+MOST_NAMED = 3
+
+
+class WrongAnswers(ValidationFailed):
+    """Answers that their fields do not take, by key, of the version of the form that was filled in."""
+
+    def __init__(self, service: Service, form: Form, wrong: Mapping[str, WrongAnswer]) -> None:
+        self.form, self.wrong = form, wrong
+        _ = service.texts.into("en")
+        found = []
+        for key, each in list(wrong.items())[:MOST_NAMED]:
+            field = form.definition.field(key)
+            assert field is not None, "what is wrong is an answer to a question"
+            found.append(f"{key}: {explain(_, field, each)}")
+        super().__init__("; ".join(found))
+
+
+class NoToken(ValidationFailed):
+    """The page's token is missing, or too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was sent, as far as it is known without writing anything."""
+
+    form: Form
+    answers: Answers
+    files: Mapping[str, list[PostedFile]]
+    wrong: Mapping[str, WrongAnswer]
+    token: PageToken | None
+    spam: SpamReason | None
+
+
+class Intake:
+    """Takes submissions of the web."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._forms = service.get(Forms)
+        self._settings = service.section(FormsSettings)
+        self._tokens = PageTokens(service.secrets)
+
+    @property
+    def token_s(self) -> int:
+        """Seconds for which a token can be used."""
+        return self._settings.page_hours * 3600
+
+    def new_token(self, form: Form) -> str:
+        return self._tokens.new(form, self._service.clock.now_ms())
+
+    async def find(self, form_id: str) -> Form:
+        """The newest version. Raises `NotFound`."""
+        async with self._service.db.read() as tx:
+            return await self._forms.find_public(tx, form_id)
+
+    async def version_of(self, form: Form, posted: Posted) -> Form:
+        """The version that was filled in: that of the page's token, else the newest."""
+        token = self._tokens.read(form.form_id, posted.text(TOKEN))
+        if token is None or token.version == form.version:
+            return form
+        async with self._service.db.read() as tx:
+            known = await self._forms.find_version(tx, form.project_id, form.form_id, token.version)
+        return known or form
+
+    async def count_address(self, form: Form, address: str) -> None:
+        """Raises `FormRateLimited` for an address that sends too much."""
+        limit = self._settings.submissions_per_minute_per_address
+        # Those whose address nobody knows are counted together.
+        key = f"forms.address:{form.project_id}:{customer_network(address)}"
+        await self._count(key, limit, "from one address", "submissions_per_minute_per_address")
+
+    async def take(self, form: Form, posted: Posted, lang: str) -> Submission:
+        """Keeps what was sent in. The same sent twice from one page is one submission.
+
+        Raises `WrongAnswers`, `NoToken`, `ValidationFailed` for names that are not of the form,
+        `FormRateLimited`, and `BillingBlocked`.
+        """
+        read = self._read(await self.version_of(form, posted), posted)
+        if read.wrong and read.spam != "honeypot":
+            raise WrongAnswers(self._service, read.form, read.wrong)
+        once_key = await asyncio.to_thread(_once_key, read)
+        if once_key is not None:
+            async with self._service.db.read() as tx:
+                if (there := await self._forms.find_once(tx, form, once_key)) is not None:
+                    return there
+        # Spam has slots of its own, so that it can't take those of people.
+        kind = "form" if read.spam is None else "spam"
+        limit = self._settings.submissions_per_minute
+        await self._count(
+            f"forms.{kind}:{form.form_id}", limit, "of this form", "submissions_per_minute"
+        )
+        async with self._service.db.transaction() as tx:
+            return await self._keep(tx, read, once_key, lang)
+
+    def _read(self, form: Form, posted: Posted) -> _Read:
+        definition = form.definition
+        honeypot = honeypot_of(definition)
+        keys = {field.key for field in definition.fields}
+        for name in sorted(posted.names - keys - {honeypot, TOKEN, LANG}):
+            raise ValidationFailed(f"{shortened(name)}: the form has no such field")
+        token = self._token(form, posted)
+        answers, wrong = _answers(definition, posted)
+        return _Read(
+            form,
+            answers,
+            {key: list(files) for key, files in posted.files.items() if key in keys},
+            wrong,
+            token,
+            self._spam(definition, posted.values.get(honeypot), token),
+        )
+
+    def _token(self, form: Form, posted: Posted) -> PageToken | None:
+        token = self._tokens.read(form.form_id, posted.text(TOKEN))
+        age_ms = 0 if token is None else self._service.clock.now_ms() - token.issued_ms
+        if token is not None and age_ms <= self.token_s * 1000:
+            return token
+        if token is None and not form.definition.min_fill_seconds and not posted.text(TOKEN):
+            return None
+        where = f"GET /f/{form.form_id}/token"
+        why = "is required" if not posted.text(TOKEN) else "is not valid any more"
+        raise NoToken(f"{TOKEN}: {why}; {where} gives a new one")
+
+    def _spam(
+        self, definition: Definition, honeypot: Any, token: PageToken | None
+    ) -> SpamReason | None:
+        if any(honeypot) if isinstance(honeypot, list) else honeypot:
+            return "honeypot"
+        least_ms = definition.min_fill_seconds * 1000
+        if token is not None and self._service.clock.now_ms() - token.issued_ms < least_ms:
+            return "too_fast"
+        return None
+
+    async def _keep(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
+        answers, added = dict(read.answers), []
+        for key, files in read.files.items():
+            stored = await self._store(tx, read.form, key, files)
+            added += [file["file_id"] for file in stored]
+            if stored:
+                answers[key] = stored
+        submission = await self._forms.submit(
+            tx,
+            NewSubmission(read.form, "web", answers, lang, once_key=once_key, spam=read.spam),
+        )
+        if added and set(added) != set(files_of(submission.ordered)):
+            # The same came at the same moment, and was first.
+            await self._service.files.remove(tx, read.form.project_id, added)
+        return submission
+
+    async def _store(
+        self, tx: Tx, form: Form, key: str, files: Iterable[PostedFile]
+    ) -> list[dict[str, Value]]:
+        stored = []
+        for posted in files:
+            try:
+                file = await self._service.files.add(
+                    tx, form.project_id, filename=posted.filename, content=posted.file
+                )
+            except (ValidationFailed, PayloadTooLarge):
+                raise WrongAnswers(self._service, form, {key: WrongAnswer("bad_file")}) from None
+            stored.append(
+                {
+                    "file_id": file.file_id,
+                    "filename": file.filename,
+                    "mime_type": file.mime_type,
+                    "size": file.size,
+                    "type": file.type,
+                }
+            )
+        return stored
+
+    async def _count(self, key: str, limit: int, whose: str, setting: str) -> None:
+        # It bounds load, and guards no secret: without Redis each process counts alone.
+        window = await self._service.limiter.hit(key, limit, WINDOW_S, when_away="count_locally")
+        if not window.allowed:
+            raise FormRateLimited(
+                f"more than {limit} submissions {whose} in {WINDOW_S} s"
+                f" (the setting forms.{setting})",
+                retry_after_s=window.retry_after_s,
+            )
+
+
+def _answers(
+    definition: Definition, posted: Posted
+) -> tuple[dict[str, Value], dict[str, WrongAnswer]]:
+    """Typed answers by key, and what is wrong. What no way leads to need not be filled in."""
+    answers: dict[str, Value] = {}
+    wrong: dict[str, WrongAnswer] = {}
+    for field in definition.fields:
+        try:
+            value = _answer(field, posted)
+        except WrongAnswer as error:
+            wrong[field.key] = error
+        else:
+            if value is not None:
+                answers[field.key] = value
+    has_file = {key for key, files in posted.files.items() if files}
+    for field in path(definition, answers):
+        is_given = field.key in has_file or answers.get(field.key, False) is not False
+        if field.required and not is_given:
+            wrong.setdefault(field.key, WrongAnswer("required"))
+    return answers, wrong
+
+
+def _answer(field: FormField, posted: Posted) -> Value:
+    if field.type == "file":
+        files = posted.files.get(field.key, ())
+        if posted.values.get(field.key) not in (None, "", [], [""]):
+            raise WrongAnswer("not_file")
+        if len(files) > field.most_files:
+            raise WrongAnswer("too_many", most=field.most_files)
+        return None
+    if field.key in posted.files:
+        raise WrongAnswer("not_text")
+    given = posted.given(field.key, several=field.type == "multichoice")
+    if isinstance(given, list):
+        given = [one for one in given if one != ""]
+    value = read_answer(field.model_copy(update={"required": False}), given)
+    # A box that is not ticked is not sent, and says no.
+    return False if value is None and field.type == "consent" and not posted.is_json else value
+
+
+def _once_key(read: _Read) -> str | None:
+    """The digest of a page and what was filled in on it: a double click, and a reload, give the same."""
+    if read.token is None:
+        return None
+    files = {key: [file.fingerprint() for file in files] for key, files in read.files.items()}
+    whole = to_json([read.token.text, sorted(read.answers.items()), sorted(files.items())])
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+__all__ = ["Intake", "NoToken", "WrongAnswers"]

@@ -1,0 +1,171 @@
+"""GET and POST /f/{form_id}, its token, and the page that says thanks."""
+
+from contextlib import AbstractAsyncContextManager
+from http import HTTPStatus
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from msgsvc_core.api.envelope import api_error, envelope
+from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.ids import is_id
+from msgsvc_core.pages import page_headers, read_language, static_files
+from msgsvc_core.service import Service
+from msgsvc_forms.errors import FormRateLimited
+from msgsvc_forms.models import Form
+from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.web.intake import Intake, NoToken, WrongAnswers
+from msgsvc_forms.web.origins import Origins
+from msgsvc_forms.web.posted import LANG, TOKEN, Posted
+from msgsvc_forms.web.reading import MULTIPART, kind_of, reading, wants_page
+from msgsvc_forms.web.rendering import FormPages, Shown
+
+STATIC = Path(__file__).parent / "static"
+
+
+class WebForms:
+    """The routes. A path with `_` in its place is no form's, so ours take none's."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._intake = Intake(service)
+        self._pages = FormPages(service)
+        self._origins = Origins(service.settings.base_url)
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Mount("/f/_static", static_files(STATIC)),
+            Route("/f/{form_id}/thanks", self.thanks, methods=["GET"]),
+            Route("/f/{form_id}/token", self.token, methods=["GET", "OPTIONS"]),
+            Route("/f/{form_id}", self.form, methods=["GET", "POST", "OPTIONS"]),
+        ]
+
+    async def form(self, request: Request) -> Response:
+        """The ready page of a form, and where it is sent to, by whatever page or program."""
+        if request.method in {"GET", "HEAD"}:
+            return await self._page(request)
+        form = await self._find(request)
+        if request.method == "OPTIONS":
+            return self._origins.preflight(request, form.definition)
+        take = self._take_page if wants_page(request) else self._take_json
+        response = await take(request, form)
+        self._origins.allow(request, response, form.definition)
+        return response
+
+    async def token(self, request: Request) -> Response:
+        """A token for pages of sites' own: `{"token", "min_fill_seconds", "expires_in", "honeypot"}`."""
+        form = await self._find(request)
+        if request.method == "OPTIONS":
+            return self._origins.preflight(request, form.definition)
+        self._origins.check(request, form.definition)
+        body = {
+            "token": self._intake.new_token(form),
+            "min_fill_seconds": form.definition.min_fill_seconds,
+            "expires_in": self._intake.token_s,
+        }
+        response = JSONResponse(body, headers={"Cache-Control": "no-store"})
+        self._origins.allow(request, response, form.definition)
+        return response
+
+    async def thanks(self, request: Request) -> Response:
+        """What who has sent the form in is told."""
+        try:
+            return self._pages.thanks(request, await self._find(request), self._lang(request))
+        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
+            return self._pages.problem(request, self._lang(request), api_error(error))
+
+    async def _page(self, request: Request) -> Response:
+        lang = self._lang(request)
+        try:
+            form = await self._find(request)
+            shown = Shown(form, lang, self._intake.new_token(form))
+            return self._pages.form(request, shown)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._pages.problem(request, lang, api_error(error))
+
+    async def _take_json(self, request: Request, form: Form) -> Response:
+        try:
+            self._origins.check(request, form.definition)
+            await self._intake.count_address(form, _address(request))
+            async with self._reading(request) as posted:
+                submission = await self._intake.take(form, posted, self._lang(request, posted))
+        except Exception as error:  # noqa: BLE001 - the edge; `api_error` logs it
+            return envelope(api_error(error), self._service.settings.errors_url)
+        body = {
+            "submission_id": submission.submission_id,
+            "form_id": form.form_id,
+            "form_version": submission.version,
+        }
+        return JSONResponse(body, HTTPStatus.CREATED)
+
+    async def _take_page(self, request: Request, form: Form) -> Response:
+        lang, posted = self._lang(request), Posted({})
+        try:
+            self._origins.check(request, form.definition)
+            refused = await self._refused(form, request)
+            if refused is not None and kind_of(request) == MULTIPART:
+                raise refused
+            async with self._reading(request) as posted:
+                lang = self._lang(request, posted)
+                if refused is not None:
+                    raise refused
+                await self._intake.take(form, posted, lang)
+        except (WrongAnswers, NoToken, FormRateLimited) as error:
+            if posted.names:
+                return await self._again(request, form, posted, lang, error)
+            return self._pages.problem(request, lang, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._pages.problem(request, lang, api_error(error))
+        thanks = f"{self._pages.address(request, form)}/thanks?lang={lang}"
+        headers = page_headers(referrer="same-origin")
+        return RedirectResponse(
+            form.definition.redirect_url or thanks, HTTPStatus.SEE_OTHER, headers
+        )
+
+    async def _refused(self, form: Form, request: Request) -> FormRateLimited | None:
+        """Kept for later: the page that says so still has what was typed."""
+        try:
+            await self._intake.count_address(form, _address(request))
+        except FormRateLimited as error:
+            return error
+        return None
+
+    async def _again(
+        self, request: Request, newest: Form, posted: Posted, lang: str, error: ApiError
+    ) -> Response:
+        """The page with what was typed, and what is to be mended."""
+        form = await self._intake.version_of(newest, posted)
+        wrong = error.wrong if isinstance(error, WrongAnswers) else {}
+        # The same token: what is sent again from this page is the same submission.
+        token = posted.text(TOKEN)
+        if isinstance(error, NoToken):
+            form, token = newest, self._intake.new_token(newest)
+        shown = Shown(form, lang, token, posted.typed(), wrong, error)
+        return self._pages.form(request, shown)
+
+    def _reading(self, request: Request) -> AbstractAsyncContextManager[Posted]:
+        return reading(
+            request,
+            self._service.settings.server.max_body_bytes,
+            self._service.section(FormsSettings).max_body_bytes,
+        )
+
+    async def _find(self, request: Request) -> Form:
+        form_id = request.path_params["form_id"]
+        if not is_id(form_id, "frm"):
+            raise NotFound("there is no form at this address")
+        return await self._intake.find(form_id)
+
+    def _lang(self, request: Request, posted: Posted | None = None) -> str:
+        chosen = posted.text(LANG) if posted is not None else ""
+        return read_language(
+            chosen or request.query_params.get("lang", ""),
+            request.headers.get("accept-language", ""),
+            self._service.settings.default_lang,
+        )
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""

@@ -1,0 +1,144 @@
+"""Turns forms into HTML."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from msgsvc_core.errors import ApiError
+from msgsvc_core.localized import in_language
+from msgsvc_core.pages import LANGS, new_templates, page_headers
+from msgsvc_core.service import Service
+from msgsvc_forms.addresses import honeypot_of
+from msgsvc_forms.answers import WrongAnswer
+from msgsvc_forms.course import always_asked
+from msgsvc_forms.errors import FormRateLimited
+from msgsvc_forms.models import Form
+from msgsvc_forms.texts import explain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+#: Options up to which all are shown at once, instead of in a list that opens.
+MOST_SHOWN_OPTIONS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A form to fill in: what was typed before, by key, and what is wrong with it."""
+
+    form: Form
+    lang: str
+    token: str
+    typed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    wrong: Mapping[str, WrongAnswer] = field(default_factory=dict)
+    error: ApiError | None = None
+
+
+class FormPages:
+    """Renders the pages in both languages."""
+
+    def __init__(self, service: Service) -> None:
+        self._texts = service.texts
+        self._default_lang = service.settings.default_lang
+
+    @cached_property
+    def _templates(self) -> "Environment":
+        return new_templates("msgsvc_forms.web")
+
+    def address(self, request: Request, form: Form) -> str:
+        """Where a form is, also when the service is mounted below another application."""
+        return f"{_root(request)}/{form.form_id}"
+
+    def form(self, request: Request, shown: Shown) -> Response:
+        """The form to fill in, or to mend."""
+        definition, error = shown.form.definition, shown.error
+        here = self.address(request, shown.form)
+        is_limited = isinstance(error, FormRateLimited)
+        response = self._page(
+            request,
+            "form.html",
+            shown.lang,
+            200 if error is None else error.status,
+            _forms_to(shown.form),
+            here=here,
+            token=shown.token,
+            honeypot=honeypot_of(definition),
+            definition=definition,
+            typed=shown.typed,
+            wrong=self._explained(shown),
+            always=always_asked(definition),
+            is_limited=is_limited,
+            is_late=error is not None and not shown.wrong and not is_limited,
+            has_files=any(each.type == "file" for each in definition.fields),
+            most_shown=MOST_SHOWN_OPTIONS,
+            languages={lang: f"{here}?lang={lang}" for lang in LANGS},
+        )
+        return _told_to_wait(response, error)
+
+    def thanks(self, request: Request, form: Form, lang: str) -> Response:
+        """What who has sent it in is told."""
+        here = self.address(request, form)
+        return self._page(
+            request,
+            "thanks.html",
+            lang,
+            definition=form.definition,
+            here=f"{here}?lang={lang}",
+            languages={each: f"{here}/thanks?lang={each}" for each in LANGS},
+        )
+
+    def problem(self, request: Request, lang: str, error: ApiError) -> Response:
+        """A page for what can't be shown."""
+        return _told_to_wait(self._page(request, "problem.html", lang, error.status), error)
+
+    def _explained(self, shown: Shown) -> dict[str, str]:
+        _ = self._texts.into(shown.lang)
+        explained = {}
+        for each in shown.form.definition.fields:
+            if each.key in shown.wrong:
+                explained[each.key] = explain(_, each, shown.wrong[each.key])
+        return explained
+
+    def _page(
+        self,
+        request: Request,
+        template: str,
+        lang: str,
+        status: int = 200,
+        forms_to: Sequence[str] = (),
+        **values: object,
+    ) -> Response:
+        html = self._templates.get_template(template).render(
+            static=f"{_root(request)}/_static",
+            lang=lang,
+            _=self._texts.into(lang),
+            say=partial(in_language, lang=lang, default_lang=self._default_lang),
+            status=status,
+            **values,
+        )
+        # Same-origin: a page that sends no referrer sends its form from no origin either.
+        return HTMLResponse(html, status, page_headers(referrer="same-origin", forms_to=forms_to))
+
+
+def _root(request: Request) -> str:
+    """Where the pages live, also when the service is mounted below another application."""
+    return f"{request.scope.get('root_path', '')}/f"
+
+
+def _forms_to(form: Form) -> list[str]:
+    """Where a browser may be led after it has sent the form in."""
+    if form.definition.redirect_url is None:
+        return []
+    parts = urlsplit(form.definition.redirect_url)
+    return [f"{parts.scheme}://{parts.netloc}"]
+
+
+def _told_to_wait(response: Response, error: ApiError | None) -> Response:
+    if error is not None and error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    return response

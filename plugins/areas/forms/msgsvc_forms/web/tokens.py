@@ -1,0 +1,56 @@
+"""The token of a page: when it was fetched, of which version, and that it is one page."""
+
+import hmac
+import re
+from dataclasses import dataclass
+
+from msgsvc_core.ids import ID_WIDTH, encode_base62, new_token
+from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_forms.models import Form
+
+PURPOSE = "form page"
+
+#: Bytes of the seal; who guesses one has shown no more than a page of their own would give them.
+SEAL_BYTES = 16
+
+_TOKEN = re.compile(
+    r"([0-9]{1,9})\.([0-9]{1,15})\.([0-9A-Za-z]{16,32})\.([0-9A-Za-z]{22})", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageToken:
+    """What a token says; `text` is all of it, different for every page."""
+
+    version: int
+    issued_ms: int
+    text: str
+
+
+class PageTokens:
+    """Seals tokens, and reads back those that were sealed here, under any of the secret keys."""
+
+    def __init__(self, secrets: SecretBox) -> None:
+        self._secrets = secrets
+
+    def new(self, form: Form, now_ms: int) -> str:
+        parts = (str(form.version), str(now_ms), new_token(96))
+        return ".".join((*parts, self._seals(form.form_id, parts)[0]))
+
+    def read(self, form_id: str, text: str) -> PageToken | None:
+        """None for what is no token of this form."""
+        match = _TOKEN.fullmatch(text)
+        if match is None:
+            return None
+        version, issued_ms, nonce, seal = match.groups()
+        seals = self._seals(form_id, (version, issued_ms, nonce))
+        if not any(hmac.compare_digest(seal, valid) for valid in seals):
+            return None
+        return PageToken(int(version), int(issued_ms), text)
+
+    def _seals(self, form_id: str, parts: tuple[str, ...]) -> list[str]:
+        """The seal under every secret key, the current one first."""
+        return [
+            encode_base62(derived[:SEAL_BYTES], ID_WIDTH)
+            for derived in self._secrets.derive_all(PURPOSE, form_id, *parts)
+        ]
