@@ -1,12 +1,10 @@
 """Subscribers as CSV, for spreadsheets: read a chunk at a time, with nothing held open in between."""
 
-import csv
-import io
-import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.csv_text import BOM, harmless, lines
 from msgsvc_core.json_text import to_json
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 
@@ -32,13 +30,6 @@ COLUMNS = (
     "last_seen_at",
 )
 
-#: By this, spreadsheets know that the text is UTF-8; without it they garble all but English.
-_BOM = "\ufeff"
-
-#: Where a spreadsheet would begin to read a formula (OWASP, "CSV Injection"): at the beginning of a cell,
-#: or of what it takes for one where cells end with semicolons.
-_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r\n＝＋－＠])")
-
 
 async def to_csv(
     service: "Service", project_id: str, filters: SubscriberFilters
@@ -49,12 +40,12 @@ async def to_csv(
     first piece for a channel that there is not.
     """
     after: str | None = None
-    text = _BOM + _lines([COLUMNS])
+    text = BOM + lines([COLUMNS])
     while True:
         # A connection for the question alone: how long the client takes to read is theirs to decide.
         async with service.db.read() as tx:
             found = await service.subscribers.list_after(tx, project_id, filters, after, CHUNK)
-        text += _lines([_cells(subscriber) for subscriber in found])
+        text += lines([_cells(subscriber) for subscriber in found])
         if text:
             yield text.encode()
         if len(found) < CHUNK:
@@ -66,27 +57,15 @@ def _cells(subscriber: Subscriber) -> tuple[str, ...]:
     return (
         subscriber.subscriber_id,
         subscriber.channel,
-        _harmless(subscriber.first_name),
-        _harmless(subscriber.username or ""),
+        harmless(subscriber.first_name),
+        harmless(subscriber.username or ""),
         subscriber.lang,
-        _harmless(",".join(subscriber.tags)),
-        _harmless(",".join(subscriber.permissions)),
-        _harmless(subscriber.external_id or ""),
-        _harmless(to_json(subscriber.attributes)) if subscriber.attributes else "",
+        harmless(",".join(subscriber.tags)),
+        harmless(",".join(subscriber.permissions)),
+        harmless(subscriber.external_id or ""),
+        harmless(to_json(subscriber.attributes)) if subscriber.attributes else "",
         subscriber.status,
         subscriber.source,
         to_rfc3339(subscriber.created_at_ms),
         to_rfc3339(subscriber.last_seen_at_ms),
     )
-
-
-def _harmless(text: str) -> str:
-    """The text, with an apostrophe before what would be a formula; spreadsheets don't show it."""
-    return _FORMULA.sub(r"\1'", text)
-
-
-def _lines(rows: list[tuple[str, ...]]) -> str:
-    """RFC 4180, so each line ends with CR LF."""
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer).writerows(rows)
-    return buffer.getvalue()

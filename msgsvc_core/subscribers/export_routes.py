@@ -1,10 +1,7 @@
 """GET /v1/subscribers/export."""
 
-from collections.abc import AsyncIterator
-
-from starlette.responses import StreamingResponse
-
 from msgsvc_core.api.context import Context
+from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.subscribers.export import to_csv
@@ -22,20 +19,5 @@ async def export_subscribers(ctx: Context, query: SubscriberFilters) -> Response
     apostrophe.
     """
     pieces = to_csv(ctx.service, ctx.project_id, query)
-    # What can go wrong at once goes wrong before the answer has begun.
-    first = await anext(pieces)
     day = to_rfc3339(ctx.service.clock.now_ms()).partition("T")[0]
-    return StreamingResponse(
-        _all(first, pieces),
-        media_type="text/csv; charset=utf-8",
-        headers={
-            "Content-Disposition": f'attachment; filename="subscribers-{day}.csv"',
-            "Cache-Control": "no-store",
-        },
-    )
-
-
-async def _all(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for piece in others:
-        yield piece
+    return await csv_response(pieces, f"subscribers-{day}.csv")

@@ -1,7 +1,8 @@
 """/v1/forms."""
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.csv_response import csv_response
+from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.errors import (
     BadRequest,
@@ -12,6 +13,7 @@ from msgsvc_core.errors import (
     Unavailable,
 )
 from msgsvc_forms.addresses import honeypot_of, page_url
+from msgsvc_forms.export import to_csv
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,
@@ -81,6 +83,23 @@ async def list_form_submissions(
     )
     page, following = query.cut(found, lambda row: row.submission_id)
     return SubmissionList(data=[SubmissionAnswer.of(row) for row in page], next_cursor=following)
+
+
+@router.get(
+    "/v1/forms/{form_id}/submissions/export",
+    errors=(NotFound,),
+    holds_connection=False,
+    media_type="text/csv",
+)
+async def export_form_submissions(ctx: Context, form_id: str, query: SubmissionFilters) -> Response:
+    """Streams what was sent in as CSV, newest first, for a spreadsheet.
+
+    UTF-8 with a byte order mark, commas, lines that end with CR LF. A column for every question, also
+    those of earlier versions. A cell that a spreadsheet would take for a formula begins with an
+    apostrophe.
+    """
+    pieces = to_csv(ctx.service, ctx.project_id, form_id, query)
+    return await csv_response(pieces, f"submissions-{form_id}.csv")
 
 
 @router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))

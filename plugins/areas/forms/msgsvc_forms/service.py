@@ -185,6 +185,12 @@ class Forms:
         await self.find(tx, project_id, form_id)
         return await store.list_submissions(tx, project_id, form_id, filters, after, limit)
 
+    async def all_keys(self, tx: Tx, form: Form) -> list[str]:
+        """The keys of all questions that were ever asked, those of the newest version first."""
+        versions = await store.list_versions(tx, form.project_id, form.form_id)
+        asked = (field.key for one in versions for field in one.definition.fields)
+        return list(dict.fromkeys(asked))
+
     async def find_submission(
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> Submission:

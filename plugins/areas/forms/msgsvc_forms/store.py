@@ -99,6 +99,16 @@ async def find_version(tx: Tx, project_id: str, form_id: str, version: int) -> F
     return None if row is None else Form(*row)
 
 
+async def list_versions(tx: Tx, project_id: str, form_id: str) -> list[Form]:
+    """All versions, the newest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_FIELDS} FROM forms_forms f JOIN forms_versions v ON {_OF_FORM}"
+        " WHERE f.project_id = :project_id AND f.form_id = :form_id ORDER BY v.version DESC",
+        {"project_id": project_id, "form_id": form_id},
+    )
+    return [Form(*row) for row in rows]
+
+
 async def find_of_any_project(tx: Tx, form_id: str) -> Form | None:
     """For its public address, which names no project."""
     row = await tx.fetch_one(f"{_NEWEST} WHERE f.form_id = :form_id", {"form_id": form_id})

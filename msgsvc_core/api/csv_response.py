@@ -1,0 +1,24 @@
+"""An answer that is a file for spreadsheets, streamed."""
+
+from collections.abc import AsyncIterator
+
+from starlette.responses import Response, StreamingResponse
+
+
+async def csv_response(pieces: AsyncIterator[bytes], filename: str) -> Response:
+    """The pieces as a file to be saved. What goes wrong at once goes wrong before it has begun."""
+    first = await anext(pieces)
+    return StreamingResponse(
+        _all(first, pieces),
+        media_type="text/csv; charset=utf-8",
+        headers={
+            "Content-Disposition": f'attachment; filename="{filename}"',
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+async def _all(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in others:
+        yield piece
