@@ -9,7 +9,7 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 
-from .conftest import NAME, Desk, refusal
+from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting
 
 AGE = {"key": "age", "type": "number", "label": "Age", "min": 18}
@@ -154,8 +154,6 @@ async def test_a_body_that_is_none_is_refused(
 
 
 async def test_a_body_that_is_too_large_is_refused(make_service: Any, make_tenant: Any) -> None:
-    from .conftest import WITH_FORMS  # noqa: PLC0415 - of this test alone
-
     service = await make_service(**WITH_FORMS, forms={"max_body_bytes": 20_000})
     desk = Desk(service, await make_tenant(service), FakeClock())
     form = await desk.form(NAME, PHOTO)

@@ -34,6 +34,10 @@ class Visitor:
         self.shown = await self.http.post(f"/f/{form['form_id']}", data=data, files=files)
         return self.shown
 
+    async def send_to(self, form: dict[str, Any], **values: Any) -> httpx2.Response:
+        """Sends as a browser does it, whatever is shown."""
+        return await self.http.post(f"/f/{form['form_id']}", data=values)
+
     async def post(self, form: dict[str, Any], **options: Any) -> httpx2.Response:
         """Sends whatever is given, as a program."""
         headers = {"Accept": "*/*", **options.pop("headers", {})}
