@@ -125,9 +125,11 @@ class InboundRule:
     an argument after it; `about` says in a few words what it is for, where people look for commands.
     `message`: any text or files; `edit`: a message that the person changed. Of these, lower
     `priority` first: 20 where a dialogue is under way, 90 for who takes whatever is left.
+    `aside`: after a start, a bot's button or a command that somebody took, for who has a dialogue under
+    way in the chat and comes back to it later; its answer means nothing.
     """
 
-    on: Literal["start", "button", "command", "message", "edit"]
+    on: Literal["start", "button", "command", "message", "edit", "aside"]
     handler: InboundHandler
     prefix: str = ""
     priority: int = 50
@@ -287,8 +289,15 @@ class Inbound:
             if rule.on != on or not _fits(rule, text):
                 continue
             if await rule.handler(ctx) is not False:
+                if on in {"start", "button", "command"}:
+                    await self._tell_of_aside(ctx)
                 return True
         return False
+
+    async def _tell_of_aside(self, ctx: InboundContext) -> None:
+        for rule in self._rules:
+            if rule.on == "aside":
+                await rule.handler(ctx)
 
     async def _unknown_button(self, ctx: InboundContext) -> None:
         log.info("button_unknown", channel=ctx.channel)
@@ -310,7 +319,7 @@ class Inbound:
                 key: tuple[str, str] = (rule.on, rule.name)
             else:
                 key = (rule.on, rule.prefix)
-            if rule.on not in {"message", "edit"} and (not key[1] or key in seen):
+            if rule.on not in {"message", "edit", "aside"} and (not key[1] or key in seen):
                 raise ValueError(f"two rules, or one without a prefix, for {rule.on} {key[1]!r}")
             seen.add(key)
 

@@ -1,8 +1,9 @@
-"""Removes, once an hour, what was sent in longer ago than it is kept."""
+"""Background work: removes, once an hour, what was sent in longer ago than it is kept; see `reminders`."""
 
 from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
+from msgsvc_forms.reminders import DIALOGUE_JOBS
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 
@@ -32,4 +33,4 @@ async def _purge(ctx: JobContext, before_ms: int, *, spam: bool) -> None:
             found = await forms.purge(tx, before_ms, spam=spam, limit=CHUNK)
 
 
-PURGE_JOB = JobSpec("forms.purge", purge, every_s=3600)
+FORM_JOBS = (JobSpec("forms.purge", purge, every_s=3600), *DIALOGUE_JOBS)

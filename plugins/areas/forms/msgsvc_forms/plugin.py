@@ -5,16 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.db import MigrationSource
+from msgsvc_core.channels import InboundRule
+from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
+from msgsvc_core.files import StoredFile
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_forms.dialogues import Dialogues
 from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
-from msgsvc_forms.jobs import PURGE_JOB
+from msgsvc_forms.inbound import FormBot
+from msgsvc_forms.jobs import FORM_JOBS
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
@@ -48,7 +52,17 @@ def register_locale() -> Path:
 
 @hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
-    return {Forms: Forms(service, service.section(FormsSettings))}
+    return {Forms: Forms(service, service.section(FormsSettings)), Dialogues: Dialogues(service)}
+
+
+@hookimpl
+def register_inbound(service: Service) -> Sequence[InboundRule]:
+    return FormBot(service).rules()
+
+
+@hookimpl
+async def on_file_fetched(service: Service, tx: Tx, file: StoredFile) -> None:
+    await service.get(Dialogues).file_fetched(tx, file)
 
 
 @hookimpl
@@ -58,7 +72,7 @@ def register_pages(service: Service) -> Sequence[Any]:
 
 @hookimpl
 def register_jobs() -> Sequence[JobSpec]:
-    return [PURGE_JOB]
+    return FORM_JOBS
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from msgsvc_core.settings import Section
 
 
 class FormsSettings(Section):
-    """Limits of forms, and how long what was sent in is kept."""
+    """Limits of forms, how long what was sent in is kept, and patience in conversations."""
 
     forms_per_project: int = Field(
         10, ge=1, description="Forms of one project (interface spec, section 8)."
@@ -35,3 +35,16 @@ class FormsSettings(Section):
         None, ge=1, description="Days for which submissions are kept; until deleted, unless given."
     )
     spam_days: int = Field(30, ge=1, description="Days for which what was taken for spam is kept.")
+    conversation_hours: int = Field(
+        72,
+        ge=1,
+        description="Hours without a word from a person after which the form that they were filling in"
+        " in the messenger is given up.",
+    )
+    ask_again_after_s: int = Field(
+        15,
+        ge=1,
+        le=3600,
+        description="Seconds after a person did something else in the chat, e.g. /settings, after"
+        " which the bot asks its question again.",
+    )

@@ -1,0 +1,309 @@
+"""One step of a conversation: what somebody did, and what follows from it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from msgsvc_forms.answers import Value
+from msgsvc_forms.dialogue.events import Edited, Event, FileLost, Opened, Ordered, Pressed, Said
+from msgsvc_forms.dialogue.outcomes import (
+    Anew,
+    Ask,
+    Ended,
+    Notice,
+    Outcome,
+    Redraw,
+    Remark,
+    Submit,
+    Tell,
+)
+from msgsvc_forms.dialogue.reading import (
+    Refused,
+    place_of,
+    read_files,
+    read_place,
+    read_text,
+    read_value,
+)
+from msgsvc_forms.dialogue.script import Script
+from msgsvc_forms.dialogue.state import Given, State, moved, submitted, way_of
+
+#: Refused answers to a question after which the bot offers a way out.
+MOST_TRIES = 3
+
+Step = tuple[State, list[Outcome]]
+
+
+def step(script: Script, state: State, event: Event) -> Step:
+    """The state after `event`, and what the bot does, in this order. Never fails, whatever comes.
+
+    A conversation that is `paused` takes no `Said`: what is written then is not meant for it.
+    """
+    match event:
+        case Said():
+            return _said(script, state, event)
+        case Edited():
+            return _edited(script, state, event)
+        case Ordered(name):
+            return _ordered(script, state, name)
+        case Pressed():
+            return _pressed(script, state, event)
+        case Opened(slug):
+            if state.offer != slug:
+                state = replace(state, turn=state.turn + 1)
+            return replace(state, phase="offered", offer=slug), [Ask()]
+        case FileLost():
+            return _file_lost(script, state, event)
+
+
+def _said(script: Script, state: State, said: Said) -> Step:
+    # Whoever answers goes on, whatever else they were asked.
+    state = replace(state, phase="open", offer=None)
+    if state.at is None:
+        return _at_summary(script, state, said.text)
+    try:
+        if said.files:
+            return _filed(script, state, said)
+        value = read_text(script, state.at, said.text)
+    except Refused as refused:
+        return _refused(state, refused.remark, said.ref)
+    return _kept(script, state, value, said.ref)
+
+
+def _filed(script: Script, state: State, said: Said) -> Step:
+    """Files, which may come in several messages where the question takes several."""
+    assert state.at is not None
+    if said.problem is not None and script[state.at].type == "file":
+        raise Refused(Remark("file_failed", state.at, {"why": said.problem}))
+    values = read_files(script, state.at, said.files)
+    most = script[state.at].most_files
+    if most == 1:
+        return _kept(script, state, values, said.ref)
+    files = [*state.draft, *values]
+    values = read_value(script, state.at, files)
+    if len(files) == most:
+        return _kept(script, state, values, said.ref)
+    return replace(state, draft=tuple(files), tries=0), [Ask()]
+
+
+def _at_summary(script: Script, state: State, text: str) -> Step:
+    """A number leads to the answer with that number."""
+    keys = list(submitted(script, state))
+    number = text.strip().rstrip(".)")
+    if number.isascii() and number.isdecimal() and 1 <= int(number[:6]) <= len(keys):
+        return moved(script, state, keys[int(number[:6]) - 1]), [Ask()]
+    return state, [Ask((Remark("at_summary"),))]
+
+
+def _kept(script: Script, state: State, value: Value, ref: str | None) -> Step:
+    """The answer to what is asked now; on to the first open question, or the end."""
+    assert state.at is not None
+    answers = {**state.answers, state.at: Given(value, ref)}
+    state = replace(state, answers=answers, skipped=state.skipped - {state.at})
+    return _on(script, state)
+
+
+def _on(script: Script, state: State) -> Step:
+    state = moved(script, state, way_of(script, state).open)
+    if state.at is None and script.is_single:
+        # Nothing to look over: the only answer is still on the screen.
+        return state, [Submit(submitted(script, state))]
+    return state, [Ask()]
+
+
+def _refused(state: State, remark: Remark, ref: str | None) -> Step:
+    state = replace(state, tries=state.tries + 1, refused_ref=ref)
+    return state, [Ask((remark,))]
+
+
+def _file_lost(script: Script, state: State, lost: FileLost) -> Step:
+    """A file that was taken for an answer could not be had: the question is open again."""
+    answers: dict[str, Given] = {}
+    for key, given in state.answers.items():
+        kept = _without(given.value, lost.file_id)
+        if kept or not isinstance(given.value, list):
+            answers[key] = Given(kept, given.ref)
+    changed = replace(state, answers=answers, draft=tuple(_without([*state.draft], lost.file_id)))
+    if changed == state:
+        return state, []
+    way = way_of(script, changed)
+    if changed.at in way.keys or (changed.at is None and way.open is None):
+        changed = replace(changed, turn=state.turn + 1)
+    else:
+        changed = moved(script, changed, way.open)
+    if state.phase == "paused":
+        return replace(changed, phase="paused"), []
+    return changed, [Ask((Remark("file_failed", values={"why": lost.why}),))]
+
+
+def _without(value: Value, file_id: str) -> Value:
+    if not isinstance(value, list):
+        return value
+    return [one for one in value if not isinstance(one, dict) or one["file_id"] != file_id]
+
+
+def _edited(script: Script, state: State, edited: Edited) -> Step:
+    asked = state.answers.get(state.at) if state.at is not None else None
+    is_answer = edited.ref == state.refused_ref or (asked is not None and asked.ref == edited.ref)
+    if state.at is not None and state.phase != "paused" and is_answer:
+        # Mended before anything else was said, or looked at again: an answer like any other.
+        return _said(script, state, Said(edited.text, edited.ref))
+    by_ref = {given.ref: key for key, given in state.answers.items()}
+    key = by_ref.get(edited.ref, "")
+    if key not in script or script[key].type == "file":
+        # What stands beside a file is not the answer.
+        return state, []
+    try:
+        value = read_text(script, key, edited.text)
+    except Refused as refused:
+        return state, [Tell(Remark("edit_refused", key)), Tell(refused.remark)]
+    if value == state.answers[key].value:
+        return state, []
+    return _mended(script, state, key, value, edited.ref)
+
+
+def _mended(script: Script, state: State, key: str, value: Value, ref: str) -> Step:
+    """Another answer may lead another way: then the question changes with it."""
+    state = replace(state, answers={**state.answers, key: Given(value, ref)})
+    changed = Remark("edit_taken", key)
+    if key in state.skipped:
+        return state, [Tell(changed)]
+    way = way_of(script, state)
+    stays = state.at in way.keys or (state.at is None and way.open is None)
+    if state.phase == "paused":
+        if not stays:
+            state = replace(moved(script, state, way.open), phase="paused")
+        return state, [Tell(changed)]
+    if stays and state.at is not None:
+        return state, [Tell(changed)]
+    return moved(script, state, state.at if stays else way.open), [Ask((changed,))]
+
+
+# ---- commands and buttons -------------------------------------------------------------------------
+
+
+def _ordered(script: Script, state: State, name: str) -> Step:
+    if state.phase == "paused" and name not in {"go", "cancel", "anew"}:
+        return state, []
+    action = _ACTIONS.get(name)
+    # Not an answer, and no failed try: the question is asked again.
+    return action(script, state) if action else (state, [Ask((Remark("unknown_command"),))])
+
+
+def _pressed(script: Script, state: State, press: Pressed) -> Step:
+    if press.turn == state.turn:
+        if press.action in _ACTIONS:
+            return _ACTIONS[press.action](script, state)
+        try:
+            if state.at is not None:
+                return _chosen(script, state, state.at, press)
+        except Refused as refused:
+            return _refused(replace(state, phase="open", offer=None), refused.remark, None)
+        except LookupError:
+            pass
+    return state, [Notice(Remark("old_button"))]
+
+
+def _chosen(script: Script, state: State, key: str, press: Pressed) -> Step:
+    if press.action == "page":
+        return state, [Redraw(place_of(press.argument))]
+    if press.action == "pick":
+        value = read_place(script, key, press.argument)
+        return _kept(script, replace(state, phase="open", offer=None), value, None)
+    return _toggled(script, state, press)
+
+
+def _toggled(script: Script, state: State, press: Pressed) -> Step:
+    """A button says what it brings about, not "the other": so a second press changes nothing."""
+    assert state.at is not None
+    if script[state.at].type != "multichoice" or press.action not in {"put", "drop"}:
+        raise LookupError
+    place, _, page = press.argument.partition(".")
+    options = [value for value, _ in script.options(state.at)]
+    value = options[place_of(place)]
+    chosen = {*state.draft, value} if press.action == "put" else {*state.draft} - {value}
+    draft = tuple(option for option in options if option in chosen)
+    return replace(state, draft=draft), [Redraw(place_of(page))]
+
+
+def _back(script: Script, state: State) -> Step:
+    way = way_of(script, state)
+    to = way.before(state.at)
+    if to is None:
+        return state, [Ask((Remark("at_start"),))]
+    return moved(script, state, to), [Ask()]
+
+
+def _skip(script: Script, state: State) -> Step:
+    if state.at is None:
+        return state, [Ask((Remark("at_summary"),))]
+    if script[state.at].required:
+        return state, [Ask((Remark("required"),))]
+    return _on(script, replace(state, skipped=state.skipped | {state.at}))
+
+
+def _keep(script: Script, state: State) -> Step:
+    """Leaves an answer that was looked at again as it is."""
+    if state.at is None or state.at not in state.answers or state.at in state.skipped:
+        return state, [Ask()]
+    return _on(script, state)
+
+
+def _done(script: Script, state: State) -> Step:
+    if state.at is None or not takes_several(script, state.at):
+        return state, [Ask()]
+    try:
+        value = read_value(script, state.at, list(state.draft))
+    except Refused as refused:
+        return _refused(replace(state, phase="open", offer=None), refused.remark, None)
+    return _kept(script, state, value, None)
+
+
+def takes_several(script: Script, key: str) -> bool:
+    """Whether an answer is put together step by step, until Done."""
+    field = script[key]
+    return field.type == "multichoice" or (field.type == "file" and field.most_files > 1)
+
+
+def _send(script: Script, state: State) -> Step:
+    if state.at is not None:
+        return state, [Ask((Remark("not_ready"),))]
+    return state, [Submit(submitted(script, state))]
+
+
+def _again(script: Script, state: State) -> Step:
+    return replace(state, tries=0, turn=state.turn + 1), [Ask()]
+
+
+def _later(script: Script, state: State) -> Step:
+    return replace(state, phase="paused", tries=0, turn=state.turn + 1), [Ask()]
+
+
+def _go(script: Script, state: State) -> Step:
+    return replace(state, phase="open", offer=None, tries=0, turn=state.turn + 1), [Ask()]
+
+
+def _cancel(script: Script, state: State) -> Step:
+    """Asked twice where something would be lost."""
+    if not state.answers or state.phase == "leaving":
+        return state, [Ended()]
+    return replace(state, phase="leaving", turn=state.turn + 1), [Ask()]
+
+
+def _anew(script: Script, state: State) -> Step:
+    if state.phase != "offered" or state.offer is None:
+        return state, [Ask()]
+    return state, [Anew(state.offer)]
+
+
+_ACTIONS: dict[str, Callable[[Script, State], Step]] = {
+    "back": _back,
+    "skip": _skip,
+    "keep": _keep,
+    "done": _done,
+    "send": _send,
+    "again": _again,
+    "later": _later,
+    "go": _go,
+    "cancel": _cancel,
+    "anew": _anew,
+}

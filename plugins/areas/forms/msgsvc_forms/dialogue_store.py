@@ -1,0 +1,158 @@
+"""The SQL of conversations in messengers."""
+
+from typing import Any, Literal
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import held
+from msgsvc_core.record import record
+
+#: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
+DialogueStatus = Literal["active", "submitted", "cancelled", "replaced", "expired", "gone"]
+
+_NAMES = (
+    "project_id",
+    "dialogue_id",
+    "channel",
+    "chat_id",
+    "subscriber_id",
+    "form_id",
+    "version",
+    "status",
+    "state",
+    "revision",
+    "aside_at_ms",
+    "created_at_ms",
+    "updated_at_ms",
+)
+_COLUMNS = ", ".join(_NAMES)
+
+
+@record
+class Dialogue:
+    """A row: `state` is JSON, see `dialogue.State`; of one that ended, of the messages it came by."""
+
+    project_id: str
+    dialogue_id: str
+    channel: str
+    chat_id: str
+    subscriber_id: str
+    form_id: str
+    version: int
+    status: DialogueStatus
+    state: str
+    revision: int
+    aside_at_ms: int | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+async def insert(tx: Tx, dialogue: Dialogue) -> bool:
+    """False if another one is under way in the chat."""
+    return bool(
+        await tx.execute(
+            f"INSERT INTO forms_dialogues ({_COLUMNS})"
+            f" VALUES ({', '.join(f':{name}' for name in _NAMES)})"
+            " ON CONFLICT (channel, chat_id) WHERE status = 'active' DO NOTHING",
+            {name: getattr(dialogue, name) for name in _NAMES},
+        )
+    )
+
+
+async def hold_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
+    """What is under way in a chat; nobody else changes it until the transaction ends."""
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM forms_dialogues"
+        " WHERE channel = :channel AND chat_id = :chat_id AND status = 'active'" + held(tx.dialect),
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return _dialogue(row)
+
+
+async def hold(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM forms_dialogues"
+        " WHERE project_id = :project_id AND dialogue_id = :dialogue_id" + held(tx.dialect),
+        {"project_id": project_id, "dialogue_id": dialogue_id},
+    )
+    return _dialogue(row)
+
+
+async def hold_of_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> Dialogue | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM forms_dialogues WHERE project_id = :project_id"
+        " AND subscriber_id = :subscriber_id AND status = 'active'" + held(tx.dialect),
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+    return _dialogue(row)
+
+
+async def find_last_submitted(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM forms_dialogues WHERE channel = :channel AND chat_id = :chat_id"
+        " AND status = 'submitted' ORDER BY updated_at_ms DESC LIMIT 1",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return _dialogue(row)
+
+
+async def change(
+    tx: Tx, dialogue: Dialogue, state: str, *, status: DialogueStatus = "active", now_ms: int
+) -> bool:
+    """False if it was changed, or ended, since `dialogue` was read."""
+    return bool(
+        await tx.execute(
+            "UPDATE forms_dialogues SET state = :state, status = :status,"
+            " revision = revision + 1, updated_at_ms = :now_ms"
+            " WHERE project_id = :project_id AND dialogue_id = :dialogue_id"
+            " AND revision = :revision AND status = 'active'",
+            {
+                "state": state,
+                "status": status,
+                "now_ms": now_ms,
+                "project_id": dialogue.project_id,
+                "dialogue_id": dialogue.dialogue_id,
+                "revision": dialogue.revision,
+            },
+        )
+    )
+
+
+async def note_aside(tx: Tx, dialogue: Dialogue, now_ms: int) -> None:
+    await tx.execute(
+        "UPDATE forms_dialogues SET aside_at_ms = :now_ms"
+        " WHERE project_id = :project_id AND dialogue_id = :dialogue_id",
+        {
+            "now_ms": now_ms,
+            "project_id": dialogue.project_id,
+            "dialogue_id": dialogue.dialogue_id,
+        },
+    )
+
+
+async def hold_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
+    """Those in which nothing happened since `before_ms`, the oldest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM forms_dialogues"
+        " WHERE status = 'active' AND updated_at_ms < :before_ms"
+        " ORDER BY updated_at_ms LIMIT :most"
+        + (" FOR UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""),
+        {"before_ms": before_ms, "most": limit},
+    )
+    return [_of(row) for row in rows]
+
+
+async def purge(tx: Tx, before_ms: int) -> int:
+    """Removes those that ended before."""
+    return await tx.execute(
+        "DELETE FROM forms_dialogues WHERE status <> 'active' AND updated_at_ms < :before_ms",
+        {"before_ms": before_ms},
+    )
+
+
+def _dialogue(row: Row | None) -> Dialogue | None:
+    return None if row is None else _of(row)
+
+
+def _of(row: Row) -> Dialogue:
+    fields: dict[str, Any] = {name: row[name] for name in _NAMES}
+    return Dialogue(**fields)

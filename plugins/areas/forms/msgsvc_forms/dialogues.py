@@ -1,0 +1,328 @@
+"""Conversations in messengers: kept in the database, and led by the engine of `dialogue`."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from msgsvc_core.channels import InboundContext, OutgoingMessage, calls
+from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError
+from msgsvc_core.files import StoredFile
+from msgsvc_core.ids import new_id
+from msgsvc_core.json_text import to_json
+from msgsvc_core.service import Service
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.texts import Translate
+from msgsvc_forms import dialogue_store as store
+from msgsvc_forms.answers import Answers
+from msgsvc_forms.dialogue import (
+    Anew,
+    Ask,
+    Ended,
+    Event,
+    FileLost,
+    Notice,
+    Opened,
+    Outcome,
+    Redraw,
+    Remark,
+    Script,
+    State,
+    Submit,
+    Tell,
+    begin,
+    step,
+)
+from msgsvc_forms.dialogue.wording import Wording
+from msgsvc_forms.dialogue_store import Dialogue, DialogueStatus
+from msgsvc_forms.models import Form, NewSubmission
+from msgsvc_forms.service import Forms
+
+#: What the data of this plugin's buttons begins with, after `~`.
+BUTTON = "form:"
+
+log = structlog.get_logger(__name__)
+
+
+class Dialogues:
+    """`service.get(Dialogues)`: begins conversations, and takes what people do in them."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @property
+    def _forms(self) -> Forms:
+        return self._service.get(Forms)
+
+    async def open(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
+        """A link to `form` was opened: it begins, unless something is to be lost by that."""
+        under_way = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
+        if under_way is not None:
+            state, running = state_of(under_way), await self._form(ctx.tx, under_way)
+            if running is not None and (state.answers or state.skipped or state.draft):
+                await self._advance(ctx, under_way, running, Opened(form.start))
+                return
+            await self.end(ctx.tx, under_way, "replaced")
+        await self._begin(ctx, form, subscriber)
+
+    async def take(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
+        """Something that the person did; the bot does what follows from it, and it is returned."""
+        form = await self._form(ctx.tx, dialogue)
+        if form is None:
+            await self.end(ctx.tx, dialogue, "gone")
+            await ctx.reply(gone(ctx._))
+            return [Ended()]
+        return await self._advance(ctx, dialogue, form, event)
+
+    async def asked(self, tx: Tx, dialogue: Dialogue, remark: Remark) -> OutgoingMessage | None:
+        """What a conversation is at, outside of an update; None if its form is gone."""
+        form = await self._form(tx, dialogue)
+        if form is None:
+            return None
+        subscriber = await self._service.subscribers.find(
+            tx, dialogue.project_id, dialogue.subscriber_id
+        )
+        _ = self._service.texts.into(subscriber.lang)
+        wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
+        return wording.asked((remark,), offered=await self._offered(tx, state_of(dialogue), form))
+
+    async def end(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
+        """Ends a conversation. Of its answers is left by which messages they came, if they were sent,
+        so that a change of one is answered."""
+        state = state_of(dialogue)
+        refs = [given.ref for given in state.answers.values() if given.ref]
+        left = to_json({"refs": refs if status == "submitted" else []})
+        now_ms = self._service.clock.now_ms()
+        ended = await store.change(tx, dialogue, left, status=status, now_ms=now_ms)
+        assert ended, "the row is held"
+        if status != "submitted":
+            await self._service.files.remove(tx, dialogue.project_id, files_in(state))
+
+    async def file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        """A file is here, or will not come: then its answer is asked for again."""
+        if file.is_ready or file.subscriber_id is None:
+            return
+        dialogue = await store.hold_of_subscriber(tx, file.project_id, file.subscriber_id)
+        form = None if dialogue is None else await self._form(tx, dialogue)
+        if dialogue is None or form is None or file.file_id not in files_in(state_of(dialogue)):
+            return
+        subscriber = await self._service.subscribers.find(
+            tx, dialogue.project_id, dialogue.subscriber_id
+        )
+        lang = subscriber.lang
+        lost = FileLost(file.file_id, file.reason)
+        state, outcomes = step(self._script(form, lang), state_of(dialogue), lost)
+        changed = await self._with_state(tx, dialogue, state)
+        wording = self._wording(changed, state, form, lang, self._service.texts.into(lang))
+        for outcome in outcomes:
+            if isinstance(outcome, Ask):
+                message = wording.asked(outcome.remarks)
+                await calls.enqueue_send(
+                    self._service, tx, dialogue.channel, dialogue.chat_id, message
+                )
+
+    # ---- one step --------------------------------------------------------------------------------
+
+    async def _begin(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
+        now_ms = self._service.clock.now_ms()
+        script = self._script(form, ctx.lang)
+        state = begin(script)
+        dialogue = Dialogue(
+            project_id=form.project_id,
+            dialogue_id=new_id("fdl"),
+            channel=ctx.channel,
+            chat_id=ctx.update.chat_id,
+            subscriber_id=subscriber.subscriber_id,
+            form_id=form.form_id,
+            version=form.version,
+            status="active",
+            state=to_json(state.to_json()),
+            revision=1,
+            aside_at_ms=None,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        if not await store.insert(ctx.tx, dialogue):
+            # Opened twice at once: the other one asks.
+            return
+        wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
+        await ctx.reply(OutgoingMessage(wording.introduction()))
+        await ctx.reply(wording.asked())
+
+    async def _advance(
+        self, ctx: InboundContext, dialogue: Dialogue, form: Form, event: Event
+    ) -> list[Outcome]:
+        script, before = self._script(form, ctx.lang), state_of(dialogue)
+        state, outcomes = step(script, before, event)
+        if state != before:
+            await self._look_after_files(ctx.tx, dialogue, before, state)
+            dialogue = await self._with_state(ctx.tx, dialogue, state)
+        for outcome in outcomes:
+            await self._do(ctx, dialogue, form, outcome)
+        return outcomes
+
+    async def _do(
+        self, ctx: InboundContext, dialogue: Dialogue, form: Form, outcome: Outcome
+    ) -> None:
+        state = state_of(dialogue)
+        wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
+        match outcome:
+            case Ask(remarks):
+                offered = await self._offered(ctx.tx, state, form)
+                await ctx.reply(wording.asked(remarks, offered=offered))
+            case Redraw(page):
+                message_ref: str = getattr(ctx.update, "message_ref", "")
+                await ctx.edit(message_ref, wording.asked(page=page))
+            case Tell(remark):
+                await ctx.reply(OutgoingMessage(wording.said(remark)))
+            case Submit(answers):
+                await self._submit(ctx, dialogue, form, wording, answers)
+            case Ended():
+                await self.end(ctx.tx, dialogue, "cancelled")
+                await ctx.reply(OutgoingMessage(wording.said(Remark("ended"))))
+            case Anew(start):
+                await self._anew(ctx, dialogue, start)
+            case Notice():
+                # Whoever pressed is answered by the rule of buttons.
+                pass
+
+    async def _anew(self, ctx: InboundContext, dialogue: Dialogue, start: str) -> None:
+        form = await self._forms.find_started(ctx.tx, start)
+        if form is None or not ctx.serves(form.project_id):
+            await ctx.reply(gone(ctx._))
+            return
+        await self.end(ctx.tx, dialogue, "replaced")
+        subscriber = await self._service.subscribers.ensure(
+            ctx.tx,
+            form.project_id,
+            ctx.channel,
+            ctx.update.user,
+            ctx.update.chat_id,
+            source="form",
+        )
+        await self._begin(ctx, form, subscriber)
+
+    async def _submit(
+        self,
+        ctx: InboundContext,
+        dialogue: Dialogue,
+        form: Form,
+        wording: Wording,
+        answers: Answers,
+    ) -> None:
+        subscriber = await self._service.subscribers.find(
+            ctx.tx, dialogue.project_id, dialogue.subscriber_id
+        )
+        new = NewSubmission(
+            form=form,
+            source="messenger",
+            answers=await self._with_files(ctx.tx, form, answers),
+            lang=ctx.lang,
+            subscriber=subscriber,
+            once_key=hashlib.sha256(dialogue.dialogue_id.encode()).hexdigest(),
+        )
+        try:
+            async with ctx.tx.savepoint():
+                await self._forms.submit(ctx.tx, new)
+                await self.end(ctx.tx, dialogue, "submitted")
+        except ApiError as error:
+            log.warning("form_not_submitted", form_id=form.form_id, code=error.code)
+            await ctx.reply(wording.asked((Remark("not_now"),)))
+            return
+        thanks = wording.script.thanks or wording.said(Remark("submitted"))
+        await ctx.reply(OutgoingMessage(thanks))
+
+    # ---- what both need ---------------------------------------------------------------------------
+
+    async def _form(self, tx: Tx, dialogue: Dialogue) -> Form | None:
+        """The version that was begun, whatever became of the form since; None if it was deleted."""
+        return await self._forms.find_version(
+            tx, dialogue.project_id, dialogue.form_id, dialogue.version
+        )
+
+    async def _offered(self, tx: Tx, state: State, form: Form) -> str | None:
+        """The title of another form that was opened."""
+        if state.offer is None:
+            return None
+        other = await self._forms.find_started(tx, state.offer)
+        if other is None or other.form_id == form.form_id:
+            return None
+        return self._script(other, self._service.settings.default_lang).title
+
+    async def _with_state(self, tx: Tx, dialogue: Dialogue, state: State) -> Dialogue:
+        kept, now_ms = to_json(state.to_json()), self._service.clock.now_ms()
+        changed = await store.change(tx, dialogue, kept, now_ms=now_ms)
+        assert changed, "the row is held"
+        return replace(dialogue, state=kept, revision=dialogue.revision + 1, updated_at_ms=now_ms)
+
+    def _script(self, form: Form, lang: str) -> Script:
+        return Script(form.definition, lang, self._service.settings.default_lang)
+
+    def _wording(
+        self, dialogue: Dialogue, state: State, form: Form, lang: str, _: Translate
+    ) -> Wording:
+        def data(action: str, argument: str) -> str:
+            parts = [dialogue.dialogue_id, str(state.turn), action]
+            return OWN_BUTTON + BUTTON + ":".join([*parts, argument] if argument else parts)
+
+        channel = self._service.channels.get(dialogue.channel)
+        shown = channel is None or channel.capabilities.buttons
+        return Wording(self._script(form, lang), state, _, data, buttons_shown=shown)
+
+    async def _with_files(self, tx: Tx, form: Form, answers: Answers) -> dict[str, Any]:
+        """Answers with what is known of their files by now: they were on their way when given."""
+        told = dict(answers)
+        for field in form.definition.fields:
+            if field.type == "file" and field.key in told:
+                ids = [file["file_id"] for file in told[field.key]]
+                known = await self._service.files.find_many(tx, form.project_id, ids)
+                told[field.key] = [described(file) for file in known] or told[field.key]
+        return told
+
+    async def _look_after_files(
+        self, tx: Tx, dialogue: Dialogue, before: State, after: State
+    ) -> None:
+        """Files that are in the answers stay, and those that were replaced go."""
+        were, are = files_in(before), files_in(after)
+        await self._service.files.keep(
+            tx, dialogue.project_id, [file_id for file_id in are if file_id not in were]
+        )
+        gone = [file_id for file_id in were if file_id not in are]
+        await self._service.files.remove(tx, dialogue.project_id, gone)
+
+
+def described(file: StoredFile) -> dict[str, Any]:
+    """A stored file as it stands in an answer."""
+    return {
+        "file_id": file.file_id,
+        "filename": file.filename,
+        "mime_type": file.mime_type,
+        "size": file.size,
+        "type": file.type,
+    }
+
+
+def files_in(state: State) -> Sequence[str]:
+    """The ids of all files in a conversation."""
+    values = [given.value for given in state.answers.values()] + [list(state.draft)]
+    return [
+        one["file_id"]
+        for value in values
+        if isinstance(value, list)
+        for one in value
+        if isinstance(one, dict)
+    ]
+
+
+def state_of(dialogue: Dialogue) -> State:
+    return State.from_json(json.loads(dialogue.state))
+
+
+def gone(_: Translate) -> OutgoingMessage:
+    """For whoever fills in a form that was deleted."""
+    return OutgoingMessage(_("This form is no longer there. Thank you for your time."))

@@ -1,0 +1,71 @@
+"""Background work for conversations: asking again, and ending those that were abandoned."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.channels import calls
+from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
+from msgsvc_forms import dialogue_store as store
+from msgsvc_forms.dialogue import Remark
+from msgsvc_forms.dialogues import Dialogues, state_of
+from msgsvc_forms.inbound import REMIND
+from msgsvc_forms.settings import FormsSettings
+
+#: Conversations that are ended in one transaction.
+AT_ONCE = 100
+
+#: Days for which is kept that a conversation took place, without its answers: an edit of an answer
+#: that came too late is told so.
+KEPT_DAYS = 7
+
+HOUR_MS = 3600 * 1000
+
+
+async def remind(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Asks again what was asked before the person did something else, once they have done with it."""
+    for job in jobs:
+        await _remind(ctx, job)
+
+
+async def _remind(ctx: JobContext, job: Job) -> None:
+    service = ctx.service
+    async with ctx.holding(job) as tx:
+        dialogue = await store.hold(tx, job.payload["project_id"], job.payload["dialogue_id"])
+    wait_ms = service.section(FormsSettings).ask_again_after_s * 1000
+    left_ms = (dialogue.aside_at_ms or 0) + wait_ms - service.clock.now_ms() if dialogue else 0
+    if left_ms > 0:
+        async with ctx.rescheduling(job, after_s=left_ms / 1000, counts=False):
+            return
+    async with ctx.completing(job) as tx:
+        dialogue = await store.hold(tx, job.payload["project_id"], job.payload["dialogue_id"])
+        if dialogue is None or dialogue.status != "active":
+            return
+        went_on = dialogue.updated_at_ms > (dialogue.aside_at_ms or 0)
+        if went_on or state_of(dialogue).phase == "paused":
+            return
+        subscriber = await service.subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
+        message = await service.get(Dialogues).asked(tx, dialogue, Remark("aside"))
+        if message is not None and subscriber.status == "active":
+            await calls.enqueue_send(service, tx, dialogue.channel, dialogue.chat_id, message)
+
+
+async def expire(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Ends conversations in which nothing happened for long, and removes what is left of older ones."""
+    service, now_ms = ctx.service, ctx.service.clock.now_ms()
+    before_ms = now_ms - service.section(FormsSettings).conversation_hours * HOUR_MS
+    found = AT_ONCE
+    while found == AT_ONCE:
+        if ctx.stopping:
+            raise Stopping
+        async with service.db.transaction() as tx:
+            abandoned = await store.hold_abandoned(tx, before_ms, AT_ONCE)
+            for dialogue in abandoned:
+                await service.get(Dialogues).end(tx, dialogue, "expired")
+        found = len(abandoned)
+    async with ctx.completing(*jobs) as tx:
+        await store.purge(tx, now_ms - KEPT_DAYS * 24 * HOUR_MS)
+
+
+DIALOGUE_JOBS = (
+    JobSpec(REMIND, remind),
+    JobSpec("forms.expire_conversations", expire, every_s=3600),
+)
