@@ -42,8 +42,14 @@ class Phone(Protocol):
     async def messages(self) -> list[Seen]:
         """What the bot wrote, oldest first."""
 
+    async def write(self, text: str) -> None:
+        """Writes to the bot."""
+
     async def press(self, label: str) -> str:
         """Presses a button of the newest message that has it; returns the notice it is answered with."""
+
+    def on(self, service: Service) -> "Phone":
+        """The same after the service was started anew."""
 
 
 @dataclass
@@ -75,6 +81,12 @@ class TelegramPhone:
     async def open(self, link: str) -> None:
         await self.person.open(link)
 
+    async def write(self, text: str) -> None:
+        await self.person.write(text)
+
+    def on(self, service: Service) -> Phone:
+        return self
+
     async def messages(self) -> list[Seen]:
         return [
             Seen(
@@ -99,6 +111,12 @@ class MaxPhone:
 
     async def open(self, link: str) -> None:
         await self.person.open(link)
+
+    async def write(self, text: str) -> None:
+        await self.person.write(text)
+
+    def on(self, service: Service) -> Phone:
+        return self
 
     async def messages(self) -> list[Seen]:
         return [
@@ -133,6 +151,13 @@ class SandboxPhone:
     async def open(self, link: str) -> None:
         await self.person.open(link)
 
+    async def write(self, text: str) -> None:
+        await self.person.say(text, channel="messenger_a")
+
+    def on(self, service: Service) -> Phone:
+        messenger = service.get(SandboxMessenger)
+        return SandboxPhone(messenger, SandboxPerson(messenger, self.person.profile))
+
     async def messages(self) -> list[Seen]:
         return [
             Seen(
@@ -148,7 +173,7 @@ class SandboxPhone:
 
     async def press(self, label: str) -> str:
         before = await self._notice()
-        await self.person.press(label)
+        await self.person.press(label, channel="messenger_a")
 
         async def answered() -> tuple[int, str] | None:
             now = await self._notice()
