@@ -1,0 +1,100 @@
+"""Files as answers in the messenger."""
+
+from typing import Any
+
+import pytest
+
+from msgsvc_core.service import Service
+from msgsvc_core.testing import settled
+from msgsvc_core.testing.fixtures import Tenant
+
+from .conftest import Desk
+from .talker import Talker
+
+FILE = {"key": "plan", "type": "file", "label": "A plan?", "required": True}
+NOTE = {"key": "note", "type": "text", "label": "A note?"}
+
+
+@pytest.fixture
+def ann(service: Service) -> Talker:
+    return Talker(service)
+
+
+async def stored(desk: Desk, file_id: str) -> dict[str, Any]:
+    answer = await desk.client.get(f"/v1/files/{file_id}")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_file_is_an_answer_with_what_is_known_of_it(desk: Desk, ann: Talker) -> None:
+    form = await desk.form(FILE, NOTE)
+    asked = await ann.open("contact")
+    refused = await ann.say("here it is")
+    await ann.send_file(b"the plan", "<b>plan</b>.txt")
+    summary = await ann.say("/skip")
+    await ann.say("/send")
+
+    assert "A plan?" in asked
+    assert "A plan?" in refused
+    assert "plan" in summary
+    [kept] = await desk.submissions(form)
+    [answer] = kept["answers"]
+    [file] = answer["value"]
+    assert (file["size"], file["type"]) == (8, "document")
+    found = await stored(desk, file["file_id"])
+    assert (found["status"], found["size"]) == ("ready", 8)
+
+
+async def test_several_files_are_one_answer_until_done(desk: Desk, ann: Talker) -> None:
+    form = await desk.form({**FILE, "max": 3}, NOTE)
+    await ann.open("contact")
+    await ann.send_file(b"one", "one.txt")
+    more = await ann.send_file(b"two", "two.txt")
+    await ann.press("Done")
+    await ann.say("/skip", "/send")
+
+    assert "Files so far: one.txt, two.txt" in more
+    [kept] = await desk.submissions(form)
+    assert [file["filename"] for file in kept["answers"][0]["value"]] == ["one.txt", "two.txt"]
+
+
+async def test_a_file_that_can_not_be_fetched_is_asked_for_again(desk: Desk, ann: Talker) -> None:
+    form = await desk.form(FILE, NOTE)
+    await ann.open("contact")
+    held = ann.channel.contents
+    await ann.send_file(b"lost", "lost.txt")
+    held.clear()
+    await ann.press("‹ Back")
+    await ann.send_file(b"<!doctype html><html></html>", "page.pdf")
+    again = ann.text
+    await ann.send_file(b"good", "good.txt")
+    await ann.say("/skip", "/send")
+
+    assert "Your file could not be taken" in again
+    assert "A plan?" in again
+    [kept] = await desk.submissions(form)
+    assert [file["filename"] for file in kept["answers"][0]["value"]] == ["good.txt"]
+
+
+async def test_the_files_of_what_is_cancelled_are_removed(desk: Desk, ann: Talker) -> None:
+    await desk.form(FILE, NOTE)
+    await ann.open("contact")
+    await ann.send_file(b"the plan")
+    async with desk.service.db.read() as tx:
+        before = await tx.fetch_val("SELECT COUNT(*) FROM core_files")
+    await ann.say("/cancel", "/cancel")
+    await settled(desk.service)
+    async with desk.service.db.read() as tx:
+        after = await tx.fetch_val("SELECT COUNT(*) FROM core_files")
+
+    assert (before, after) == (1, 0)
+
+
+async def test_a_file_is_no_answer_to_another_question(
+    desk: Desk, ann: Talker, tenant: Tenant
+) -> None:
+    await desk.form()
+    await ann.open("contact")
+    told = await ann.send_file(b"me")
+
+    assert told == "A file can't be the answer here. Please write it.\n\nName"
