@@ -1,0 +1,83 @@
+"""Steps of the tour in which people are asked, and ask: a form and a ticket."""
+
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.cli.demo.stage import expect
+
+if TYPE_CHECKING:
+    from msgsvc_core.cli.demo.tour import Cast
+
+#: What readers are asked, in the messenger or on a page.
+FORM: dict[str, Any] = {
+    "slug": "club",
+    "title": {"en": "Reading club", "ru": "Книжный клуб"},
+    "thanks": {"en": "See you there!", "ru": "До встречи!"},
+    "min_fill_seconds": 0,
+    "fields": [
+        {
+            "key": "genre",
+            "type": "choice",
+            "label": {"en": "What do you like to read?", "ru": "Что вы любите читать?"},
+            "required": True,
+            "options": [
+                {"value": "poems", "label": {"en": "Poems", "ru": "Стихи"}},
+                {"value": "novels", "label": {"en": "Novels", "ru": "Романы"}},
+            ],
+        },
+        {
+            "key": "favourite",
+            "type": "text",
+            "label": {"en": "Your favourite poem?", "ru": "Любимое стихотворение?"},
+        },
+        {
+            "key": "books",
+            "type": "number",
+            "label": {"en": "How many books a year?", "ru": "Сколько книг в год?"},
+            "required": True,
+            "min": 0,
+        },
+    ],
+    "routes": [
+        {
+            "when": {"field": "genre", "op": "eq", "value": "novels"},
+            "to": {"kind": "next_field", "field": "books"},
+        }
+    ],
+}
+
+
+async def fill_in_form(cast: "Cast") -> None:
+    """Борис fills in a form in the messenger, and somebody else the same on a page."""
+    boris, channel = cast.boris, "messenger_a"
+    async with cast.stage.step(
+        "A form asks Борис question by question, and skips what it need not"
+    ):
+        form = await cast.api.post("/v1/forms", FORM)
+        await boris.open(form["links"][channel])
+        question = await boris.sees(channel, "Что вы любите читать?", button="Романы")
+        await boris.press(question, "Романы")
+        await boris.sees(channel, "Сколько книг в год?", button="Отмена")
+    async with cast.stage.step(
+        "What is no number is asked for again; he goes back, and changes his mind"
+    ):
+        await boris.say(channel, "много")
+        again = await boris.sees(channel, "число", button="‹ Назад")
+        await boris.press(again, "‹ Назад")
+        question = await boris.sees(channel, "Ваш ответ пока: Романы", button="Стихи")
+        await boris.press(question, "Стихи")
+        await boris.sees(channel, "Любимое стихотворение?", button="Пропустить")
+        await boris.say(channel, "«Парус» *")
+        await boris.sees(channel, "Сколько книг в год?")
+        await boris.say(channel, "12")
+    async with cast.stage.step("He looks it over and sends it; form.submitted, with typed answers"):
+        await boris.press(await boris.sees(channel, "Всё верно?", button="Отправить"), "Отправить")
+        await boris.sees(channel, "До встречи!")
+        event = await cast.api.event("form.submitted", first_name="Борис")
+        answers = {answer["key"]: answer["value"] for answer in event["answers"]}
+        wanted = {"genre": "poems", "favourite": "«Парус» *", "books": 12}
+        expect(answers, wanted, "the answers")
+    async with cast.stage.step("The same form is sent in from a web page"):
+        body = {"genre": "novels", "books": 3}
+        async with cast.plain.post(f"/f/{form['form_id']}", json=body) as answer:
+            expect(answer.status, 201, await answer.text())
+        await cast.api.event("form.submitted", source="web", form_id=form["form_id"])
