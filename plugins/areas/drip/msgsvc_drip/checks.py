@@ -3,14 +3,13 @@
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.json_text import to_json
-from msgsvc_core.messages import SendBody
+from msgsvc_core.mailings.content import ALWAYS, MailingContent
 from msgsvc_core.messages.models import METADATA_BYTES
+from msgsvc_core.messages.substitution import WrongVariable
+from msgsvc_core.messages.templates.rendering import LANGUAGES
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_drip.contents import read_message
 from msgsvc_drip.course import Course, StepMessage, When
-
-#: Every language that a person can have.
-LANGUAGES = ("en", "ru")
 
 
 async def check_course(service: Service, tx: Tx, project_id: str, course: Course) -> None:
@@ -46,41 +45,26 @@ async def _check_message(service: Service, tx: Tx, project_id: str, message: Ste
         await check_permission(service, tx, project_id, message.permission)
     if message.metadata is not None and len(to_json(message.metadata).encode()) > METADATA_BYTES:
         raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
-    for lang in LANGUAGES:
-        body = message.to_body(_somebody(project_id, lang), service.settings.default_lang)
-        await _check_body(service, tx, project_id, body, lang)
-
-
-async def _check_body(service: Service, tx: Tx, project_id: str, body: SendBody, lang: str) -> None:
-    if body.template is None:
-        content = body.to_message()
-    else:
-        rendered = await service.templates.render(
-            project_id, body.template, body.variables or {}, lang, tx
-        )
-        content = rendered.to_message()
-    service.messages.check_size(content)
-    problems = [each.problem(content) for each in service.channels.all_of(project_id)]
-    # One channel that takes it is enough; for people on others the step is left out.
-    if problems and all(problems):
-        raise ValidationFailed(f"message: {problems[0]}")
-
-
-def _somebody(project_id: str, lang: str) -> Subscriber:
-    """Whoever it may be: what a message looks like does not depend on more."""
-    return Subscriber(
-        project_id=project_id,
-        subscriber_id="",
-        channel="",
-        bot="",
-        user_id="",
-        chat_id="",
-        first_name="x",
-        username="x",
-        lang=lang,
-        external_id=None,
-        status="active",
-        source="api",
-        created_at_ms=0,
-        last_seen_at_ms=0,
+    _check_shown(
+        service, project_id, (await read_message(service, tx, project_id, message)).content
     )
+
+
+def _check_shown(service: Service, project_id: str, content: MailingContent) -> None:
+    for name in content.unknown:
+        raise ValidationFailed(
+            f"variables.{name}: is required, or needs a default for who lacks it;"
+            f" everybody has {', '.join(ALWAYS)}"
+        )
+    settings, sample = service.settings, dict.fromkeys(content.personal, "x")
+    channels = list(service.channels.all_of(project_id))
+    for lang in LANGUAGES:
+        try:
+            shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+        service.messages.check_size(shown)
+        problems = [each.problem(shown) for each in channels]
+        # One channel that takes it is enough; for people on others the step is left out.
+        if problems and all(problems):
+            raise ValidationFailed(f"message: {problems[0]}")

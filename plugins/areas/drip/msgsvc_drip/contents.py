@@ -1,64 +1,107 @@
-"""What the messages of a batch of steps come to: made once for all who are shown the same."""
+"""What the messages of steps come to: read once, and filled with each person's own values."""
 
-import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.channels import Channel
+from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ApiError, Conflict, ValidationFailed
+from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.service import Judged
+from msgsvc_core.messages.store import find_permissions
+from msgsvc_core.messages.substitution import WrongVariable, to_text
+from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.record import record
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Receiver, Subscriber
 from msgsvc_drip.course import StepMessage
 
-#: What two people must have in common to be shown the same: project, bot and language; and with a
-#: template their names, which it may hold.
-_Likeness = tuple[str | None, ...]
+#: What names a message while its course is in memory: the project, and the object.
+_Key = tuple[str, int]
 
 
 @record
-class Made:
-    """A message as it is sent to somebody."""
+class Read:
+    """A message that was read, and what goes along with it however it is filled."""
 
-    body: SendBody
-    judged: Judged
+    content: MailingContent
+    options: SendBody
+
+
+async def read_message(service: Service, tx: Tx, project_id: str, message: StepMessage) -> Read:
+    """Raises `NotFound` for a template that is not there, and `ValidationFailed`."""
+    if message.template is None:
+        content = message.to_content()
+    else:
+        content = await service.templates.content_of(tx, project_id, message.template)
+    key = message.permission
+    if key is not None and not await find_permissions(tx, [(project_id, key)]):
+        raise ValidationFailed(f"permission: this project has no permission {key!r}")
+    variables = {name: to_text(value) for name, value in (message.variables or {}).items()}
+    read = MailingContent(read_content(content), variables, message.silent)
+    return Read(read, message.to_options())
 
 
 class Contents:
-    """The messages of one batch."""
+    """The messages of one batch of steps."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._made: dict[tuple[int, _Likeness], Made | ApiError] = {}
+        self._read: dict[_Key, Read | ApiError] = {}
+        self._bots: dict[str, Channel | None] = {}
+        #: What is the same for many was checked for these bots.
+        self._checked: set[tuple[int, str]] = set()
 
-    async def make(self, wanted: Iterable[tuple[StepMessage, Subscriber]]) -> None:
-        """Makes all that is wanted; what differs at the same time, so that questions to the database
-        are asked together. Raises what is no fault of the message."""
-        first = {_key(message, person): (message, person) for message, person in wanted}
-        made = await asyncio.gather(*(self._one(*each) for each in first.values()))
-        self._made = dict(zip(first, made, strict=True))
+    async def read(self, wanted: Iterable[tuple[StepMessage, Subscriber]]) -> None:
+        """Reads all messages that are wanted, each once."""
+        messages = {_key(message, person): message for message, person in wanted}
+        async with self._service.db.read() as tx:
+            for key, message in messages.items():
+                self._read[key] = await self._one(tx, key[0], message)
 
-    def of(self, message: StepMessage, person: Subscriber) -> Made:
-        """What was made for somebody. Raises the errors of `POST /v1/send`."""
-        made = self._made[_key(message, person)]
-        if isinstance(made, ApiError):
-            raise made
-        return Made(made.body, replace(made.judged, receiver=_receiver(person)))
+    async def find_bots(self, people: Iterable[Subscriber]) -> None:
+        """Finds the bots that they started last: no other may write to them."""
+        for bot in {person.bot for person in people}:
+            self._bots[bot] = await self._service.channels.find(bot)
 
-    async def _one(self, message: StepMessage, person: Subscriber) -> Made | ApiError:
+    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, Judged]:
+        """What somebody is shown, and what goes along. Raises `ApiError` if that can't be sent."""
+        read, channel = self._read[_key(message, person)], self._bots[person.bot]
+        if isinstance(read, ApiError):
+            raise read
+        if channel is None:
+            raise Conflict(f"the bot by which they came to {person.channel!r} is gone")
+        settings = self._service.settings
         try:
-            body = message.to_body(person, self._service.settings.default_lang)
-            return Made(body, await self._service.messages.judge(person.project_id, body))
+            shown = read.content.message_for(
+                person, settings.default_lang, settings.limits.text_length
+            )
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+        self._check(channel, shown, is_shared=not read.content.personal)
+        return read.options, Judged(_receiver(person), channel, shown)
+
+    def _check(self, channel: Channel, shown: OutgoingMessage, *, is_shared: bool) -> None:
+        # What is shared lives as long as its content, so no other object has its id meanwhile.
+        key = (id(shown), channel.key)
+        if is_shared and key in self._checked:
+            return
+        self._service.messages.check_content(channel, shown)
+        if is_shared:
+            self._checked.add(key)
+
+    async def _one(self, tx: Tx, project_id: str, message: StepMessage) -> Read | ApiError:
+        try:
+            return await read_message(self._service, tx, project_id, message)
         except ApiError as error:
             if error.status >= 500:
                 raise
             return error
 
 
-def _key(message: StepMessage, person: Subscriber) -> tuple[int, _Likeness]:
-    names = (person.first_name, person.username) if message.template is not None else ()
-    return id(message), (person.project_id, person.bot, person.lang, *names)
+def _key(message: StepMessage, person: Subscriber) -> _Key:
+    return person.project_id, id(message)
 
 
 def _receiver(person: Subscriber) -> Receiver:

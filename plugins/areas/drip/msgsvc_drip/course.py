@@ -7,14 +7,15 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Body
-from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.api.validation import validate, wrong_field
 from msgsvc_core.channels import Format
 from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Language, Localized, in_language, visible
+from msgsvc_core.localized import Language, Localized, visible
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.models import ButtonBody, MediaBody, check_source
 from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.subscribers.models import PermissionKey, Subscriber, TagName
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 #: The longest delay of one step, in days.
 MOST_DELAY_DAYS = 366
@@ -61,14 +62,19 @@ class When(Body):
 
 
 class StepMessage(Body):
-    """A message as in `POST /v1/send`, without receiver; `text` may be one for each language."""
+    """A message as in `POST /v1/send`, without receiver; `text` may be one for each language.
+
+    Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`,
+    `{{ tags }}`; and, as not everybody has them, with a default `{{ username | default("friend") }}` and
+    `{{ attributes.city | default("your city") }}`.
+    """
 
     text: Annotated[Localized, visible(MOST_TEXT)] | None = None
     template: str | None = Field(
         None, description="Key of a template, in place of text, format, media and buttons."
     )
     variables: Variables | None = Field(
-        None, description="For the template; `first_name`, `username` and `lang` are the person's."
+        None, description="For the template, beside each person's own values."
     )
     format: Format = "plain"
     media: MediaBody | None = None
@@ -87,17 +93,15 @@ class StepMessage(Body):
             raise wrong_field("variables", "are for a template, and none is given")
         return self
 
-    def to_body(self, subscriber: Subscriber, default_lang: str) -> SendBody:
-        """The body of `POST /v1/send` to somebody. A template gets what is known of them along."""
-        fields = self.model_dump(exclude_unset=True, exclude_none=True)
-        if self.text is not None:
-            fields["text"] = in_language(self.text, subscriber.lang, default_lang)
-        else:
-            known = {"first_name": subscriber.first_name, "lang": subscriber.lang}
-            if subscriber.username is not None:
-                known["username"] = subscriber.username
-            fields["variables"] = {**known, **(self.variables or {})}
-        return SendBody.model_validate({"subscriber_id": subscriber.subscriber_id, **fields})
+    def to_content(self) -> TemplateContent:
+        """What is shown, of a message without a template."""
+        shown = self.model_dump(include=set(TemplateContent.model_fields), exclude_unset=True)
+        return validate(TemplateContent, shown)
+
+    def to_options(self) -> SendBody:
+        """What goes along with whatever is shown; the text of it is none."""
+        given = self.model_dump(include={"permission", "expires_in", "metadata"})
+        return SendBody(text="-", **given)
 
 
 class Step(Body):

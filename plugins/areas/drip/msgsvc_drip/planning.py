@@ -58,7 +58,8 @@ async def plan_all(
     """A plan for each. What can't be sent to somebody is left out, with the reason."""
     plans = [_plan(candidate, late_minutes, now_ms) for candidate in candidates]
     contents = Contents(service)
-    await contents.make((plan.step.message, plan.subscriber) for plan in plans if plan.step)
+    await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
+    await contents.find_bots(plan.subscriber for plan in plans if plan.step)
     for plan in plans:
         if plan.step is not None:
             _add_message(service, contents, plan, plan.step)
@@ -104,11 +105,11 @@ def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
 
 def _add_message(service: Service, contents: Contents, plan: Plan, step: Step) -> None:
     try:
-        made = contents.of(step.message, plan.subscriber)
+        options, judged = contents.of(step.message, plan.subscriber)
     except ApiError as error:
         # E.g. its template is gone: nobody waits for what may never come.
         plan.leave_out(error.message)
         return
     project_id = plan.subscriber.project_id
-    plan.message = service.messages.put(plan.unit, project_id, made.body, made.judged)
+    plan.message = service.messages.put(plan.unit, project_id, options, judged)
     plan.move = replace(plan.move, message_id=plan.message.message_id)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from msgsvc_core.testing import settled
 
-from .conftest import DAY, HOUR, MINUTE, WITH_DRIP, Shop, steps_of
+from .conftest import DAY, HOUR, MINUTE, WITH_DRIP, Shop, refusal, steps_of
 
 
 async def test_steps_go_out_after_their_delays_and_none_early(shop: Shop) -> None:
@@ -122,6 +124,49 @@ async def test_message_has_all_that_a_send_has(shop: Shop) -> None:
     assert (sent["format"], sent["silent"]) == ("markdown", True)
     assert sent["buttons"] == [[{"text": "Look", "url": "https://shop.example", "data": None}]]
     assert sent["metadata"] == {"campaign": "spring"}
+
+
+async def test_text_holds_each_persons_own_values(shop: Shop) -> None:
+    text = {
+        "en": '*{{ first_name }}* of {{ attributes.city | default("your city") }}: {{ tags }}',
+        "ru": '{{ first_name }}, {{ username | default("друг") }}',
+    }
+    message = {"text": text, "format": "markdown"}
+    drip_id = await shop.chain(steps=[{"delay": {"hours": 1}, "message": message}])
+    ann, _, _ = people = [
+        await shop.person("Ann"),
+        await shop.person("B*b"),
+        await shop.person("Cid", lang="ru"),
+    ]
+    await shop.call(
+        f"/subscribers/{ann}", "PATCH", attributes={"city": "Bonn"}, tags=["vip", "new"]
+    )
+    for subscriber_id in people:
+        await shop.enroll(drip_id, subscriber_id)
+    await shop.after(HOUR)
+
+    assert shop.texts("Ann") == ["*Ann* of Bonn: new, vip"]
+    # A name is no markup.
+    assert shop.texts("B*b") == ["*B\\*b* of your city: "]
+    assert shop.texts("Cid") == ["Cid, друг"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Hi {{ nickname }}", "variables.nickname: is required"),
+        ("Hi {{ username }}", "variables.username: is required"),
+        ("Hi {{ first_name", "text"),
+    ],
+)
+async def test_text_that_would_have_holes_is_refused(shop: Shop, text: str, why: str) -> None:
+    steps = [{"delay": {"hours": 1}, "message": {"text": text}}]
+    answer = await shop.client.post(
+        "/v1/drips", json={"name": "Holes", "trigger": {"on": "manual"}, "steps": steps}
+    )
+
+    assert refusal(answer) == (400, "validation_failed")
+    assert answer.json()["error"].startswith(f"steps[0]: {why}")
 
 
 async def test_step_whose_template_is_gone_is_left_out(shop: Shop) -> None:
