@@ -29,8 +29,8 @@ from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.fixtures import SECRET_KEY
 from msgsvc_drip.taking import StepTaker
 from msgsvc_scheduling import store
-from msgsvc_scheduling.jobs import STEP
 from msgsvc_scheduling.running import Running
+from msgsvc_scheduling.settings import SchedulingSettings
 from tests.bench.databases import KINDS, Databases
 from tests.bench.report import NONE, Bound, Finding
 
@@ -245,11 +245,12 @@ async def messages(url: str, kind: str, count: int, profile: bool) -> list[Findi
 
 async def run_due(service: Service) -> None:
     """All that is due, as the job does it."""
+    most = service.section(SchedulingSettings).batch
     while True:
         async with service.db.read() as tx:
-            found = await store.list_due(tx, service.clock.now_ms(), STEP)
+            found = await store.list_due(tx, service.clock.now_ms(), most)
         await service.get(Running).run(*found)
-        if len(found) < STEP:
+        if len(found) < most:
             return
 
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.faults
 #: Messages that come due before each kill.
 BATCH = 100
 
-SETTINGS = "\n[scheduling]\nopen_records = 10000\n"
+#: Few messages a transaction, so that there are many for a kill to come into.
+SETTINGS = "\n[scheduling]\nopen_records = 10000\nbatch = 2\n"
 
 
 @pytest.fixture

@@ -7,25 +7,22 @@ from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings
 
-#: Records that are looked up at once.
-STEP = 200
-
 DAY_MS = 24 * 3600 * 1000
 
 
 async def run_due(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Does all that is due, in transactions that a kill leaves undone as a whole."""
     service = ctx.service
-    running = service.get(Running)
+    running, most = service.get(Running), service.section(SchedulingSettings).batch
     while not ctx.stopping:
         async with service.db.read() as tx:
-            found = await store.list_due(tx, service.clock.now_ms(), STEP)
+            found = await store.list_due(tx, service.clock.now_ms(), most)
         await running.run(*(one for one in found if one.subscriber_id is not None))
         for mailing in (one for one in found if one.subscriber_id is None):
             if ctx.stopping:
                 return
             await running.run(mailing)
-        if len(found) < STEP:
+        if len(found) < most:
             return
 
 

@@ -27,6 +27,12 @@ class SchedulingSettings(Section):
         le=1440,
         description="Minutes by which a message may be late without being missed.",
     )
+    batch: int = Field(
+        200,
+        ge=1,
+        le=1000,
+        description="Messages to one subscriber each that are handed over in one transaction.",
+    )
     kept_days: int = Field(
         30, ge=1, description="Days for which those that are over can be looked up."
     )
