@@ -192,7 +192,7 @@ def _known(mailing: Mailing, status: str) -> str | None:
     assert status in get_args(RecipientStatus), "it stands in the SQL"
     has_ended = mailing.finished_at_ms is not None
     if status == "queued":
-        return None if has_ended else "status = 'queued'"
+        return None if has_ended or not _some_wait(mailing) else "status = 'queued'"
     if status == "sent":
         # Of those whose turn has not come, which would be gone through first, none has it.
         ways = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
@@ -201,6 +201,11 @@ def _known(mailing: Mailing, status: str) -> str | None:
         # Who waited when it was cancelled has been skipped by that.
         return "status IN ('skipped', 'queued')"
     return f"status = '{status}' AND {audience.TOLD}"
+
+
+def _some_wait(mailing: Mailing) -> bool:
+    """Whether somebody has no outcome yet; all of the ledger would be gone through for nobody."""
+    return mailing.expanded_to is not None or mailing.done < mailing.total
 
 
 async def remove(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> str | None:

@@ -60,16 +60,21 @@ def gate_of(service: Service) -> Gate:
     return found
 
 
+async def begun(gate: Gate, count: int) -> None:
+    """Waits until so many calls have begun."""
+
+    async def is_so() -> bool:
+        return gate.begun >= count
+
+    await until(is_so)
+
+
 async def under_way(service: Service, tenant: Tenant, gate: Gate, **body: Any) -> str:
     """A broadcast to `PEOPLE` of which 50 have it, and others are in the platform's hands."""
     gate.free = 50
     await add(service, tenant, PEOPLE)
     job_id = await take(tenant.client, **body)
-
-    async def many_are_held() -> bool:
-        return gate.begun >= 200
-
-    await until(many_are_held)
+    await begun(gate, 200)
     return job_id
 
 

@@ -17,7 +17,7 @@ from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, give, recipients, shown, take
-from .gate import PEOPLE, Gate, gate_of, gated, post, under_way
+from .gate import PEOPLE, Gate, begun, gate_of, gated, post, under_way
 
 LATER = "2026-01-15T13:00:00Z"
 
@@ -91,11 +91,7 @@ async def test_permission_that_is_withdrawn_in_the_middle_is_kept_to(
             " granted_at_ms) SELECT project_id, subscriber_id, 'sale', created_at_ms FROM core_subscribers"
         )
     job_id = await take(tenant.client, audience={"permission": "sale"})
-
-    async def many_are_held() -> bool:
-        return gate.begun >= 200
-
-    await until(many_are_held)
+    await begun(gate, 200)
     await tenant.client.delete(f"/v1/subscribers/{last}/permissions/sale")
     gate.open()
     done = await ended(tenant.client, job_id)
@@ -156,12 +152,12 @@ async def test_broadcast_whose_time_comes_while_its_project_is_disabled_waits(
     await service.projects.set_active(tenant.project.project_id, True)
 
     paused = await is_paused(tenant, job_id)
-    begun = gate.begun
+    called = gate.begun
     gate.open()
     await post(tenant.client, job_id, "resume")
     done = await ended(tenant.client, job_id)
 
-    assert (begun, paused["total"], counts(done)) == (0, 3, (3, 0, 0, 3))
+    assert (called, paused["total"], counts(done)) == (0, 3, (3, 0, 0, 3))
 
 
 async def test_project_that_is_removed_in_the_middle_leaves_no_job(
@@ -296,11 +292,7 @@ async def test_what_was_scheduled_to_an_audience_is_watched_and_cancelled_by_its
     new = NewMailing("scheduled", MailingMessage(text="Hi"), Audience(all=True))
     async with service.db.transaction() as tx:
         mailing = await service.mailings.start(tx, tenant.project.project_id, new)
-
-    async def many_are_held() -> bool:
-        return gate.begun >= 200
-
-    await until(many_are_held)
+    await begun(gate, 200)
     running = await shown(tenant.client, mailing.job_id)
     listed = (await tenant.client.get("/v1/broadcast")).json()["data"]
     cancelled = await post(tenant.client, mailing.job_id, "cancel")
@@ -320,11 +312,7 @@ async def test_people_are_erased_while_the_platform_says_that_they_are_gone(
     ids = await add(service, tenant, 200)
     gate.failures += [DeliveryError(Reason.CHAT_NOT_FOUND, "gone")] * 200
     job_id = await take(tenant.client)
-
-    async def all_are_held() -> bool:
-        return gate.begun == 200
-
-    await until(all_are_held)
+    await begun(gate, 200)
     gate.open()
     erased = await asyncio.gather(
         *(tenant.client.delete(f"/v1/subscribers/{each}?erase=true") for each in ids[::-1])
