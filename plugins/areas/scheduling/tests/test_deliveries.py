@@ -6,9 +6,9 @@ import httpx2
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_core.testing import FakeClock, RecordingChannel
 
-from .conftest import AddPeople, get, post
+from .conftest import AddPeople, get, pass_time, post
 
 LATER = "2026-01-15T13:00:00Z"
 
@@ -36,8 +36,7 @@ async def test_scheduled_message_shows_how_far_its_delivery_is(
     made = await post(client, "/v1/scheduled", audience={"all": True}, send_at=LATER)
     await post(client, "/v1/scheduled", audience={"all": True}, send_at="2026-02-01T00:00:00Z")
 
-    clock.advance(3601)
-    await settled(service)
+    await pass_time(service, clock, 3601)
 
     after = await get(client, f"/v1/scheduled/{made['scheduled_id']}")
     listed: list[Any] = (await get(client, "/v1/scheduled"))["data"]
@@ -55,11 +54,9 @@ async def test_recurring_message_shows_how_far_its_last_run_is(
 ) -> None:
     await people(3)
     made = await post(client, "/v1/recurring", audience={"all": True}, every={"hours": 1})
-    clock.advance(3600)
-    await settled(service)
+    await pass_time(service, clock, 3601)
     channel.failures.append(DeliveryError(Reason.INVALID_MESSAGE, "no"))
-    clock.advance(3600)
-    await settled(service)
+    await pass_time(service, clock, 3601)
 
     after = await get(client, f"/v1/recurring/{made['recurring_id']}")
     listed = (await get(client, "/v1/recurring"))["data"]
@@ -74,8 +71,7 @@ async def test_message_to_one_subscriber_has_no_delivery(
     [ann] = await people(1)
     made = await post(client, "/v1/scheduled", subscriber_id=ann, send_at=LATER)
 
-    clock.advance(3601)
-    await settled(service)
+    await pass_time(service, clock, 3601)
 
     after = await get(client, f"/v1/scheduled/{made['scheduled_id']}")
     assert (after["status"], after["delivery"]) == ("sent", None)
