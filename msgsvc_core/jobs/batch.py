@@ -92,6 +92,10 @@ class Batch:
                 raise LeaseLost
             yield tx
 
+    async def progressed(self, tx: Tx, *jobs: Job) -> None:
+        if suspects := [job for job in jobs if job.deliveries > job.attempts]:
+            await store.forget_deaths(tx, suspects)
+
     @asynccontextmanager
     async def completing(self, *jobs: Job) -> AsyncIterator[Tx]:
         async with self.settling(jobs) as tx:

@@ -109,6 +109,11 @@ class JobContext(Protocol):
         """
         ...
 
+    async def progressed(self, tx: "Tx", *jobs: Job) -> None:
+        """Says, where `holding` them, that a part of `jobs` is done: runners that died before are not
+        held against them any more, as they are against a job that comes to nothing each time."""
+        ...
+
     def completing(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes `jobs` along with whatever else is written in it.
 

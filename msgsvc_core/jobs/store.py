@@ -189,6 +189,15 @@ async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return len(rows) == len(jobs)
 
 
+async def forget_deaths(tx: Tx, jobs: Sequence[Job]) -> None:
+    """Counts the deliveries of running jobs anew, from the one that they are in."""
+    these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
+    await tx.execute(
+        f"UPDATE core_jobs SET deliveries = attempts + 1 WHERE {these} AND state = 'running'",
+        params,
+    )
+
+
 async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Removes jobs that are still leased by this runner; False if one of them is not."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)

@@ -51,6 +51,7 @@ async def _step(ctx: JobContext, job: Job) -> bool:
             before_ms=mailing.started_at_ms or now_ms,
         )
         await store.expanded(tx, *mailing.key, more=more, expanded_to=end)
+        await ctx.progressed(tx, job)
         most = service.settings.limits.broadcast_recipients
         if mailing.total + more <= most:
             return True

@@ -78,6 +78,7 @@ class _Turn:
         self._over = False
         self._again_ms: int | None = None
         self._is_first = True
+        self._has_progressed = False
         #: Whether as many were taken as are taken together, so that there may be more.
         self._took_all = False
         #: When the next are due by the mailing's pace and worth waiting for, in Unix milliseconds.
@@ -146,7 +147,7 @@ class _Turn:
             post = self._post(mailing)
             if self._is_first:
                 await give_up(post, tx, job)
-            await outcomes.settle(post, tx, ended)
+            await self._settle(post, tx, ended)
             taken, walked_to = await self._take(post, tx, way)
             in_hand = [*self._in_hand, *(letter.subscriber_id for letter in taken)]
             if walked_to != way.walked_to or in_hand != way.in_hand:
@@ -155,6 +156,13 @@ class _Turn:
         self._is_first = False
         self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
         await self._begin(post, taken)
+
+    async def _settle(self, post: Post, tx: Tx, ended: Sequence[Letter]) -> None:
+        await outcomes.settle(post, tx, ended)
+        if ended and not self._has_progressed:
+            # However often a process dies, as long as each gets some of the calls done.
+            await self._ctx.progressed(tx, self._job)
+            self._has_progressed = True
 
     def _post(self, mailing: Mailing) -> Post:
         content = read_column(mailing.content)

@@ -79,3 +79,40 @@ async def test_a_job_that_killed_its_runner_each_time_is_settled_too(
 
     assert plugin.errors == ["its runner died each time"]
     assert await _found(service) == (["dead"], ["dead 1"])
+
+
+class Persevering:
+    """A plugin whose job is done in parts, and which notes how often it was delivered."""
+
+    def __init__(self) -> None:
+        self.deliveries: list[int] = []
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return [JobSpec("doomed", self._run)]
+
+    async def _run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            async with ctx.holding(job) as tx:
+                await ctx.progressed(tx, job)
+            async with ctx.service.db.read() as tx:
+                left = await tx.fetch_val("SELECT deliveries FROM core_jobs WHERE name = 'doomed'")
+            self.deliveries += [job.deliveries, left]
+
+
+async def test_deaths_before_a_part_was_done_are_not_held_against_a_job(
+    make_service: ServiceFactory,
+) -> None:
+    plugin = Persevering()
+    quiet = await make_service(extra_plugins=[("doomed", plugin)], jobs={"runner": "none"})
+    await _enqueue(quiet)
+    async with quiet.db.transaction() as tx:
+        await tx.execute("UPDATE core_jobs SET deliveries = 5")
+
+    service = await make_service(
+        extra_plugins=[("doomed", plugin)], database_url=quiet.settings.database_url
+    )
+    await settled(service)
+
+    assert plugin.deliveries == [6, 1]
+    assert await _found(service) == ([], [])

@@ -35,7 +35,9 @@ async def test_nobody_is_lost_and_nobody_sent_to_twice_over_many_kills(
                 before = await this.sent()
 
                 async def some_are_sent(before: int = before) -> bool:
-                    return await this.sent() > before
+                    mailing = await this.mailing()
+                    assert mailing["status"] == "running", mailing["error"]
+                    return bool(mailing["sent"] > before)
 
                 # So that a kill comes in the middle, however long a start takes.
                 await until(some_are_sent, timeout_s=60)

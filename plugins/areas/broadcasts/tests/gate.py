@@ -35,6 +35,11 @@ class Gate(RecordingChannel):
     def open(self) -> None:
         self._opened.set()
 
+    def shut(self, after: int) -> None:
+        """Holds all but the next calls again."""
+        self._opened.clear()
+        self.free = self.begun + after
+
 
 class GatePlugin:
     """Brings the kind of messenger `gate`."""

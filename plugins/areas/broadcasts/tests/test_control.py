@@ -81,6 +81,31 @@ async def test_pause_and_resume_while_calls_are_under_way_loses_nobody(
     assert len(await events(tenant.client, "broadcast.completed")) == 1
 
 
+async def test_broadcast_is_not_given_up_however_often_its_sender_died_once_it_goes_on(
+    service: Service, tenant: Tenant, gate: Gate
+) -> None:
+    job_id = await under_way(service, tenant, gate)
+    await post(tenant.client, job_id, "pause")
+    gate.open()
+    await settled(service)
+    gate.shut(after=150)
+
+    async with service.db.transaction() as tx:
+        await service.mailings.resume(tx, tenant.project.project_id, job_id)
+        await tx.execute("UPDATE core_jobs SET deliveries = 5 WHERE name = 'mailing.send'")
+
+    async def deaths_are_forgotten() -> bool:
+        async with service.db.read() as tx:
+            sql = "SELECT deliveries FROM core_jobs WHERE name = 'mailing.send'"
+            return bool(await tx.fetch_val(sql) == 1)
+
+    await until(deaths_are_forgotten)
+    gate.open()
+    done = await ended(tenant.client, job_id)
+
+    assert counts(done) == (PEOPLE, 0, 0, PEOPLE)
+
+
 async def test_paused_broadcast_can_be_cancelled(
     service: Service, tenant: Tenant, gate: Gate
 ) -> None:
