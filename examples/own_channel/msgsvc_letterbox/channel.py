@@ -1,9 +1,10 @@
 """One letterbox, as the core sees it: everything that a channel must be able to do."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -35,7 +36,9 @@ class LetterboxChannel(Channel):
     """Writes a file for each message, and takes updates from files."""
 
     #: The core refuses the rest before it calls us, so there is nothing to translate here.
-    capabilities = Capabilities(formats=frozenset({"plain"}), media_types=frozenset())
+    capabilities = Capabilities(
+        formats=frozenset({"plain"}), media_types=frozenset(), receives_files=True
+    )
 
     receiving = "poll"
 
@@ -45,6 +48,7 @@ class LetterboxChannel(Channel):
         super().__init__(identity)
         self._outbox = Outbox(settings.folder)
         self._inbox = settings.folder / "inbox"
+        self._files = settings.folder / "files"
         self._poll_s = settings.poll_s
 
     # ---- out ------------------------------------------------------------------------------------
@@ -102,6 +106,23 @@ class LetterboxChannel(Channel):
                 names, updates = zip(*taken, strict=True)
                 return Polled(updates, cursor="/".join(names))
             await asyncio.sleep(self._poll_s)
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        # The last part alone: who names a file must not name any other of this machine.
+        path = self._files / PurePath(file_ref).name
+        try:
+            await asyncio.to_thread(_copy, path, into, most_bytes)
+        except FileNotFoundError:
+            raise DeliveryError(Reason.INVALID_MESSAGE, "there is no such file") from None
+        except OSError as error:
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from None
+
+
+def _copy(path: Path, into: IO[bytes], most_bytes: int) -> None:
+    if path.stat().st_size > most_bytes:
+        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, into)
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -1,13 +1,17 @@
 """Reads what a person did from the bytes of a file in the inbox."""
 
 import json
+from pathlib import PurePath
 from typing import Any
 
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MediaType,
+    MessageEdited,
     MessageReceived,
+    ReceivedFile,
     Started,
     Unblocked,
     Update,
@@ -29,6 +33,12 @@ def read_update(update_id: str, raw: bytes) -> Update:
         raise UnreadableUpdate(repr(error)) from error
 
 
+def _file(name: str) -> ReceivedFile:
+    """A file beside the inbox. What it is, the core sees when it has it: this is what it is called."""
+    kinds: dict[str, MediaType] = {".png": "image", ".jpg": "image", ".mp4": "video"}
+    return ReceivedFile(kinds.get(PurePath(name).suffix, "document"), name, PurePath(name).name)
+
+
 def _update(update_id: str, found: dict[str, Any]) -> Update:
     user = ChannelUser(
         user_id=str(found["user"]),
@@ -41,7 +51,17 @@ def _update(update_id: str, found: dict[str, Any]) -> Update:
         case "start":
             return Started(**common, payload=found.get("payload", ""))
         case "text":
-            return MessageReceived(**common, text=found["text"])
+            return MessageReceived(
+                **common,
+                text=found["text"],
+                # The core asks `fetch_file` for it later, by what we call it here.
+                files=tuple(_file(name) for name in found.get("files", ())),
+                # By this name an edit says which message it changes.
+                message_ref=update_id,
+                reply_to=found.get("answers"),
+            )
+        case "edit":
+            return MessageEdited(**common, message_ref=found["ref"], text=found["text"])
         case "button":
             return ButtonPressed(
                 **common, data=found["data"], message_ref=found["ref"], button_ref=update_id

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, OutgoingMessage, Reason
+from msgsvc_core.channels import ChannelUser, MediaType, OutgoingMessage, Reason
 from msgsvc_core.testing import ChannelContract, Fault, Messenger, Shown, cannot
 from msgsvc_letterbox import plugin
 
@@ -27,6 +27,8 @@ class Reader(Messenger):
 
     def _put(self, **update: Any) -> None:
         self._count += 1
+        if update["kind"] == "text":
+            self._written = f"{self._count:06}"
         path = self._folder / "inbox" / f"{self._count:06}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
@@ -43,6 +45,20 @@ class Reader(Messenger):
 
     async def write(self, text: str) -> None:
         self._put(kind="text", text=text)
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        path = self._folder / "files" / filename
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        self._put(kind="text", text=text, files=[filename])
+
+    async def edit_text(self, text: str) -> None:
+        self._put(kind="edit", ref=self._written, text=text)
+
+    async def reply(self, ref: str, text: str) -> None:
+        self._put(kind="text", text=text, answers=ref)
 
     async def press(self, ref: str, data: str) -> None:
         self._put(kind="button", data=data, ref=ref)

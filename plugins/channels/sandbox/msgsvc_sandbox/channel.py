@@ -1,6 +1,6 @@
 """One bot of the sandbox messenger, as the core sees it."""
 
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from msgsvc_core.channels import (
     BotProfile,
@@ -12,6 +12,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_sandbox import files
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.links import start_link
 from msgsvc_sandbox.mailbox import Mailbox
@@ -28,7 +29,7 @@ BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 class SandboxChannel(Channel):
     """Puts messages into people's chats, unless its switches say otherwise."""
 
-    capabilities = Capabilities(edit_media=True, mini_app=True)
+    capabilities = Capabilities(edit_media=True, mini_app=True, receives_files=True)
 
     def __init__(
         self, service: "Service", identity: ChannelIdentity, settings: SandboxChannelSettings
@@ -74,6 +75,10 @@ class SandboxChannel(Channel):
                 revoked=Reason(fault.reason) is Reason.BOT_BANNED,
             )
         return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+        await self._faults.suffer(self.key)
+        await files.fetch(self._service.db, self.key, file_ref, into, most_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return read(self._service.secrets, self.key, init_data)

@@ -1,7 +1,7 @@
 """The messenger over HTTP, for tests and programs outside the service's process."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from msgsvc_core.errors import CORE_ERRORS, ApiError, InternalError
 from msgsvc_sandbox.models import (
     Blocking,
+    ChangedText,
     Fault,
     Message,
     NewPerson,
@@ -57,9 +58,22 @@ class HttpMessenger:
         path = f"{_chat(person_id, channel)}/mini-app"
         return await self._ask(OpenedMiniApp, "GET", path, query={"payload": payload})
 
-    async def send_text(self, person_id: str, channel: str, text: str) -> Message:
+    async def send_text(
+        self, person_id: str, channel: str, text: str, reply_to: str | None = None
+    ) -> Message:
         path = f"{_chat(person_id, channel)}/messages"
-        return await self._ask(Message, "POST", path, SentText(text=text))
+        return await self._ask(Message, "POST", path, SentText(text=text, reply_to=reply_to))
+
+    async def send_file(
+        self, person_id: str, channel: str, filename: str, content: IO[bytes], text: str = ""
+    ) -> Message:
+        path, form = f"{_chat(person_id, channel)}/files", aiohttp.FormData(quote_fields=False)
+        form.add_field("file", content, filename=filename)
+        return Message.model_validate(await self._call("POST", path, form, {"text": text}))
+
+    async def edit_text(self, person_id: str, channel: str, ref: str, text: str) -> Message:
+        path = f"{_chat(person_id, channel)}/messages/{quote(ref, safe='')}"
+        return await self._ask(Message, "PATCH", path, ChangedText(text=text))
 
     async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
         path = f"{_chat(person_id, channel)}/messages/{quote(ref, safe='')}/press"
@@ -88,7 +102,7 @@ class HttpMessenger:
         self,
         method: str,
         path: str,
-        body: BaseModel | None = None,
+        body: BaseModel | aiohttp.FormData | None = None,
         query: Mapping[str, str] | None = None,
         wait_s: float = 0,
     ) -> Any:
@@ -98,7 +112,8 @@ class HttpMessenger:
             method,
             self._api + path,
             params=query,
-            json=None if body is None else body.model_dump(mode="json"),
+            json=body.model_dump(mode="json") if isinstance(body, BaseModel) else None,
+            data=body if isinstance(body, aiohttp.FormData) else None,
             timeout=aiohttp.ClientTimeout(total=wait_s + GRACE_S),
         ) as answer:
             if answer.status == 204:

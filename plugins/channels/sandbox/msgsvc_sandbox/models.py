@@ -18,6 +18,9 @@ START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
 #: Message text: up to 4,000 characters (interface spec, section 8).
 MAX_TEXT_CHARS = 4000
 
+#: Text beside a file that a person attaches; it is part of an address.
+MAX_CAPTION_CHARS = 1000
+
 #: How a failure is named in `delivery.failed` (interface spec, section 6).
 Reason = Literal[
     "user_blocked_bot",
@@ -59,11 +62,12 @@ class Button(BaseModel):
 
 
 class Media(BaseModel):
-    """A picture, film or file that a message carries, by its address."""
+    """A picture, film or file that a message carries: by its address, or one that a person attached."""
 
     type: Literal["image", "video", "document"]
-    url: str
+    url: str = ""
     filename: str | None = None
+    file_id: str | None = None
 
 
 class MessageBody(BaseModel):
@@ -73,6 +77,8 @@ class MessageBody(BaseModel):
     media: Media | None = None
     buttons: list[list[Button]] = []
     silent: bool = False
+    #: The `ref` of the message that this one answers.
+    reply_to: str | None = None
 
     @property
     def text(self) -> str:
@@ -190,12 +196,30 @@ class OpenedMiniApp(BaseModel):
     init_data: str
 
 
-class SentText(Body):
-    """What a person types."""
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARS)
+]
 
-    text: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARS)
-    ]
+
+class SentText(Body):
+    """What a person types, and the `ref` of the message that it answers."""
+
+    text: Text
+    reply_to: str | None = None
+
+
+class ChangedText(Body):
+    """What a person has changed their message to."""
+
+    text: Text
+
+
+class BesideFile(Query):
+    """What a person types beside a file."""
+
+    text: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_CAPTION_CHARS)] = (
+        ""
+    )
 
 
 class Press(Body):

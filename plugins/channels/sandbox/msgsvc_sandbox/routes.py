@@ -6,12 +6,17 @@ from functools import wraps
 from typing import Any
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Endpoint, Router
+from msgsvc_core.api.endpoint import Endpoint, Response, Router
+from msgsvc_core.api.uploads import Upload
 from msgsvc_core.errors import Conflict, Forbidden, NotFound
+from msgsvc_core.files.streaming import saved
 from msgsvc_sandbox.admission import Admission
+from msgsvc_sandbox.files import content_of
 from msgsvc_sandbox.models import (
+    BesideFile,
     Blocking,
     Bots,
+    ChangedText,
     EarlierQuery,
     Fault,
     Message,
@@ -115,7 +120,36 @@ async def sandbox_messages(
 @router.post(CHAT + "/messages", status=201, errors=(NotFound, Conflict), **OPEN)
 async def sandbox_send(ctx: Context, person_id: str, channel: str, body: SentText) -> Message:
     """Writes to a bot."""
-    return await ctx.get(Messenger).send_text(person_id, channel, body.text)
+    return await ctx.get(Messenger).send_text(person_id, channel, body.text, body.reply_to)
+
+
+@router.patch(CHAT + "/messages/{ref}", errors=(NotFound, Conflict), **OPEN)
+async def sandbox_edit(
+    ctx: Context, person_id: str, channel: str, ref: str, body: ChangedText
+) -> Message:
+    """Changes what a person wrote."""
+    return await ctx.get(Messenger).edit_text(person_id, channel, ref, body.text)
+
+
+@router.post(CHAT + "/files", status=201, errors=(NotFound, Conflict), **OPEN)
+async def sandbox_send_file(
+    ctx: Context, person_id: str, channel: str, query: BesideFile, upload: Upload
+) -> Message:
+    """Sends a bot a file, the field `file` of multipart/form-data, and a text beside it."""
+    messenger = ctx.get(Messenger)
+    return await messenger.send_file(
+        person_id, channel, upload.filename, upload.file, text=query.text
+    )
+
+
+@router.get(
+    PERSON + "/files/{file_id}", errors=(NotFound,), media_type="application/octet-stream", **OPEN
+)
+async def sandbox_file(ctx: Context, person_id: str, file_id: str) -> Response:
+    """Streams a file that a person attached."""
+    file = await ctx.get(Messenger).file(person_id, file_id)
+    pieces = content_of(ctx.service.db, file)
+    return saved(pieces, filename=file.filename, mime_type=file.mime_type, size=file.size)
 
 
 @router.post(CHAT + "/messages/{ref}/press", errors=(NotFound, Conflict), **OPEN)

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypedDict
+from typing import IO, TYPE_CHECKING, TypedDict
 
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    MessageEdited,
     MessageReceived,
     Started,
     Unblocked,
@@ -17,7 +18,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
-from msgsvc_sandbox import store
+from msgsvc_sandbox import files, store
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.formatting import to_spans
@@ -26,6 +27,7 @@ from msgsvc_sandbox.mini_app import sign
 from msgsvc_sandbox.models import (
     Bot,
     Fault,
+    Media,
     Message,
     NewPerson,
     Opened,
@@ -193,16 +195,72 @@ class Messenger:
             init_data=sign(self._service.secrets, channel, person, payload, now_ms)
         )
 
-    async def send_text(self, person_id: str, channel: str, text: str) -> Message:
-        """Raises `Conflict` when the person has not started the bot, or blocks it."""
+    async def send_text(
+        self, person_id: str, channel: str, text: str, reply_to: str | None = None
+    ) -> Message:
+        """Raises `Conflict` when the person has not started the bot, or blocks it, and `NotFound` for
+        an answer to a message that is not there."""
         async with self._db.transaction() as tx:
             person = await self._writing(tx, person_id, channel)
-            message = await self._add(tx, person, channel, text, "text")
+            if reply_to and not await store.message(tx, person_id, channel, reply_to):
+                raise NotFound("there is no such message to answer")
+            message = await self._add(tx, person, channel, text, "text", reply_to=reply_to)
         await self._tell(
             channel,
-            MessageReceived(**_who(person, message.revision), text=text, message_ref=message.ref),
+            MessageReceived(
+                **_who(person, message.revision),
+                text=text,
+                message_ref=message.ref,
+                reply_to=reply_to,
+            ),
         )
         return message
+
+    async def send_file(
+        self, person_id: str, channel: str, filename: str, content: IO[bytes], text: str = ""
+    ) -> Message:
+        """Sends what can be read from `content`. Raises what `send_text` does, and `ValidationFailed`
+        for a file that messengers don't take."""
+        settings = self._service.settings.media
+        async with self._db.transaction() as tx:
+            person = await self._writing(tx, person_id, channel)
+            kind, file = await files.attach(tx, settings, person_id, channel, filename, content)
+            media = Media(type=kind, filename=file.filename, file_id=file.file_id)
+            message = await self._add(tx, person, channel, text, "text", media=media)
+        await self._tell(
+            channel,
+            MessageReceived(
+                **_who(person, message.revision),
+                text=text,
+                files=(files.received(kind, file),),
+                message_ref=message.ref,
+            ),
+        )
+        return message
+
+    async def edit_text(self, person_id: str, channel: str, ref: str, text: str) -> Message:
+        """Changes what the person wrote. Raises `NotFound` for what is not theirs to change."""
+        async with self._db.transaction() as tx:
+            person = await self._writing(tx, person_id, channel)
+            message = await store.message(tx, person_id, channel, ref)
+            if message is None or message.author != "person" or message.kind != "text":
+                raise NotFound("there is no such message of this person")
+            changes = {
+                "spans": to_spans(text, "plain"),
+                "edited_at_ms": self._service.clock.now_ms(),
+                "revision": await self._raise(tx, person_id),
+            }
+            message = message.model_copy(update=changes)
+            await store.change_message(tx, person_id, message)
+        await self._tell(
+            channel,
+            MessageEdited(**_who(person, message.revision), message_ref=ref, text=text),
+        )
+        return message
+
+    async def file(self, person_id: str, file_id: str) -> files.AttachedFile:
+        """Raises `NotFound`."""
+        return await files.find(self._db, person_id, file_id)
 
     async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
         """Presses a button that carries data. Raises `NotFound` if it is not there (any more)."""
@@ -249,7 +307,9 @@ class Messenger:
             message = await self._add(tx, person, channel, payload, "start")
         await self._tell(channel, Started(**_who(person, message.revision), payload=payload))
 
-    async def _add(self, tx: Tx, person: Person, channel: str, text: str, kind: str) -> Message:
+    async def _add(
+        self, tx: Tx, person: Person, channel: str, text: str, kind: str, **content: object
+    ) -> Message:
         revision = await self._raise(tx, person.person_id)
         message = Message.model_validate(
             {
@@ -260,6 +320,7 @@ class Messenger:
                 "spans": to_spans(text, "plain"),
                 "sent_at_ms": self._service.clock.now_ms(),
                 "revision": revision,
+                **content,
             }
         )
         await store.add_message(tx, person.person_id, message)

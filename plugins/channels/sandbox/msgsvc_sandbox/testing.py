@@ -8,10 +8,11 @@ async with Sandbox.in_process(service) as sandbox:   # or Sandbox.over_http("htt
 """
 
 import asyncio
+import io
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Protocol
+from typing import IO, Protocol
 
 from msgsvc_core.service import Service
 from msgsvc_sandbox.client import HttpMessenger
@@ -42,7 +43,13 @@ class MessengerCalls(Protocol):
     async def open_mini_app(
         self, person_id: str, channel: str, payload: str = ""
     ) -> OpenedMiniApp: ...
-    async def send_text(self, person_id: str, channel: str, text: str) -> Message: ...
+    async def send_text(
+        self, person_id: str, channel: str, text: str, reply_to: str | None = None
+    ) -> Message: ...
+    async def send_file(
+        self, person_id: str, channel: str, filename: str, content: IO[bytes], text: str = ""
+    ) -> Message: ...
+    async def edit_text(self, person_id: str, channel: str, ref: str, text: str) -> Message: ...
     async def press(
         self, person_id: str, channel: str, ref: str, row: int, column: int
     ) -> None: ...
@@ -129,9 +136,23 @@ class SandboxPerson:
         opened = await self._calls.open_mini_app(self.person_id, channel, payload)
         return opened.init_data
 
-    async def say(self, text: str, *, channel: str | None = None) -> Message:
-        """Writes to a bot."""
-        return await self._calls.send_text(self.person_id, self._chosen(channel), text)
+    async def say(
+        self, text: str, *, channel: str | None = None, reply_to: str | None = None
+    ) -> Message:
+        """Writes to a bot, as an answer to its message `reply_to` or not."""
+        chosen = self._chosen(channel)
+        return await self._calls.send_text(self.person_id, chosen, text, reply_to)
+
+    async def send_file(
+        self, filename: str, content: bytes, text: str = "", *, channel: str | None = None
+    ) -> Message:
+        """Sends a bot a file, with a text beside it or without."""
+        chosen, file = self._chosen(channel), io.BytesIO(content)
+        return await self._calls.send_file(self.person_id, chosen, filename, file, text)
+
+    async def edit(self, message: Message, text: str) -> Message:
+        """Changes what they wrote: a message that `say` or `send_file` returned."""
+        return await self._calls.edit_text(self.person_id, message.channel, message.ref, text)
 
     async def press(
         self, button: str, *, channel: str | None = None, timeout_s: float = TIMEOUT_S

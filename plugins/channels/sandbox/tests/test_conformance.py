@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from msgsvc_core.channels import Button, ChannelUser, Reason, Update
+from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
 from msgsvc_core.service import Service
 from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
 from msgsvc_sandbox import plugin
@@ -42,7 +42,18 @@ class SandboxSide(Messenger):
         await self._person.start(NAME, payload)
 
     async def write(self, text: str) -> None:
-        await self._person.say(text, channel=NAME)
+        self._last = await self._person.say(text, channel=NAME)
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        self._last = await self._person.send_file(filename, content, text, channel=NAME)
+
+    async def edit_text(self, text: str) -> None:
+        await self._person.edit(self._last, text)
+
+    async def reply(self, ref: str, text: str) -> None:
+        await self._person.say(text, channel=NAME, reply_to=ref)
 
     async def press(self, ref: str, data: str) -> None:
         message = next(one for one in await self._person.messages(NAME) if one.ref == ref)
@@ -122,5 +133,12 @@ class TestSandboxPlugin(PluginContract):
     plugin = plugin
     name = "sandbox"
     tables_without_project = frozenset(
-        {"sandbox_people", "sandbox_chats", "sandbox_messages", "sandbox_faults"}
+        {
+            "sandbox_people",
+            "sandbox_chats",
+            "sandbox_messages",
+            "sandbox_faults",
+            "sandbox_files",
+            "sandbox_file_chunks",
+        }
     )

@@ -1,6 +1,7 @@
 """A person's page in real Chromium."""
 
 import asyncio
+import base64
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -26,6 +27,12 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 #: Works as HTML, as an attribute and as an address, wherever a page would be careless.
 EVIL = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
+
+
+#: A picture of one pixel.
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 @pytest.fixture
@@ -201,3 +208,60 @@ async def test_a_command_is_sent_from_the_menu(page: Page, anna: SandboxPerson, 
 
     await expect(page.get_by_role("log")).to_contain_text("Теперь вам будут писать по-русски.")
     await expect(page.get_by_role("button", name="/lang")).to_be_hidden()
+
+
+async def test_a_file_is_attached_with_what_was_written_and_shown(
+    service: Service, page: Page, anna: SandboxPerson
+) -> None:
+    await anna.start("messenger_a")
+    await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
+    await page.get_by_label("Message", exact=True).fill("My cup")
+    await page.locator("#attached").set_input_files(
+        {"name": "cup.png", "mimeType": "image/png", "buffer": PICTURE}
+    )
+
+    shown = page.locator("#messages img")
+    await expect(shown).to_be_visible()
+    await page.wait_for_function("document.querySelector('#messages img').naturalWidth === 1")
+    await expect(page.get_by_role("log")).to_contain_text("You said: My cup")
+    await page.locator("#attached").set_input_files(
+        {"name": "cup.png", "mimeType": "image/png", "buffer": EVIL.encode()}
+    )
+    await expect(page.locator("#messages .file")).to_have_text("cup.png")
+
+
+async def test_a_page_by_another_name_is_not_attached(page: Page, anna: SandboxPerson) -> None:
+    await anna.start("messenger_a")
+    await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
+    await expect(page.get_by_label("Message", exact=True)).to_be_visible()
+
+    await page.locator("#attached").set_input_files(
+        {"name": "cup.png", "mimeType": "image/png", "buffer": b"<!doctype html><script>"}
+    )
+
+    await expect(page.get_by_text("This file is empty, too large")).to_be_visible()
+
+
+async def test_a_message_is_answered_and_what_was_written_is_changed(
+    page: Page, anna: SandboxPerson
+) -> None:
+    await anna.start("messenger_a", "echo_1")
+    await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
+    await page.get_by_role("button", name="Answer this message").click()
+    await expect(page.locator("#about")).to_contain_text("You answer: Is it you?")
+    await page.get_by_label("Message", exact=True).fill("yes it si")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#messages .quote:visible")).to_have_text("Is it you?")
+
+    await page.set_viewport_size({"width": 1280, "height": 420})
+    await page.get_by_role("button", name="Change this message").click()
+    await expect(page.get_by_label("Message", exact=True)).to_have_value("yes it si")
+    # What is hidden in the log must not make the page longer than its window.
+    assert await page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 0
+    await page.get_by_label("Message", exact=True).fill("yes it is")
+    await page.keyboard.press("Enter")
+
+    mine = page.locator(".message[data-author=person]")
+    await expect(mine).to_contain_text("yes it is")
+    await expect(mine).to_contain_text("edited")
+    await expect(page.locator("#about")).to_be_hidden()

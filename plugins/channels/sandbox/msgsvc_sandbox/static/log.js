@@ -76,7 +76,7 @@ export class Log {
         day = dayOf(message.sent_at_ms);
         elements.push(this.#dayElement(day, message.sent_at_ms));
       }
-      const entry = this.#entry(message, fresh);
+      const entry = this.#entry(message, messages, fresh);
       shown.set(message.ref, entry);
       elements.push(entry.element);
     }
@@ -84,10 +84,10 @@ export class Log {
     return elements;
   }
 
-  #entry(message, fresh) {
+  #entry(message, messages, fresh) {
     const known = this.#shown.get(message.ref);
     if (known?.revision === message.revision) return known;
-    const element = messageElement(message, this.#onPress);
+    const element = messageElement(message, this.#onPress, messages.find(({ ref }) => ref === message.reply_to));
     element.classList.toggle("fresh", fresh && !known);
     return { element, revision: message.revision };
   }

@@ -1,15 +1,23 @@
 // Makes the element of one message. Texts go in as text nodes; links only to web addresses.
 
-import { copyOf, safeUrl, word } from "./page.js";
+import { copyOf, fileUrl, safeUrl, word } from "./page.js";
 import { fillTime } from "./times.js";
 
 const TAGS = { bold: "b", italic: "i", underline: "u", strike: "s", code: "code", pre: "code" };
 
-/** `onPress(button, message, row, column)` is called for a button that tells the bot something. */
-export function messageElement(message, onPress) {
+/**
+ * `onPress(button, message, row, column)` is called for a button that tells the bot something; `quoted` is
+ * the message that this one answers, where it is known.
+ */
+export function messageElement(message, onPress, quoted) {
   if (message.kind === "start") return startedElement(message);
   const element = copyOf("message");
   element.dataset.author = message.author;
+  element.dataset.ref = message.ref;
+  element.querySelector(message.author === "person" ? "[data-act=edit]" : "[data-act=reply]").hidden = false;
+  const quote = element.querySelector(".quote");
+  quote.hidden = !quoted;
+  quote.textContent = quoted ? wordsOf(quoted) : "";
   element.querySelector(".author").textContent = message.author === "person" ? word("you") : "";
   element.querySelector(".text").append(...message.spans.map(spanNode));
   if (message.media) element.querySelector(".media").append(mediaElement(message.media));
@@ -25,6 +33,11 @@ function startedElement(message) {
   const element = copyOf("started");
   element.querySelector("code").textContent = textOf(message);
   return element;
+}
+
+/** The words of a message, or what it is where it has none. */
+export function wordsOf(message) {
+  return textOf(message) || (message.media ? message.media.filename || word(message.media.type) : "");
 }
 
 /** The words of a message, for the list of chats. */
@@ -70,7 +83,7 @@ function buttonElement(message, button, row, column, onPress) {
 }
 
 function mediaElement(media) {
-  const href = safeUrl(media.url);
+  const href = media.file_id ? fileUrl(media.file_id) : safeUrl(media.url);
   if (!href) return copyOf("media-broken");
   if (media.type === "document") {
     const link = copyOf("media-document");

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { fillAvatar } from "./avatars.js";
 import { showChats } from "./chat_list.js";
+import { Composer } from "./composer.js";
 import { editFault, faultWords } from "./fault_dialog.js";
 import { follow, setUpLinkDialog } from "./link_dialog.js";
 import { Log } from "./log.js";
@@ -19,6 +20,7 @@ const messages = new Map();
 const whole = new Set();
 const title = document.title;
 const log = new Log(press);
+const composer = new Composer(() => open, attempt);
 
 let revision = 0;
 let open = null;
@@ -102,9 +104,10 @@ function route() {
   byId("no-chat").hidden = open !== null;
   byId("chat-head").hidden = byId("log-frame").hidden = open === null;
   for (const id of ["composer", "start-bar", "blocked-bar"]) byId(id).hidden = true;
+  if (changed) composer.leave();
   if (open && changed) log.open(inOrder(open));
   show();
-  if (open && changed && matchMedia("(pointer: fine)").matches) byId("composer-text").focus();
+  if (open && changed && matchMedia("(pointer: fine)").matches) composer.focus();
 }
 
 function goTo(channel) {
@@ -131,16 +134,6 @@ async function press(button, message, row, column) {
   setTimeout(() => button.removeAttribute("aria-busy"), pressed ? ANSWER_MS : 0);
 }
 
-async function send(event) {
-  event.preventDefault();
-  const field = byId("composer-text");
-  const text = field.value.trim();
-  if (!text) return;
-  field.value = "";
-  fit(field);
-  if (!(await attempt(() => api.sendText(open, text)))) field.value ||= text;
-}
-
 async function showEarlier() {
   const oldest = inOrder(open)[0];
   const channel = open;
@@ -151,13 +144,6 @@ async function showEarlier() {
     byId("earlier").hidden = whole.has(channel);
     if (channel === open) log.prepend(inOrder(channel));
   });
-}
-
-/** Grows the field with its text where the browser does not do so by itself. */
-function fit(field) {
-  if (CSS.supports("field-sizing", "content")) return;
-  field.style.height = "auto";
-  field.style.height = `${field.scrollHeight + 2}px`;
 }
 
 /** A start link in a message opens here, as a messenger's own links do. */
@@ -174,12 +160,7 @@ function setUp() {
   addEventListener("hashchange", route);
   document.addEventListener("visibilitychange", () => open && showOpen());
   byId("messages").addEventListener("click", followInside);
-  byId("composer").addEventListener("submit", send);
-  byId("composer-text").addEventListener("input", (event) => fit(event.target));
-  byId("composer-text").addEventListener("keydown", (event) => {
-    const plain = event.key === "Enter" && !event.shiftKey && !event.isComposing;
-    if (plain && matchMedia("(pointer: fine)").matches) send(event);
-  });
+  byId("messages").addEventListener("click", actOn);
   byId("commands-menu").addEventListener("click", sendCommand);
   byId("earlier").addEventListener("click", showEarlier);
   byId("edit-fault").addEventListener("click", () => editFault(bots.get(open)));
@@ -189,6 +170,13 @@ function setUp() {
   for (const button of document.querySelectorAll("[data-close]")) {
     button.addEventListener("click", () => button.closest("dialog").close());
   }
+}
+
+/** Answers a message of the bot, or changes one of the person's own. */
+function actOn(event) {
+  const what = event.target.closest("[data-act]")?.dataset.act;
+  const message = what && messages.get(open)?.get(event.target.closest("[data-ref]").dataset.ref);
+  if (message) composer.begin(what, message);
 }
 
 function sendCommand(event) {

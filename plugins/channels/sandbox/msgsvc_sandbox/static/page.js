@@ -28,6 +28,10 @@ export function safeUrl(address) {
   }
 }
 
+/** Where a file lies that this person has attached. */
+export const fileUrl = (id) =>
+  new URL(`${root}/api/people/${personId}/files/${encodeURIComponent(id)}`, location.href).href;
+
 /** Shows a sentence for a moment, and has it read out. */
 export function tell(text) {
   const toast = copyOf("toast");
