@@ -13,7 +13,7 @@ from tests.process import Deployment, Server
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 CONFIG = """\
-plugins = ["sandbox", "auth", "otp", "broadcasts", "scheduling", "drip"]
+plugins = ["sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "helpdesk"]
 [channels.messenger_a]
 plugin = "sandbox"
 [channels.messenger_b]
@@ -39,7 +39,15 @@ def server(deployment: Deployment) -> Iterator[Server]:
 
 @pytest.mark.parametrize(
     "name",
-    ["broadcasts.md", "drip.md", "messages.md", "one-time-codes.md", "scheduling.md", "sign-in.md"],
+    [
+        "broadcasts.md",
+        "drip.md",
+        "helpdesk.md",
+        "messages.md",
+        "one-time-codes.md",
+        "scheduling.md",
+        "sign-in.md",
+    ],
 )
 def test_a_guide_does_what_it_says(deployment: Deployment, server: Server, name: str) -> None:
     blocks = [block for block in blocks_of(GUIDES / name) if block.language in ("sh", "text")]
