@@ -242,11 +242,14 @@ class Tickets(TicketChanges):
         await entry_store.move(tx, project_id, source.ticket_id, target.ticket_id)
         await store.redirect(tx, project_id, source.ticket_id, target.ticket_id)
         waits = {"waiting_since_ms": _earlier(source.waiting_since_ms, target.waiting_since_ms)}
+        source_waits = source.waiting_since_ms is not None
         source = await self._write(tx, source, {"merged_into": target.ticket_id})
         await self._move(tx, source, "closed", merged_into=target.ticket_id)
         last_ms = max(source.last_message_at_ms, target.last_message_at_ms)
         if target.status == "closed":
             waits = {}
+        elif target.status == "pending" and source_waits:
+            target = await self._move(tx, target, "open")
         return await self._write(tx, target, {"last_message_at_ms": last_ms, **waits})
 
     async def delete(self, tx: Tx, project_id: str, ticket_id: str) -> None:
@@ -343,9 +346,11 @@ class Tickets(TicketChanges):
     async def _send(self, tx: Tx, ticket: Ticket, said: Answered) -> str:
         """Queues an answer to the subscriber; returns the id of the core's message."""
         assert ticket.subscriber_id is not None
-        customer = await self._service.subscribers.find(tx, ticket.project_id, ticket.subscriber_id)
-        if customer.status != "active":
-            raise Conflict(f"the customer can't be reached: they are {customer.status}")
+        key = (ticket.project_id, ticket.subscriber_id)
+        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        if customer is None or customer.status != "active":
+            what = "gone" if customer is None else customer.status
+            raise Conflict(f"the customer can't be reached: they are {what}")
         body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": said.text}
         body["format"] = said.format
         if said.media is not None:

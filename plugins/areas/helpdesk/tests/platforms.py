@@ -89,16 +89,16 @@ class _Max:
 
 class _ChattingCustomer:
     def __init__(self, person: TelegramPerson | MaxPerson) -> None:
-        self._person = person
+        self.person = person
 
     async def open(self, link: str) -> None:
-        await self._person.open(link)
+        await self.person.open(link)
 
     async def write(self, text: str) -> None:
-        await self._person.write(text)
+        await self.person.write(text)
 
     async def shown(self) -> list[str]:
-        return [message.text for message in self._person.messages]
+        return [message.text for message in self.person.messages]
 
 
 @asynccontextmanager

@@ -169,6 +169,9 @@ async def test_who_is_erased_leaves_empty_tickets(
         assert (ticket["subject"], ticket["customer_name"]) == ("", "")
     assert refusal(await client.get(f"/v1/files/{file_id}")) == (404, "not_found")
     assert await said(client, other) == ["Somebody else"]
+    await act(client, {"ticket_id": "1"}, "status", status="open")
+    answer = await client.post("/v1/tickets/1/reply", json={"text": "Ann?"})
+    assert refusal(answer) == (409, "conflict")
     async with service.db.read() as tx:
         for table in ("helpdesk_entries", "helpdesk_entry_edits", "helpdesk_tickets"):
             rows = await tx.fetch_all(f"SELECT * FROM {table}")

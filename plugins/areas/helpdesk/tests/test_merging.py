@@ -1,10 +1,13 @@
 """Two tickets of one matter become one."""
 
 import asyncio
+from typing import Any
 
 import httpx2
 
+from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.fixtures import Tenant
 
 from .conftest import Person, act, listed, post, refusal, said, told, virtual, whole
 
@@ -79,6 +82,36 @@ async def test_what_can_not_be_merged_is_refused(
     assert await refused("1", "9") == (404, "not_found")
     assert await refused("9", "1") == (404, "not_found")
     assert await said(client, bobs) == ["b"]
+
+
+async def test_a_ticket_is_open_where_the_other_ones_customer_waits(
+    client: httpx2.AsyncClient, clock: FakeClock
+) -> None:
+    pending, closed, waiting = [await virtual(client) for _ in range(3)]
+    await act(client, pending, "reply", text="Which one?")
+    await act(client, closed, "close")
+    again = await act(client, waiting, "merge", into=pending["ticket_id"])
+    other = await virtual(client)
+
+    still = await act(client, other, "merge", into=closed["ticket_id"])
+
+    assert (again["status"], again["waiting_since"]) == ("open", waiting["waiting_since"])
+    assert (still["status"], still["waiting_since"]) == ("closed", None)
+
+
+async def test_another_projects_ticket_is_answered_as_missing(
+    service: Service, client: httpx2.AsyncClient, make_tenant: Any
+) -> None:
+    stranger: Tenant = await make_tenant(service, "Other")
+    theirs = await virtual(stranger.client)
+    ours = await virtual(client)
+
+    answer = await client.post(
+        f"/v1/tickets/{ours['ticket_id']}/merge", json={"into": theirs["ticket_id"]}
+    )
+
+    assert refusal(answer) == (404, "not_found")
+    assert theirs["number"] == ours["number"] == 1
 
 
 async def test_messages_go_on_in_the_ticket_that_is_left(

@@ -15,10 +15,14 @@ from msgsvc_core.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_telegram.testing import Person as TelegramPerson
 from tests.payloads import NAMES, PAYLOADS
 
 from . import platforms
 from .conftest import LIMITS, PLUGINS, Person, act, listed, post, said, told, virtual, whole
+
+#: As much of a picture as it takes to be recognised.
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(200)
 
 
 class Desk:
@@ -59,6 +63,14 @@ class Desk:
         found = await until(heard, timeout_s=10)
         assert found is not None
         return found
+
+    async def files(self) -> list[str]:
+        """The files of the first ticket's messages."""
+        tickets = await listed(self.client)
+        if not tickets:
+            return []
+        messages = (await whole(self.client, tickets[0]))["messages"]["data"]
+        return [file_id for message in messages for file_id in message["file_ids"]]
 
     async def says_all(self, texts: Sequence[str]) -> None:
         """Answers with each text, as it is and in a canned answer's markup."""
@@ -160,6 +172,45 @@ async def test_a_tickets_whole_life(desk: Desk) -> None:
         ("ticket.status_changed", None, "open", "closed", 1),
         ("ticket.closed", None, None, None, 1),
     ]
+
+
+@pytest.mark.parametrize("desk", ["telegram"], indirect=True)
+async def test_files_go_both_ways_and_changes_are_followed(desk: Desk) -> None:
+    ann = await desk.customer("Ann")
+    person: TelegramPerson = ann.person  # type: ignore[attr-defined]
+    await person.send_file("photo", PNG, caption="It came brokn")
+
+    async def ready() -> dict[str, Any] | None:
+        for file_id in await desk.files():
+            file = (await desk.client.get(f"/v1/files/{file_id}")).json()
+            if file["status"] == "ready":
+                return dict(file)
+        return None
+
+    file = await until(ready)
+    assert file is not None
+    content = await desk.client.get(f"/v1/files/{file['file_id']}/content")
+    await person.edit("It came broken")
+
+    async def changed() -> bool:
+        return await said(desk.client, "1") == ["It came broken"]
+
+    await until(changed)
+    known = len(person.messages)
+    await act(desk.client, {"ticket_id": "1"}, "reply", text="This?", file_id=file["file_id"])
+    answer = await person.wait_for("This?")
+
+    assert content.content == PNG
+    assert await desk.files() == [file["file_id"], file["file_id"]]
+    [message] = [
+        one
+        for one in (await whole(desk.client, "1"))["messages"]["data"]
+        if one["author"] == "customer"
+    ]
+    assert [edit["text"] for edit in message["edits"]] == ["It came brokn"]
+    assert len(person.messages) == known + 1
+    assert answer.file is not None
+    assert answer.file.content == PNG
 
 
 async def test_texts_that_try_to_be_more_stay_texts_on_the_way_in_and_out(desk: Desk) -> None:
