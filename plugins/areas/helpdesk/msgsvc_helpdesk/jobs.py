@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from msgsvc_core.db import Tx
+import structlog
+
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
 from msgsvc_core.service import Service
 from msgsvc_helpdesk import removing, store
@@ -11,6 +13,8 @@ from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
 LOOK = "helpdesk.look"
+
+log = structlog.get_logger(__name__)
 
 #: Tickets that are looked for at a time.
 BATCH = 100
@@ -36,18 +40,27 @@ async def look(ctx: JobContext, _jobs: Sequence[Job]) -> None:
 
 
 async def _each(ctx: JobContext, find: Find, do: Do) -> None:
-    """Does something with every ticket that is found, until there is none."""
-    db = ctx.service.db
+    """Does something with every ticket that is found, until there is none.
+
+    What fails for one waits for the next look, and keeps no other project's tickets waiting.
+    """
+    db, failed = ctx.service.db, set[tuple[str, str]]()
     while True:
         async with db.read() as tx:
-            due = await find(tx)
+            due = [ticket for ticket in await find(tx) if ticket not in failed]
         if not due:
             return
         for project_id, ticket_id in due:
             if ctx.stopping:
                 raise Stopping
-            async with db.transaction() as tx:
-                await do(tx, project_id, ticket_id)
+            try:
+                async with db.transaction() as tx:
+                    await do(tx, project_id, ticket_id)
+            except DatabaseUnavailable:
+                raise
+            except Exception:
+                log.exception("ticket_look_failed", project_id=project_id, ticket_id=ticket_id)
+                failed.add((project_id, ticket_id))
 
 
 async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:

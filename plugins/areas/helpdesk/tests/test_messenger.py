@@ -1,6 +1,7 @@
 """Customers write to the bot: what opens a ticket, what goes on with one, and what does neither."""
 
 import asyncio
+from typing import Any
 
 import httpx2
 import pytest
@@ -61,12 +62,12 @@ async def test_the_bot_says_once_that_a_message_has_arrived(
 
 
 async def test_the_bot_says_nothing_where_the_setting_says_so(
-    make_service: ServiceFactory, make_tenant: object, ann: Person
+    make_service: ServiceFactory, make_tenant: Any, ann: Person
 ) -> None:
     service = await make_service(
         extra_plugins=PLUGINS, limits=LIMITS, helpdesk={"acknowledge": False}
     )
-    tenant: Tenant = await make_tenant(service)  # type: ignore[operator]
+    tenant: Tenant = await make_tenant(service)
     there = Person(service, ann.user)
     await there.subscribe(tenant.client)
     known = len(there.messages)
@@ -85,6 +86,22 @@ async def test_two_messages_at_once_open_one_ticket(
     [ticket] = await listed(client)
     assert sorted(await said(client, ticket)) == [f"message {number}" for number in range(6)]
     assert (await told(client)).count("ticket.created") == 1
+
+
+async def test_messages_that_two_machines_hear_at_once_open_one_ticket(
+    make_service: ServiceFactory, make_tenant: Any, ann: Person
+) -> None:
+    one = await make_service(extra_plugins=PLUGINS, limits=LIMITS)
+    url = one.settings.database_url
+    two = await make_service(extra_plugins=PLUGINS, limits=LIMITS, database_url=url)
+    tenant: Tenant = await make_tenant(one)
+    here, there = Person(one, ann.user), Person(two, ann.user)
+    await here.subscribe(tenant.client)
+
+    await asyncio.gather(*(heard.write("Hi") for _ in range(4) for heard in (here, there)))
+
+    [ticket] = await listed(tenant.client)
+    assert await said(tenant.client, ticket) == ["Hi"] * 8
 
 
 async def test_who_came_by_no_link_is_answered_kindly(

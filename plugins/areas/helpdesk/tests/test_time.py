@@ -1,11 +1,15 @@
 """What time does to tickets: snoozes end, customers wait, figures are kept, old tickets go."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx2
 import pytest
 
+from msgsvc_core.events import Event
+from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -19,6 +23,7 @@ from .conftest import (
     listed,
     pass_time,
     post,
+    project_of,
     refusal,
     told,
     virtual,
@@ -158,12 +163,12 @@ async def test_notes_answer_nobody_and_closed_or_put_aside_tickets_wait_in_silen
 
 
 async def test_two_machines_that_look_at_once_tell_once(
-    make_service: ServiceFactory, make_tenant: object, clock: FakeClock
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:
     one = await make_service(extra_plugins=PLUGINS, limits=LIMITS)
     url = one.settings.database_url
     two = await make_service(extra_plugins=PLUGINS, limits=LIMITS, database_url=url)
-    tenant: Tenant = await make_tenant(one)  # type: ignore[operator]
+    tenant: Tenant = await make_tenant(one)
     for _ in range(5):
         aside = await virtual(tenant.client)
         await act(tenant.client, aside, "snooze", until=later(clock, DAY_S / 2))
@@ -176,6 +181,38 @@ async def test_two_machines_that_look_at_once_tell_once(
     names = await told(tenant.client)
     assert names.count(UNANSWERED) == 5
     assert names.count("ticket.status_changed") == 10
+
+
+class Refusing:
+    """Fails at what is told of one project's tickets by time."""
+
+    def __init__(self) -> None:
+        self.project_id = ""
+
+    @hookimpl
+    async def on_events(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.project_id == self.project_id and event.name == UNANSWERED:
+                raise RuntimeError("not this one")
+
+
+async def test_what_fails_for_one_project_keeps_no_other_one_waiting(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    refusing = Refusing()
+    service = await make_service(extra_plugins=[*PLUGINS, ("refusing", refusing)], limits=LIMITS)
+    one, other = await make_tenant(service), await make_tenant(service, "Other")
+    refusing.project_id = project_of(one)
+    for tenant in (one, other, one, other):
+        await virtual(tenant.client)
+
+    await pass_time(service, clock, DAY_S)
+    meanwhile = await unanswered(one.client), await unanswered(other.client)
+    refusing.project_id = ""
+    await pass_time(service, clock, 60)
+
+    assert meanwhile == (0, 2)
+    assert (await unanswered(one.client), await unanswered(other.client)) == (2, 2)
 
 
 async def test_times_are_kept_for_each_ticket_and_as_percentiles(
@@ -229,12 +266,12 @@ async def test_there_are_figures_without_tickets_too(client: httpx2.AsyncClient)
 
 
 async def test_tickets_go_so_long_after_their_end_and_their_files_with_them(
-    make_service: ServiceFactory, make_tenant: object, clock: FakeClock
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:
     service = await make_service(
         extra_plugins=PLUGINS, limits=LIMITS, helpdesk={"closed_ticket_days": 30}
     )
-    tenant: Tenant = await make_tenant(service)  # type: ignore[operator]
+    tenant: Tenant = await make_tenant(service)
     client = tenant.client
     stored = await client.post("/v1/files", files={"file": ("plan.txt", b"Turn left")})
     file_id = stored.json()["file_id"]
