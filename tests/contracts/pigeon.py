@@ -79,6 +79,7 @@ class PigeonChannel(Channel):
         text_unit="utf16",
         mini_app=True,
         receives_files=True,
+        tells_replies=True,
         commands=True,
     )
 

@@ -150,6 +150,9 @@ class Files(Stage):
         assert received.reply_to == first, (
             f"reply_to is {received.reply_to!r}; make it what `send` returned, {first!r}"
         )
+        assert channel.capabilities.tells_replies, (
+            "messages tell what they answer; say so by capabilities.tells_replies"
+        )
 
 
 async def _sent_file(channel: Channel, messenger: Messenger, inbox: Inbox) -> tuple[bytes, str]:

@@ -64,6 +64,7 @@ class TelegramChannel(Channel):
         text_unit="utf16",
         mini_app=True,
         receives_files=True,
+        tells_replies=True,
         commands=True,
     )
 

@@ -101,9 +101,11 @@ class Answering:
         refused = await self.why_not(tx, ticket, _, seat)
         if refused is not None:
             return _nobody_got_it(_, refused)
+        # No message is without words: one that is a file alone is called by its name.
+        said = Answered(text.strip() or one_line(file.filename), file_id=file.file_id)
         try:
             async with tx.savepoint():
-                await self._reply(tx, seat, ticket, Answered(text, file_id=file.file_id))
+                await self._reply(tx, seat, ticket, said)
         except ApiError as error:
             return self.refusal(_, error)
         return _sent(_, ticket)
