@@ -38,7 +38,10 @@ async def write(phone: Phone, text: str, answering: Seen | None = None) -> None:
             content["reply_to_message"] = {**above, "text": answering.text}
         await phone.person.write(text, **content)
     elif isinstance(phone, MaxPhone):
-        await phone.person.write(text)
+        if answering is None:
+            await phone.person.write(text)
+        else:
+            await phone.person.reply(answering.ref, text)
     else:
         assert isinstance(phone, SandboxPhone)
         await phone.person.say(text)

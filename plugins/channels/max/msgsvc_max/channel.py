@@ -58,6 +58,7 @@ class MaxChannel(Channel):
         edit_media=True,
         mini_app=True,
         receives_files=True,
+        tells_replies=True,
         commands=True,
     )
 
