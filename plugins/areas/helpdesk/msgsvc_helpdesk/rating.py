@@ -153,14 +153,16 @@ class Ratings:
         update = ctx.update
         assert isinstance(update, MessageReceived)
         text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
-        # What answers a message of the bot says itself what it is about.
-        if project_id is None or not text or update.files or update.text.startswith("/"):
+        if project_id is None or not text or update.files or text.startswith("/"):
             return False
         now_ms = self._service.clock.now_ms()
-        rating = await rating_store.end_in_chat(
+        rating = await rating_store.find_in_chat(
             ctx.tx, ctx.channel, update.chat_id, project_id, now_ms
         )
-        if rating is None:
+        # What answers another message of the bot says by that what it is about.
+        if rating is None or update.reply_to not in {None, rating.message_ref}:
+            return False
+        if await rating_store.end(ctx.tx, project_id, rating.ticket_id) is None:
             return False
         await self._tell(ctx.tx, rating, text[:MOST_OF_COMMENT])
         await self._thank(ctx.tx, rating, ctx._)

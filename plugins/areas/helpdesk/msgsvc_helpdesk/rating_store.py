@@ -48,19 +48,17 @@ async def begin(tx: Tx, rating: OpenRating) -> None:
     )
 
 
-async def end_in_chat(
+async def find_in_chat(
     tx: Tx, bot: str, chat_id: str, project_id: str, now_ms: int
 ) -> OpenRating | None:
-    """Ends the newest rating in a chat whose time has not passed."""
+    """The newest rating in a chat whose time has not passed."""
     found = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM helpdesk_ratings WHERE bot = :bot AND chat_id = :chat_id"
         " AND project_id = :project_id AND ends_at_ms > :now_ms"
         " ORDER BY ends_at_ms DESC, ticket_id DESC LIMIT 1",
         {"bot": bot, "chat_id": chat_id, "project_id": project_id, "now_ms": now_ms},
     )
-    if found is None:
-        return None
-    return await end(tx, project_id, found["ticket_id"])
+    return None if found is None else _rating(found)
 
 
 async def end(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:

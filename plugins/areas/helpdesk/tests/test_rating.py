@@ -137,6 +137,19 @@ async def test_a_file_or_a_command_is_no_comment(
     assert await ratings(client) == [(5, "Great")]
 
 
+async def test_an_answer_to_another_message_is_no_comment(
+    client: httpx2.AsyncClient, customer: Agent, closed: str
+) -> None:
+    earlier, question = customer.messages[-2], customer.newest(QUESTION)
+    await customer.press("5")
+    await customer.write("About that", reply_to=earlier.message_ref)
+    reopened = (await whole(client, closed))["status"]
+    await customer.write("Quick", reply_to=question.message_ref)
+
+    assert reopened == "open"
+    assert await ratings(client) == [(5, "Quick")]
+
+
 async def test_nobody_rates_for_another(
     service: Service, client: httpx2.AsyncClient, bob: Person, customer: Agent, closed: str
 ) -> None:

@@ -50,6 +50,7 @@ class AgentDesk:
             names.REPLIED: self._replied,
             names.ASSIGNED: self._assigned,
             names.STATUS_CHANGED: self._moved,
+            names.UNANSWERED: self._waits,
             names.CSAT_RECEIVED: self._rated,
         }
         react = reactions.get(event.name)
@@ -97,6 +98,15 @@ class AgentDesk:
             for seat in await self.seats(tx, [agent]):
                 await self.deal(tx, seat, ticket)
 
+    async def _waits(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
+        """A customer has waited for long: whoever is to answer is told once more."""
+        agent = await self._agent(tx, ticket)
+        if agent is None:
+            await self.offer(tx, ticket)
+            return
+        for seat in await self.seats(tx, [agent]):
+            await self.deal(tx, seat, ticket)
+
     async def _rated(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
         agent = await self._agent(tx, ticket)
         for seat in await self.seats(tx, [] if agent is None else [agent]):
@@ -106,11 +116,29 @@ class AgentDesk:
             await self._send(tx, seat, ticket, "word", [OutgoingMessage(said + comment)])
 
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Tickets of who answers no customers any more are nobody's, and offered to the others."""
+        """Who comes to a chat is told what comes there. Tickets of who answers no customers any more are
+        nobody's, and offered to the others."""
+        if after is not None and after.is_agent:
+            new = set(after.subscriber_ids) - set(before.subscriber_ids)
+            await self._welcome(tx, after, new)
         if not before.is_agent or (after is not None and after.is_agent):
             return
         for ticket_id in await store.tickets_of(tx, before.project_id, before.member_id):
             await self._tickets.assign(tx, before.project_id, ticket_id, None, SYSTEM)
+
+    async def _welcome(self, tx: Tx, member: Member, subscriber_ids: Collection[str]) -> None:
+        for seat in await self.seats(tx, [replace(member, subscriber_ids=tuple(subscriber_ids))]):
+            _ = self._into(seat)
+            text = _(
+                "Questions of customers come to this chat. /tickets shows those that wait for an answer."
+            )
+            await calls.enqueue_send(
+                self._service,
+                tx,
+                seat.subscriber.bot,
+                seat.subscriber.chat_id,
+                OutgoingMessage(text),
+            )
 
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """A file of a customer came after the words that it belongs to."""
@@ -298,7 +326,8 @@ class AgentDesk:
                 shown=shown,
                 created_at_ms=self._service.clock.now_ms(),
             )
-            await store.insert_notes(tx, [note])
+            if not await store.insert_note(tx, note):
+                return
             key = {"project_id": note.project_id, "note_id": note.note_id, "shown": note.shown}
             then = calls.Then(SENT_JOB, key)
             await calls.enqueue_send(

@@ -293,8 +293,14 @@ class AgentBot:
         return [
             Seat(member, known[key])
             for key, (_id, member) in zip(keys, found, strict=True)
-            if member.is_agent and key in known and ctx.serves(member.project_id)
+            if member.is_agent
+            and key in known
+            and ctx.serves(member.project_id)
+            and await self._is_active(ctx, member.project_id)
         ]
+
+    async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
+        return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
 
     async def _seat(self, ctx: InboundContext, project_id: str | None) -> Seat | None:
         return next(

@@ -1,20 +1,31 @@
 """The SQL of what agents are shown and what their chats are about."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import kept
 from msgsvc_helpdesk.agents.models import FRESH, Draft, Note
 
 _COLUMNS = (
     "project_id, note_id, ticket_id, subscriber_id, member_id, bot, chat_id, message_ref, kind,"
     " shown, created_at_ms"
 )
+_THIS_SUBSCRIBER = "project_id = :project_id AND subscriber_id = :subscriber_id"
 
 
-async def insert_notes(tx: Tx, notes: Sequence[Note]) -> None:
-    await tx.insert_many("helpdesk_agent_messages", [asdict(note) for note in notes])
+async def insert_note(tx: Tx, note: Note) -> bool:
+    """False if the agent's subscriber was erased a moment ago: nothing that a customer says may fail by
+    that."""
+    columns = _COLUMNS.split(", ")
+    values = ", ".join(_bound(column) for column in columns)
+    return bool(
+        await tx.execute(
+            f"INSERT INTO helpdesk_agent_messages ({_COLUMNS}) SELECT {values}"
+            f" FROM core_subscribers WHERE {_THIS_SUBSCRIBER}{kept(tx.dialect)}",
+            asdict(note),
+        )
+    )
 
 
 async def note_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -> Note | None:
@@ -101,15 +112,22 @@ async def take_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str)
 
 
 async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[str, Any]) -> None:
+    """Nothing for a subscriber who was erased a moment ago."""
     columns = ", ".join(values)
-    bound = ", ".join(f":{name}" for name in values)
+    bound = ", ".join(map(_bound, values))
     await tx.execute(
         f"INSERT INTO helpdesk_agent_chats (project_id, subscriber_id, {columns})"
-        f" VALUES (:project_id, :subscriber_id, {bound})"
+        f" SELECT project_id, subscriber_id, {bound} FROM core_subscribers"
+        f" WHERE {_THIS_SUBSCRIBER}{kept(tx.dialect)}"
         " ON CONFLICT (project_id, subscriber_id) DO UPDATE SET "
-        + ", ".join(f"{name} = :{name}" for name in values),
+        + ", ".join(f"{name} = excluded.{name}" for name in values),
         {"project_id": project_id, "subscriber_id": subscriber_id, **values},
     )
+
+
+def _bound(column: str) -> str:
+    """A parameter in a SELECT, where PostgreSQL can't tell its type from where it goes."""
+    return f"CAST(:{column} AS {'BIGINT' if column.endswith('_ms') else 'TEXT'})"
 
 
 async def insert_file(

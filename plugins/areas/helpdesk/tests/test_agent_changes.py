@@ -1,0 +1,221 @@
+"""Agents inside the messenger, when something else changes a ticket, or who answers."""
+
+from dataclasses import replace
+
+import httpx2
+import pytest
+
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, settled
+from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_helpdesk.agents import store
+from msgsvc_helpdesk.agents.models import Note
+
+from .chats import Agent, hire, tells_replies
+from .conftest import DAY_S, Person, act, listed, pass_time, post, said, told, whole
+
+
+@pytest.fixture
+async def mia(service: Service, client: httpx2.AsyncClient) -> Agent:
+    """Her messenger tells what a message answers."""
+    tells_replies(service.channels["messenger_a"])
+    return await hire(service, client, "Mia")
+
+
+@pytest.fixture
+async def max_(service: Service, client: httpx2.AsyncClient) -> Agent:
+    return await hire(service, client, "Max", lang="ru")
+
+
+async def test_a_ticket_that_was_put_aside_comes_back(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: Person,
+    ann_id: str,
+    mia: Agent,
+    clock: FakeClock,
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    await mia.press("Snooze")
+    await mia.press("1 hour")
+    aside = mia.looks(card), (await listed(client))[0]["status"]
+    known = len(mia.messages)
+
+    await pass_time(service, clock, 3600)
+
+    assert aside == ("#1, Ann: Help\n\nIt is put aside until 2026-01-15T13:00:00.000Z.", "snoozed")
+    assert [one.message.text.splitlines()[0] for one in mia.messages[known:]] == [
+        "Your ticket #1, Ann: Help"
+    ]
+
+
+@pytest.mark.parametrize("how", ["removed", "erased", "viewer"])
+async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent, how: str
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    path = f"/v1/members/{mia.member_id}"
+    if how == "viewer":
+        await client.patch(path, json={"role": "viewer"})
+    else:
+        await client.delete(path, params={"erase": str(how == "erased").lower()})
+    await settled(mia.service)
+
+    notice = await mia.press("Close")
+    await mia.answer(card, "I am still here")
+    refused = mia.shown
+    await max_.press("Взять")
+
+    [ticket] = await listed(client)
+    assert notice == "You do not answer customers here any more."
+    assert refused.startswith("You do not answer customers here any more.")
+    assert await said(client, ticket) == ["Help"]
+    assert (ticket["status"], ticket["assignee_id"]) == ("open", max_.member_id)
+    assert await told(client, "assignee_id") == [
+        ("ticket.created", None),
+        ("ticket.assigned", mia.member_id),
+        ("ticket.assigned", None),
+        ("ticket.assigned", max_.member_id),
+    ]
+
+
+async def test_who_was_given_a_ticket_by_the_api_is_told(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    offer = max_.newest("Help")
+
+    await act(client, ticket, "assign", assignee_id=mia.member_id)
+    await settled(mia.service)
+
+    assert mia.texts[-1].startswith("Your ticket #1, Ann: Help")
+    assert max_.looks(offer) == "№1, Ann: Help\n\nОтвечает Mia."
+
+
+async def test_a_viewer_is_told_of_nothing(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str
+) -> None:
+    viewer = await hire(service, client, "Vic", role="viewer")
+    known = len(viewer.messages)
+
+    await ann.write("Help")
+    await viewer.write("I look on")
+
+    assert [one for one in viewer.texts[known:] if "Help" in one] == []
+    assert len(await listed(client)) == 2
+
+
+async def test_a_stranger_who_sends_a_buttons_data_changes_nothing(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    eve = Agent(service, ann.user)
+
+    notice = await eve.send_press(f"~hd:take:{ticket['ticket_id']}", "m1")
+
+    assert notice == "You do not answer customers here any more."
+    assert (await listed(client))[0]["assignee_id"] is None
+
+
+async def test_a_refused_answer_is_told_to_the_agent_with_its_reason(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    await client.delete(f"/v1/subscribers/{ann_id}")
+
+    await mia.answer(mia.newest("Your ticket"), "Hello?")
+
+    assert "Nobody has got your message." in mia.shown
+    assert await said(client, (await listed(client))[0]) == ["Help"]
+
+
+async def test_a_merged_ticket_leads_to_the_one_that_goes_on(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    card = mia.newest("Your ticket")
+    [first] = await listed(client)
+    second = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Help again")
+    await act(client, second, "assign", assignee_id=mia.member_id)
+    await act(client, first, "merge", into=second["ticket_id"])
+    await settled(mia.service)
+
+    await mia.answer(card, "Here I am.")
+
+    assert mia.looks(card) == "#1, Ann: Help\n\nIt goes on as part of another ticket."
+    assert (await whole(client, second))["messages"]["data"][0]["text"] == "Here I am."
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_agents_are_told_again_of_a_customer_who_waits(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: Person,
+    ann_id: str,
+    mia: Agent,
+    max_: Agent,
+    clock: FakeClock,
+    is_taken: bool,
+) -> None:
+    await ann.write("Help")
+    if is_taken:
+        await mia.press("Take")
+    known = {one: len(one.messages) for one in (mia, max_)}
+
+    await pass_time(service, clock, DAY_S)
+
+    new = {one: [sent.message.text for sent in one.messages[known[one] :]] for one in known}
+    if is_taken:
+        assert [text.splitlines()[0] for text in new[mia]] == ["Your ticket #1, Ann: Help"]
+        assert new[max_] == []
+    else:
+        assert [text.splitlines()[0] for text in new[mia]] == ["New ticket #1, Ann: Help"]
+        assert [text.splitlines()[0] for text in new[max_]] == ["Новое обращение №1, Ann: Help"]
+
+
+async def test_an_agent_is_told_what_comes_to_their_chat(mia: Agent, max_: Agent) -> None:
+    assert any("/tickets" in text for text in mia.texts)
+    assert any("Обращения клиентов" in text for text in max_.texts)
+
+
+async def test_an_agent_whose_subscriber_is_erased_keeps_no_customer_from_writing(
+    service: Service, tenant: Tenant, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    project_id = tenant.project.project_id
+    async with service.db.read() as tx:
+        row = await tx.fetch_one("SELECT * FROM helpdesk_agent_messages LIMIT 1")
+    assert row is not None
+    gone = Note(**{**dict(zip(row.keys(), row, strict=True)), "subscriber_id": "sub_gone"})
+
+    async with service.db.transaction() as tx:
+        assert not await store.insert_note(tx, replace(gone, note_id="tan_new"))
+        await store.open_in_chat(tx, project_id, "sub_gone", gone.ticket_id)
+        assert await store.opened_in_chat(tx, project_id, "sub_gone") is None
+
+
+async def test_agents_of_a_disabled_project_do_nothing(
+    service: Service,
+    client: httpx2.AsyncClient,
+    tenant: Tenant,
+    ann: Person,
+    ann_id: str,
+    mia: Agent,
+) -> None:
+    await ann.write("Help")
+    await service.projects.set_active(tenant.project.project_id, False)
+
+    notice = await mia.press("Take")
+
+    assert notice == "You do not answer customers here any more."
+    async with service.db.read() as tx:
+        taken = await tx.fetch_val("SELECT COUNT(assignee_id) FROM helpdesk_tickets")
+    assert taken == 0
