@@ -44,7 +44,7 @@ async def write(phone: Phone, text: str, answering: Seen | None = None) -> None:
             await phone.person.reply(answering.ref, text)
     else:
         assert isinstance(phone, SandboxPhone)
-        await phone.person.say(text)
+        await phone.person.say(text, reply_to=None if answering is None else answering.ref)
 
 
 @asynccontextmanager

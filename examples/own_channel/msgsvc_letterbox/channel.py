@@ -37,7 +37,10 @@ class LetterboxChannel(Channel):
 
     #: The core refuses the rest before it calls us, so there is nothing to translate here.
     capabilities = Capabilities(
-        formats=frozenset({"plain"}), media_types=frozenset(), receives_files=True
+        formats=frozenset({"plain"}),
+        media_types=frozenset(),
+        receives_files=True,
+        tells_replies=True,
     )
 
     receiving = "poll"

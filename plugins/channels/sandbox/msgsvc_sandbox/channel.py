@@ -29,7 +29,9 @@ BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 class SandboxChannel(Channel):
     """Puts messages into people's chats, unless its switches say otherwise."""
 
-    capabilities = Capabilities(edit_media=True, mini_app=True, receives_files=True)
+    capabilities = Capabilities(
+        edit_media=True, mini_app=True, receives_files=True, tells_replies=True
+    )
 
     def __init__(
         self, service: "Service", identity: ChannelIdentity, settings: SandboxChannelSettings
