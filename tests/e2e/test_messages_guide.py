@@ -40,6 +40,7 @@ def server(deployment: Deployment) -> Iterator[Server]:
 @pytest.mark.parametrize(
     "name",
     [
+        "agents.md",
         "broadcasts.md",
         "drip.md",
         "helpdesk.md",
