@@ -13,7 +13,7 @@ from tests.process import Deployment, Server
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 CONFIG = """\
-plugins = ["sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "helpdesk"]
+plugins = ["sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk"]
 [channels.messenger_a]
 plugin = "sandbox"
 [channels.messenger_b]
@@ -43,6 +43,7 @@ def server(deployment: Deployment) -> Iterator[Server]:
         "agents.md",
         "broadcasts.md",
         "drip.md",
+        "forms.md",
         "helpdesk.md",
         "messages.md",
         "one-time-codes.md",

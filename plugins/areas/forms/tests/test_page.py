@@ -135,6 +135,7 @@ async def test_what_was_typed_stays_when_something_is_wrong(desk: Desk, visitor:
         mark="2",
         about="one\ntwo",
         terms="true",
+        files={"photo": ("a.png", PNG, "image/png")},
     )
 
     assert page.status_code == 400

@@ -142,7 +142,8 @@ class WebForms:
         token = posted.text(TOKEN)
         if isinstance(error, NoToken):
             form, token = newest, self._intake.new_token(newest)
-        shown = Shown(form, lang, token, posted.typed(), wrong, error)
+        had_files = any(posted.files.values())
+        shown = Shown(form, lang, token, posted.typed(), wrong, error, had_files)
         return self._pages.form(request, shown)
 
     def _reading(self, request: Request) -> AbstractAsyncContextManager[Posted]:

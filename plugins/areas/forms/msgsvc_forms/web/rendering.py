@@ -37,6 +37,8 @@ class Shown:
     typed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wrong: Mapping[str, WrongAnswer] = field(default_factory=dict)
     error: ApiError | None = None
+    #: Whether files came along, which no page can show again.
+    had_files: bool = False
 
 
 class FormPages:
@@ -75,6 +77,7 @@ class FormPages:
             is_limited=is_limited,
             is_late=error is not None and not shown.wrong and not is_limited,
             has_files=any(each.type == "file" for each in definition.fields),
+            had_files=shown.had_files,
             most_shown=MOST_SHOWN_OPTIONS,
             languages={lang: f"{here}?lang={lang}" for lang in LANGS},
         )
