@@ -14,6 +14,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
+from tests.api.naming_forms import FORM_BODIES
 from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources
 
 #: What each route with an id in its path needs as its body.
@@ -74,27 +75,6 @@ WHEN: dict[str, dict[str, Any]] = {
     "schedule_message": {"send_at": LATER},
     "create_recurring": {"cron": "0 9 * * *", "starts_at": LATER},
 }
-
-#: What the routes of forms are asked for beside where a form's routes lead.
-FORMS: dict[str, dict[str, Any]] = {
-    "create_form": {
-        "slug": "named",
-        "title": "Form",
-        "fields": [{"key": "name", "type": "text", "label": "Name"}],
-    },
-    "update_form": {},
-}
-
-
-def _form_target(name: str, it: str, own: Resources) -> dict[str, Any]:
-    """Where a form's route leads: to who or what is named."""
-    if name == "tag":
-        return {"kind": "tag", "tag": it}
-    if name == "tags":
-        return {"kind": "ticket", "tags": [it]}
-    whom = {name: it} if name != "channel" else {"external_id": own["external_id"], name: it}
-    return {"kind": "subscriber", **whom}
-
 
 #: A body for every field that names a resource: `it` is what is named, `own` is the asker's.
 NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
@@ -253,14 +233,7 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "add_customer_reply.file_ids": lambda it, own: {"text": "Hi", "file_ids": [it]},
     "assign_ticket.assignee_id": lambda it, own: {"assignee_id": it},
     "set_ticket_tags.tags": lambda it, own: {"tags": [it]},
-    **{
-        f"{route}.routes.to.{name}": lambda it, own, name=name, rest=rest: {
-            **rest,
-            "routes": [{"to": _form_target(name, it, own)}],
-        }
-        for route, rest in FORMS.items()
-        for name in ("subscriber_id", "external_id", "channel", "tag", "tags")
-    },
+    **FORM_BODIES,
     "subscribe_in_mini_app.channel": lambda it, own: {"channel": it, "init_data": "Cat"},
     "subscribe_in_mini_app.external_id": lambda it, own: {
         "channel": MINI_APP,

@@ -9,7 +9,6 @@ The same for the web and the messenger. A value is what `form.submitted` carries
     file                                list of {"file_id", "filename", "mime_type", "size", "type"}
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -107,7 +106,8 @@ def _text(field: FormField, given: Any) -> str:
 
 def _number(field: FormField, given: Any) -> int | float:
     value = _as_number(given)
-    if value is None or not math.isfinite(value) or abs(value) > MOST_NUMBER:
+    # What is not a number at all is not less than anything either.
+    if value is None or not abs(value) <= MOST_NUMBER:
         raise WrongAnswer("not_number")
     if field.min is not None and value < field.min:  # type: ignore[operator]
         raise WrongAnswer("too_small", least=field.min)
@@ -198,7 +198,7 @@ def _named(field: FormField, given: str) -> str | None:
 
 def _rating(field: FormField, given: Any) -> int:
     value = _as_number(given)
-    if value is None or value != int(value) or not 1 <= value <= field.best:
+    if value is None or not 1 <= value <= field.best or value != int(value):
         raise WrongAnswer("not_rating", most=field.best)
     return int(value)
 

@@ -81,11 +81,13 @@ async def set_version(tx: Tx, form: Form) -> None:
 
 async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form | None:
     """The newest version. With `hold`, nobody else changes the form until the transaction ends."""
-    row = await tx.fetch_one(
-        f"{_NEWEST} WHERE f.project_id = :project_id AND f.form_id = :form_id"
+    key = {"project_id": project_id, "form_id": form_id}
+    if hold and tx.dialect == "postgresql":
+        # Apart from the question for the version: who has waited would else ask for the one before.
         # Not FOR UPDATE: what is just sent in need not wait.
-        + (" FOR NO KEY UPDATE OF f" if hold and tx.dialect == "postgresql" else ""),
-        {"project_id": project_id, "form_id": form_id},
+        await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS} FOR NO KEY UPDATE", key)
+    row = await tx.fetch_one(
+        f"{_NEWEST} WHERE f.project_id = :project_id AND f.form_id = :form_id", key
     )
     return None if row is None else Form(*row)
 

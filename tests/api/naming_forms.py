@@ -1,0 +1,37 @@
+"""Where the routes of a form name resources, for `tests/api/naming.py`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.api.resources import Resources
+
+#: What a form is asked for beside its routes.
+_BESIDE: dict[str, dict[str, Any]] = {
+    "create_form": {
+        "slug": "named",
+        "title": "Form",
+        "fields": [{"key": "name", "type": "text", "label": "Name"}],
+    },
+    "update_form": {},
+}
+
+
+def _target(name: str, it: str, own: Resources) -> dict[str, Any]:
+    """Where a form's route leads: to who or what is named."""
+    if name == "tag":
+        return {"kind": "tag", "tag": it}
+    if name == "tags":
+        return {"kind": "ticket", "tags": [it]}
+    whom = {name: it} if name != "channel" else {"external_id": own["external_id"], name: it}
+    return {"kind": "subscriber", **whom}
+
+
+#: A body for every field of a route that names a resource.
+FORM_BODIES: dict[str, Callable[[str, Resources], Any]] = {
+    f"{route}.routes.to.{name}": lambda it, own, name=name, beside=beside: {
+        **beside,
+        "routes": [{"to": _target(name, it, own)}],
+    }
+    for route, beside in _BESIDE.items()
+    for name in ("subscriber_id", "external_id", "channel", "tag", "tags")
+}
