@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.cli.demo.parts import PROJECT
 from msgsvc_core.cli.demo.stage import expect
 
 if TYPE_CHECKING:
@@ -81,3 +82,30 @@ async def fill_in_form(cast: "Cast") -> None:
         async with cast.plain.post(f"/f/{form['form_id']}", json=body) as answer:
             expect(answer.status, 201, await answer.text())
         await cast.api.event("form.submitted", source="web", form_id=form["form_id"])
+
+
+async def answer_ticket(cast: "Cast") -> None:
+    """Ann asks, an agent of the library answers, and she says how it was."""
+    ann, channel = cast.ann, "messenger_b"
+    async with cast.stage.step("Ann writes to the bot, and it becomes a ticket; ticket.created"):
+        links = (await cast.api.post("/v1/subscribers/links", {}))["links"]
+        await ann.open(links[channel])
+        await ann.sees(channel, PROJECT)
+        await ann.say(channel, "Do you have Emma in large print?")
+        created = await cast.api.event("ticket.created", first_name="Ann")
+    ticket = f"/v1/tickets/{created['ticket_id']}"
+    async with cast.stage.step("An agent takes it and answers; she sees it in her chat"):
+        member = {"name": "Clara", "email": "clara@library.example", "role": "agent"}
+        clara = (await cast.api.post("/v1/members", member))["member_id"]
+        await cast.api.post(f"{ticket}/assign", {"assignee_id": clara}, status=200)
+        reply = {"text": "Yes, **two copies**.", "format": "markdown", "member_id": clara}
+        await cast.api.post(f"{ticket}/reply", reply)
+        await ann.sees(channel, "Yes, two copies.")
+        await ann.say(channel, "Wonderful!")
+        await cast.api.event("ticket.replied", author="customer", text="Wonderful!")
+    async with cast.stage.step("It is closed, and she is asked how it was; ticket.csat_received"):
+        await cast.api.post(f"{ticket}/close", {}, status=200)
+        await ann.press(await ann.sees(channel, "", button="5"), "5")
+        await ann.press(await ann.sees(channel, "", button="Skip"), "Skip")
+        rated = await cast.api.event("ticket.csat_received", ticket_id=created["ticket_id"])
+        expect(rated["score"], 5, "the score")

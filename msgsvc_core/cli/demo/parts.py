@@ -27,7 +27,7 @@ _SETTINGS = """\
 base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
-plugins = ["sandbox", "auth", "otp", "forms", "webhooks"]
+plugins = ["sandbox", "auth", "otp", "forms", "helpdesk", "webhooks"]
 
 [server]
 port = {port}

@@ -12,7 +12,7 @@ import aiohttp
 from rich.console import Console
 
 from msgsvc_core.cli.demo.actors import Api, Browser, Person
-from msgsvc_core.cli.demo.conversations import fill_in_form
+from msgsvc_core.cli.demo.conversations import answer_ticket, fill_in_form
 from msgsvc_core.cli.demo.parts import PROJECT, SLUG, Parts
 from msgsvc_core.cli.demo.stage import Stage, StepFailed, appears, expect
 
@@ -45,6 +45,7 @@ async def play(console: Console, parts: Parts) -> None:
         await _template(cast, subscriber_id)
         await _choose(cast, subscriber_id)
         await fill_in_form(cast)
+        await answer_ticket(cast)
         await _static_link(cast)
         await _session_with_state(cast)
         await _qr_with_polling(cast)
