@@ -60,30 +60,36 @@ async def insert(tx: Tx, dialogue: Dialogue) -> bool:
 
 async def hold_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
     """What is under way in a chat; nobody else changes it until the transaction ends."""
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM forms_dialogues"
-        " WHERE channel = :channel AND chat_id = :chat_id AND status = 'active'" + held(tx.dialect),
-        {"channel": channel, "chat_id": chat_id},
-    )
-    return _dialogue(row)
+    where = "channel = :channel AND chat_id = :chat_id AND status = 'active'"
+    return await _hold(tx, where, channel=channel, chat_id=chat_id)
 
 
 async def hold(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM forms_dialogues"
-        " WHERE project_id = :project_id AND dialogue_id = :dialogue_id" + held(tx.dialect),
-        {"project_id": project_id, "dialogue_id": dialogue_id},
-    )
-    return _dialogue(row)
+    """The same of a conversation that is known by its id, and may have ended."""
+    where = "project_id = :project_id AND dialogue_id = :dialogue_id"
+    return await _hold(tx, where, project_id=project_id, dialogue_id=dialogue_id)
 
 
-async def hold_of_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> Dialogue | None:
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM forms_dialogues WHERE project_id = :project_id"
-        " AND subscriber_id = :subscriber_id AND status = 'active'" + held(tx.dialect),
-        {"project_id": project_id, "subscriber_id": subscriber_id},
+async def hold_with_file(
+    tx: Tx, project_id: str, subscriber_id: str, file_id: str
+) -> Dialogue | None:
+    """What is under way with somebody, on whichever bot, and has this file in it."""
+    where = (
+        "project_id = :project_id AND subscriber_id = :subscriber_id AND status = 'active'"
+        " AND state LIKE :file_id"
     )
-    return _dialogue(row)
+    return await _hold(
+        tx,
+        where,
+        project_id=project_id,
+        subscriber_id=subscriber_id,
+        file_id=f"%{file_id}%",
+    )
+
+
+async def _hold(tx: Tx, where: str, **values: Any) -> Dialogue | None:
+    sql = f"SELECT {_COLUMNS} FROM forms_dialogues WHERE {where}" + held(tx.dialect)
+    return _dialogue(await tx.fetch_one(sql, values))
 
 
 async def find_last_submitted(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:

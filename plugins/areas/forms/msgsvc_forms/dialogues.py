@@ -107,9 +107,9 @@ class Dialogues:
         """A file is here, or will not come: then its answer is asked for again."""
         if file.is_ready or file.subscriber_id is None:
             return
-        dialogue = await store.hold_of_subscriber(tx, file.project_id, file.subscriber_id)
+        dialogue = await store.hold_with_file(tx, file.project_id, file.subscriber_id, file.file_id)
         form = None if dialogue is None else await self._form(tx, dialogue)
-        if dialogue is None or form is None or file.file_id not in files_in(state_of(dialogue)):
+        if dialogue is None or form is None:
             return
         subscriber = await self._service.subscribers.find(
             tx, dialogue.project_id, dialogue.subscriber_id

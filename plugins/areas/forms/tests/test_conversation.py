@@ -1,11 +1,14 @@
 """Filling in a form in the messenger, from the link to the event."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -379,3 +382,34 @@ async def test_who_has_left_is_not_asked_and_can_come_back(ann: Talker, order: s
 
 async def test_an_unknown_form_is_the_cores_to_answer(ann: Talker, order: str) -> None:
     assert "not valid any more" in await ann.open("nothing")
+
+
+class Broke:
+    """A plugin that refuses every paid operation while `is_blocked`."""
+
+    def __init__(self) -> None:
+        self.is_blocked = True
+
+    @hookimpl
+    async def charge(self) -> None:
+        if self.is_blocked:
+            raise BillingBlocked("no credits")
+
+
+async def test_a_form_that_can_not_be_sent_now_keeps_its_answers_for_later(
+    make_service: ServiceFactory, make_tenant: Callable[..., Awaitable[Tenant]]
+) -> None:
+    broke = Broke()
+    service = await make_service(extra_plugins=[("forms", plugin), ("broke", broke)])
+    tenant = await make_tenant(service)
+    await made(tenant, ORDER)
+    ann = Talker(service)
+    await ann.open("order")
+    await ann.say("Ann", "M", "2")
+    blocked = await ann.press("Send")
+    broke.is_blocked = False
+    sent = await ann.press("Send")
+
+    assert blocked.startswith("The form can't be sent at the moment.")
+    assert sent == "We cook for you."
+    assert [values(event)["name"] for event in await events(tenant)] == ["Ann"]
