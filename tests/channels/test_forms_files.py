@@ -1,0 +1,82 @@
+"""A file as an answer, and an answer that is changed by editing it, as messengers bring them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from msgsvc_core.clock import SystemClock
+from msgsvc_core.service import Service
+from msgsvc_core.testing import until
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_forms import plugin as forms
+from tests.channels.phones import MESSENGERS, MaxPhone, Messenger, Phone, TelegramPhone, seen
+from tests.channels.test_forms import ready
+
+FORM = {
+    "slug": "plan",
+    "title": "Plan",
+    "fields": [
+        {"key": "name", "type": "text", "label": "Name?", "required": True},
+        {"key": "plan", "type": "file", "label": "A plan?", "required": True},
+    ],
+}
+
+
+@pytest.fixture(params=["telegram", "max"])
+async def messenger(request: pytest.FixtureRequest) -> AsyncIterator[Messenger]:
+    async with MESSENGERS[request.param]() as messenger:
+        messenger.settings |= {"per_chat_s": 1000, "per_bot_s": 1000}
+        yield messenger
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory, messenger: Messenger) -> Service:
+    service = await make_service(
+        extra_plugins=[(messenger.name, messenger.plugin), ("forms", forms)],
+        channels={"messenger_a": {"plugin": messenger.name, **messenger.settings}},
+        use_clock=SystemClock(),
+    )
+    await ready(service)
+    return service
+
+
+async def send_file(phone: Phone, content: bytes, name: str) -> None:
+    match phone:
+        case TelegramPhone():
+            await phone.person.send_file("document", content, name=name, mime_type="text/plain")
+        case MaxPhone():
+            await phone.person.send_file("file", content, name)
+        case _:
+            raise TypeError(phone)
+
+
+async def test_a_file_and_an_edited_answer_are_submitted(
+    service: Service, messenger: Messenger, tenant: Tenant
+) -> None:
+    made = (await tenant.client.post("/v1/forms", json=FORM)).json()
+    phone: Any = await messenger.phone(service, "en")
+    await phone.open(made["links"]["messenger_a"])
+    await seen(phone, "Name?")
+    await phone.write("An")
+    await seen(phone, "A plan?")
+    await phone.person.edit("Ann")
+    await seen(phone, "Your answer to “Name?” was changed.")
+    await send_file(phone, b"The plan is simple.", "plan.txt")
+    summary = await seen(phone, "Is everything right?")
+    await phone.press("Send")
+    await seen(phone, "Your answers were sent")
+    path = f"/v1/forms/{made['form_id']}/submissions"
+    [kept] = (await tenant.client.get(path)).json()["data"]
+    name, plan = (answer["value"] for answer in kept["answers"])
+
+    async def fetched() -> bool:
+        file = (await tenant.client.get(f"/v1/files/{plan[0]['file_id']}")).json()
+        return bool(file["status"] == "ready")
+
+    await until(fetched, interval_s=0.02)
+    content = await tenant.client.get(f"/v1/files/{plan[0]['file_id']}/content")
+
+    assert "plan.txt" in summary.text
+    assert (name, plan[0]["filename"]) == ("Ann", "plan.txt")
+    assert content.content == b"The plan is simple."
