@@ -98,3 +98,25 @@ async def test_a_file_is_no_answer_to_another_question(
     told = await ann.send_file(b"me")
 
     assert told == "A file can't be the answer here. Please write it.\n\nName"
+
+
+async def test_whoever_is_erased_takes_what_they_were_filling_in_along(
+    desk: Desk, ann: Talker
+) -> None:
+    await desk.form(FILE, NOTE)
+    await ann.open("contact")
+    await ann.send_file(b"the plan")
+    [person] = (await desk.client.get("/v1/subscribers")).json()["data"]
+    erased = await desk.client.delete(f"/v1/subscribers/{person['subscriber_id']}?erase=true")
+    await settled(desk.service)
+    shown = len(ann.shown)
+    await ann.say("/skip")
+    async with desk.service.db.read() as tx:
+        left = [
+            await tx.fetch_val(f"SELECT COUNT(*) FROM {table}")
+            for table in ("forms_dialogues", "core_files")
+        ]
+
+    assert erased.is_success
+    assert left == [0, 0]
+    assert len(ann.shown) == shown

@@ -1,7 +1,7 @@
 """Whatever people do, in whatever order: a conversation keeps to a small model of what must hold."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -88,6 +88,9 @@ class Talk:
         match outcome:
             case Ask(remarks):
                 self.read(wording.asked(remarks, offered="Another"))
+                plain = replace(wording, buttons_shown=False).asked(remarks, offered="Another")
+                assert (plain.buttons, "\n/" in plain.text) == ((), True)
+                assert utf16_length(plain.text) <= 4000
             case Redraw(page):
                 self.read(wording.asked(page=page))
             case Notice(remark) | Tell(remark):

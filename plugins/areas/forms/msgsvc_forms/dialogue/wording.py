@@ -152,6 +152,8 @@ class Wording:
             return _("Choose one or more, then press Done.")
         if field.type == "file":
             return _("Send a picture, a video or a document.")
+        if field.type == "consent" and not self.buttons_shown:
+            return _("Please answer Yes or No.")
         return _("For example: {example}", example="2026-12-31") if field.type == "date" else ""
 
     def _listed(self, key: str) -> str:
