@@ -12,6 +12,9 @@ from msgsvc_core.testing import FakeClock, RecordingChannel
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin
 
+from .orders import ORDER, made
+from .talker import Talker
+
 #: For `make_service`.
 WITH_FORMS: dict[str, Any] = {"extra_plugins": [("forms", plugin)]}
 
@@ -99,3 +102,15 @@ async def service(make_service: ServiceFactory) -> Service:
 @pytest.fixture
 async def desk(service: Service, tenant: Tenant, clock: FakeClock) -> Desk:
     return Desk(service, tenant, clock)
+
+
+@pytest.fixture
+def ann(service: Service) -> Talker:
+    """Somebody in a chat with `messenger_a`."""
+    return Talker(service)
+
+
+@pytest.fixture
+async def order(tenant: Tenant) -> str:
+    """The id of the form `ORDER`."""
+    return await made(tenant, ORDER)

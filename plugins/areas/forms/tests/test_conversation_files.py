@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-
-from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant
 
@@ -13,11 +10,6 @@ from .talker import Talker
 
 FILE = {"key": "plan", "type": "file", "label": "A plan?", "required": True}
 NOTE = {"key": "note", "type": "text", "label": "A note?"}
-
-
-@pytest.fixture
-def ann(service: Service) -> Talker:
-    return Talker(service)
 
 
 async def stored(desk: Desk, file_id: str) -> dict[str, Any]:
