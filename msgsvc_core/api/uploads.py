@@ -34,7 +34,7 @@ class Upload:
     async def fingerprint(self) -> bytes:
         """What the same file under the same name has alike, whatever is between its parts."""
         self.file.seek(0)
-        # As SpooledTemporaryFile has no readinto on 3.11, `hashlib.file_digest` won't do.
+        # The file may lie on a disk, and there is more of it than one waits for.
         digest = await asyncio.to_thread(_digest, self.file)
         return digest + self.filename.encode()
 

@@ -26,6 +26,21 @@ async def sandbox(service: Service) -> AsyncIterator[Sandbox]:
     await serving
 
 
+async def test_a_person_attaches_answers_and_changes(service: Service, sandbox: Sandbox) -> None:
+    anna = await sandbox.person("Anna")
+    await anna.open(service.channels["messenger_a"].deep_link("echo_1"))
+    question = await anna.wait_for(button="Yes")
+
+    sent = await anna.send_file("Счёт №7.pdf", b"%PDF-1.7", "My bill & <more>")
+    said = await anna.say("no", reply_to=question.ref)
+    changed = await anna.edit(said, "yes")
+
+    assert sent.media is not None
+    assert (sent.media.type, sent.media.filename) == ("document", "Счёт №7.pdf")
+    assert sent.text == "My bill & <more>"
+    assert (changed.text, changed.reply_to) == ("yes", question.ref)
+
+
 async def test_a_person_opens_presses_says_and_blocks(service: Service, sandbox: Sandbox) -> None:
     anna = await sandbox.person("Anna", username="anna", lang="ru")
 
