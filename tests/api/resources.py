@@ -14,8 +14,7 @@ from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
 from tests.api.conftest import Subscribe
 
-PLUGINS = ("auth", "broadcasts", "drip", "helpdesk", "otp", "scheduling", "webhooks")
-PLUGINS = ("auth", "broadcasts", "drip", "forms", "otp", "scheduling", "webhooks")
+PLUGINS = ("auth", "broadcasts", "drip", "forms", "helpdesk", "otp", "scheduling", "webhooks")
 
 #: A shared channel with mini apps, whose `init_data` is the name of who opened one.
 MINI_APP = "mini"
