@@ -90,17 +90,19 @@ async def enqueue_send(
     *,
     expires_at_ms: int | None = None,
     then: Then | None = None,
+    priority: int = URGENT,
 ) -> None:
     """Has `message` sent after the commit, ahead of everything else; encrypted until then.
 
-    From `expires_at_ms` on it is not sent any more.
+    From `expires_at_ms` on it is not sent any more. With the priority of messages, `NORMAL`, it comes
+    after those that were queued before it.
     """
     payload: dict[str, Any] = {"chat_id": chat_id, "sealed": _seal(service, message)}
     if expires_at_ms is not None:
         payload["expires_at_ms"] = expires_at_ms
     if then is not None:
         payload["then"] = {"job": then.job, "payload": dict(then.payload)}
-    await _enqueue(service, tx, channel, "send", **payload)
+    await _enqueue(service, tx, channel, "send", priority=priority, **payload)
 
 
 async def enqueue_edit(
@@ -128,8 +130,16 @@ async def enqueue_answer(
     await _enqueue(service, tx, channel, "answer_button", button_ref=button_ref, text=text)
 
 
-async def _enqueue(service: "Service", tx: Tx, channel: str, call: str, **payload: Any) -> None:
-    job = NewJob(JOB, {"call": call, **payload}, lane=lane_of(channel), priority=URGENT)
+async def _enqueue(
+    service: "Service",
+    tx: Tx,
+    channel: str,
+    call: str,
+    *,
+    priority: int = URGENT,
+    **payload: Any,
+) -> None:
+    job = NewJob(JOB, {"call": call, **payload}, lane=lane_of(channel), priority=priority)
     await service.jobs.enqueue(tx, job)
 
 

@@ -12,7 +12,7 @@ from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.texts import Translate
@@ -73,7 +73,10 @@ class Ratings:
             return
         _ = self._service.texts.into(customer.lang)
         question = await self._question(tx, ticket, _)
-        await enqueue_send(self._service, tx, customer.bot, customer.chat_id, question)
+        # After the answer with which the ticket was closed.
+        await enqueue_send(
+            self._service, tx, customer.bot, customer.chat_id, question, priority=NORMAL
+        )
 
     async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
         project = await self._service.projects.find(tx, ticket.project_id)

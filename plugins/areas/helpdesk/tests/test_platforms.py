@@ -80,7 +80,7 @@ class Desk:
             await act(self.client, first, "reply", canned="said", variables={"text": text})
 
     async def says(self, ticket: Any, customer: platforms.Customer, **body: Any) -> str:
-        """Answers, and returns what the customer sees last once it is there."""
+        """Answers, and returns what the customer sees of it once it is there."""
         known = len(await customer.shown())
         await act(self.client, ticket, "reply", **body)
 
@@ -88,7 +88,8 @@ class Desk:
             shown = await customer.shown()
             return shown if len(shown) > known else []
 
-        return (await until(arrived))[-1]
+        # After the last answer comes the question how it went.
+        return (await until(arrived))[known]
 
 
 @asynccontextmanager
