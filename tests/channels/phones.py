@@ -13,6 +13,7 @@ from msgsvc_core.testing import until
 from msgsvc_max import plugin as max_plugin
 from msgsvc_max import testing as max_testing
 from msgsvc_sandbox import plugin as sandbox_plugin
+from msgsvc_sandbox.models import Message
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
 from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from msgsvc_telegram import plugin as telegram_plugin
@@ -147,12 +148,13 @@ class MaxPhone:
 class SandboxPhone:
     def __init__(self, messenger: SandboxMessenger, person: SandboxPerson) -> None:
         self.messenger, self.person = messenger, person
+        self.written: Message | None = None
 
     async def open(self, link: str) -> None:
         await self.person.open(link)
 
     async def write(self, text: str) -> None:
-        await self.person.say(text, channel="messenger_a")
+        self.written = await self.person.say(text, channel="messenger_a")
 
     def on(self, service: Service) -> Phone:
         messenger = service.get(SandboxMessenger)
