@@ -63,6 +63,10 @@ def broadcast(run: Run) -> list[Finding]:
             with started_service(run, setup) as service:
                 pause(service.server)
                 found += _beside_others(run, kind, service, platform.url, count)
+                go_on(service.server)
+            # Another, which has nobody but its audience: to look for it among others has its cost too.
+            with started_service(run, setup) as service:
+                pause(service.server)
                 found += _by_size(run, kind, service, sizes)
                 go_on(service.server)
     return found
