@@ -5,15 +5,15 @@ from typing import Any
 
 from tests.api.resources import Resources
 
-#: What a form is asked for beside its routes.
-_BESIDE: dict[str, dict[str, Any]] = {
-    "create_form": {
-        "slug": "named",
-        "title": "Form",
-        "fields": [{"key": "name", "type": "text", "label": "Name"}],
-    },
-    "update_form": {},
-}
+_FIELD = {"key": "name", "type": "text", "label": "Name"}
+
+
+def _beside(route: str, own: Resources) -> dict[str, Any]:
+    """What a form is asked for beside its routes. Links tell whether others have its slug, so it is
+    one of the asker's own."""
+    if route == "update_form":
+        return {}
+    return {"slug": f"{own['slug']}-named", "title": "Form", "fields": [_FIELD]}
 
 
 def _target(name: str, it: str, own: Resources) -> dict[str, Any]:
@@ -28,10 +28,10 @@ def _target(name: str, it: str, own: Resources) -> dict[str, Any]:
 
 #: A body for every field of a route that names a resource.
 FORM_BODIES: dict[str, Callable[[str, Resources], Any]] = {
-    f"{route}.routes.to.{name}": lambda it, own, name=name, beside=beside: {
-        **beside,
+    f"{route}.routes.to.{name}": lambda it, own, name=name, route=route: {
+        **_beside(route, own),
         "routes": [{"to": _target(name, it, own)}],
     }
-    for route, beside in _BESIDE.items()
+    for route in ("create_form", "update_form")
     for name in ("subscriber_id", "external_id", "channel", "tag", "tags")
 }
