@@ -73,11 +73,13 @@ async def add_version(tx: Tx, chain: Chain) -> None:
 
 async def find(tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> Chain | None:
     """With `hold`, nobody else changes the chain until the transaction ends."""
-    row = await tx.fetch_one(
-        f"{_SELECT} WHERE c.project_id = :project_id AND c.drip_id = :drip_id"
+    key = {"project_id": project_id, "drip_id": drip_id}
+    if hold and tx.dialect == "postgresql":
+        # Apart from the question for the version: who has waited would else ask for the one before.
         # Not FOR UPDATE: somebody who is just led into the chain need not wait.
-        + (" FOR NO KEY UPDATE OF c" if hold and tx.dialect == "postgresql" else ""),
-        {"project_id": project_id, "drip_id": drip_id},
+        await tx.fetch_one(f"SELECT 1 FROM drip_chains WHERE {_THIS} FOR NO KEY UPDATE", key)
+    row = await tx.fetch_one(
+        f"{_SELECT} WHERE c.project_id = :project_id AND c.drip_id = :drip_id", key
     )
     return None if row is None else _chain(row)
 

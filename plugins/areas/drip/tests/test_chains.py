@@ -1,5 +1,6 @@
 """Chains by the API: made, shown, changed, listed, and what is refused."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -48,6 +49,16 @@ async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
     ]
     # What is the same already is no new version.
     assert (changed["version"], again["version"]) == (2, 2)
+
+
+async def test_changes_at_once_are_versions_one_after_another(shop: Shop) -> None:
+    drip_id = (await shop.call("/drips", **BODY))["drip_id"]
+    changes = [
+        shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of(f"new {number}"))
+        for number in range(5)
+    ]
+
+    assert sorted(each["version"] for each in await asyncio.gather(*changes)) == [2, 3, 4, 5, 6]
 
 
 async def test_chain_whose_template_is_gone_can_be_renamed_and_not_given_the_same_steps_anew(
