@@ -253,6 +253,7 @@ REFUSED_AS_IT_IS = {
     "redeliver_webhook_delivery",
     "pause_broadcast",
     "resume_broadcast",
+    "enroll_in_drip",
     "resend_broadcast_to_unknown",
     "resume_recurring",
 }
