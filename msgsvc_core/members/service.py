@@ -100,7 +100,7 @@ class Members:
         if not await store.end(tx, project_id, member_id, now_ms):
             return
         await store.unbind(tx, project_id, member_id, None)
-        await store.delete_links(tx, project_id, member_id)
+        await store.delete_links(tx, project_id, member_id, None)
         after = replace(before, status="removed", removed_at_ms=now_ms, subscriber_ids=())
         await self._tell(tx, before, after)
 
@@ -119,6 +119,8 @@ class Members:
         before = await self._held(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
             raise NotFound(f"the member has no subscriber {subscriber_id!r}")
+        # Who has opened a link may open it again; not to come back.
+        await store.delete_links(tx, project_id, member_id, subscriber_id)
         await self._tell(tx, before, _without(before, subscriber_id))
 
     async def bind(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> Member:

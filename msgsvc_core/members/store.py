@@ -205,10 +205,15 @@ async def use_link(tx: Tx, digest: str, subscriber_id: str) -> None:
     )
 
 
-async def delete_links(tx: Tx, project_id: str, member_id: str) -> None:
+async def delete_links(tx: Tx, project_id: str, member_id: str, used_by: str | None) -> None:
+    """Ends a member's links: those that a subscriber has opened, or all."""
+    condition, params = "", {"project_id": project_id, "member_id": member_id}
+    if used_by is not None:
+        condition, params["used_by"] = " AND used_by = :used_by", used_by
     await tx.execute(
-        "DELETE FROM core_member_links WHERE project_id = :project_id AND member_id = :member_id",
-        {"project_id": project_id, "member_id": member_id},
+        "DELETE FROM core_member_links"
+        f" WHERE project_id = :project_id AND member_id = :member_id{condition}",
+        params,
     )
 
 

@@ -186,6 +186,24 @@ async def test_who_is_removed_is_nobody_in_messengers_and_their_links_end(
         assert await tx.fetch_all("SELECT * FROM core_member_links") == []
 
 
+async def test_who_was_unlinked_does_not_come_back_by_the_link_they_opened(
+    service: Service, client: httpx2.AsyncClient, ann_id: str, channel: RecordingChannel
+) -> None:
+    lost, kept, unused = [await link(client, ann_id) for _ in range(3)]
+    await open_link(service, lost, "Lost")
+    [subscriber_id] = await subscribers_of(client, ann_id)
+    await open_link(service, kept, "Kept")
+
+    await client.delete(f"/v1/members/{ann_id}/subscribers/{subscriber_id}")
+    await open_link(service, lost, "Lost", times=2)
+
+    assert said(channel, "Lost")[-1] == NO_LINK
+    assert subscriber_id not in await subscribers_of(client, ann_id)
+    await open_link(service, kept, "Kept", times=2)
+    await open_link(service, unused, "New")
+    assert len(await subscribers_of(client, ann_id)) == 2
+
+
 async def test_who_was_removed_gets_no_link(
     client: httpx2.AsyncClient, ann_id: str, check_error: CheckError
 ) -> None:
