@@ -128,12 +128,18 @@ async def move(tx: Tx, project_id: str, ticket_id: str, into: str) -> None:
 
 
 async def files_of(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> list[str]:
-    """The files that go with what was said in tickets."""
+    """The files that go with what was said in tickets, and with nothing in others: one that a project
+    stored may be part of many answers."""
     these, params = any_of("e.ticket_id", "tickets", ticket_ids, tx.dialect)
+    also_these, _same = any_of("also.ticket_id", "tickets", ticket_ids, tx.dialect)
     rows = await tx.fetch_all(
-        "SELECT f.file_id FROM helpdesk_entries e JOIN helpdesk_entry_files f"
+        "SELECT DISTINCT f.file_id FROM helpdesk_entries e JOIN helpdesk_entry_files f"
         " ON f.project_id = e.project_id AND f.entry_id = e.entry_id"
-        f" WHERE e.project_id = :project_id AND {these}",
+        f" WHERE e.project_id = :project_id AND {these} AND NOT EXISTS"
+        " (SELECT 1 FROM helpdesk_entry_files g JOIN helpdesk_entries also"
+        " ON also.project_id = g.project_id AND also.entry_id = g.entry_id"
+        " WHERE g.project_id = :project_id AND g.file_id = f.file_id"
+        f" AND NOT ({also_these}))",
         {"project_id": project_id, **params},
     )
     return [row["file_id"] for row in rows]

@@ -1,6 +1,7 @@
 """How tickets end: removed by the project or by age, or emptied of a person who is erased."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
@@ -34,6 +35,9 @@ async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequenc
     if not ticket_ids:
         return
     now_ms = service.clock.now_ms()
+    merged = [await store.merged_into(tx, project_id, ticket_id) for ticket_id in ticket_ids]
+    # Also who they were without a messenger; held in the order in which a merge holds tickets.
+    ticket_ids = sorted({*ticket_ids, *chain.from_iterable(merged)})
     for ticket_id in ticket_ids:
         ticket = await store.hold(tx, project_id, ticket_id)
         if ticket is None:

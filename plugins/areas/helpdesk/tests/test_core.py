@@ -176,3 +176,42 @@ async def test_who_is_erased_leaves_empty_tickets(
         for table in ("helpdesk_entries", "helpdesk_entry_edits", "helpdesk_tickets"):
             rows = await tx.fetch_all(f"SELECT * FROM {table}")
             assert "Ann" not in str([list(row) for row in rows])
+
+
+async def test_who_is_erased_leaves_no_name_in_what_was_merged_into_their_ticket(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str
+) -> None:
+    await ann.write("It is me")
+    called = await virtual(client, "Ann called", name="Ann", email="ann@home.example")
+    await act(client, called, "merge", into="1")
+
+    await client.delete(f"/v1/subscribers/{ann_id}?erase=true")
+    await settled(service)
+
+    [gone, _ticket] = await listed(client)
+    assert gone["ticket_id"] == called["ticket_id"]
+    assert (gone["customer_name"], gone["customer_email"], gone["subject"]) == ("", "", "")
+    assert gone["merged_into"] is not None
+
+
+@pytest.mark.parametrize("how", ["erased", "removed"])
+async def test_a_file_that_others_were_sent_stays(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str, how: str
+) -> None:
+    stored = await client.post("/v1/files", files={"file": ("prices.txt", b"All we sell")})
+    file_id = stored.json()["file_id"]
+    await ann.write("What does it cost?")
+    other = await virtual(client, "The prices, please")
+    for ticket in ("1", "2"):
+        await act(client, {"ticket_id": ticket}, "reply", text="All prices", file_id=file_id)
+
+    if how == "erased":
+        await client.delete(f"/v1/subscribers/{ann_id}?erase=true")
+        await settled(service)
+    else:
+        await client.delete("/v1/tickets/1")
+    kept = await client.get(f"/v1/files/{file_id}/content")
+    await client.delete(f"/v1/tickets/{other['ticket_id']}")
+
+    assert kept.content == b"All we sell"
+    assert refusal(await client.get(f"/v1/files/{file_id}")) == (404, "not_found")
