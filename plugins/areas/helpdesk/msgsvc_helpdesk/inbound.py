@@ -102,6 +102,9 @@ class HelpdeskBot:
             return False
         text, digest = update.text.replace("\0", ""), _digest(update.files)
         ticket = await self._tickets.find(ctx.tx, entry.project_id, entry.ticket_id)
+        customer = ticket.subscriber_id or ""
+        if await blocklist_store.find(ctx.tx, entry.project_id, customer) is not None:
+            return True
         files = []
         if digest != entry.files_digest and ticket.subscriber_id is not None:
             files = await self._service.files.receive(

@@ -176,10 +176,11 @@ class Tickets(TicketChanges):
     ) -> None:
         """The customer changed what they wrote. What it said before is kept; `file_ids` are new ones."""
         now_ms = self._service.clock.now_ms()
+        # The ticket before its message, as whoever merges or removes it does: no two hold one each.
+        ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
         await self._service.files.keep(tx, entry.project_id, file_ids)
         await entry_store.change(tx, entry, text, file_ids, files_digest, now_ms)
         await entry_store.drop_edits(tx, entry, self._settings.edits_kept)
-        ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
         await self._write(tx, ticket, {})
 
     # ---- agents ---------------------------------------------------------------------------------

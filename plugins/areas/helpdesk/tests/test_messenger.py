@@ -303,3 +303,16 @@ async def test_who_is_on_the_blocklist_opens_nothing_and_goes_on_with_nothing(
     assert refusal(again) == (404, "not_found")
     unknown = await client.put("/v1/tickets/blocklist/sub_unknown", json={})
     assert refusal(unknown) == (404, "subscriber_not_found")
+
+
+async def test_who_is_on_the_blocklist_changes_nothing_that_they_wrote_before(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str
+) -> None:
+    await ann.write("Before", ref="m-1")
+    [ticket] = await listed(client)
+    await client.put(f"/v1/tickets/blocklist/{ann_id}", json={})
+
+    await ann.edit("m-1", "Spam", files=(ReceivedFile("image", "ref-a", "a.jpg"),))
+
+    [message] = (await whole(client, ticket))["messages"]["data"]
+    assert (message["text"], message["edits"], message["file_ids"]) == ("Before", [], [])
