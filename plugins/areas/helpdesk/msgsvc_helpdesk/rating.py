@@ -16,7 +16,7 @@ from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.texts import Translate
-from msgsvc_helpdesk import rating_store, store
+from msgsvc_helpdesk import blocklist_store, rating_store, store
 from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.rating_store import OpenRating
@@ -62,6 +62,8 @@ class Ratings:
         if ticket is None or ticket.subscriber_id is None:
             return
         if ticket.merged_into is not None or ticket.csat_score is not None:
+            return
+        if await blocklist_store.find(tx, ticket.project_id, ticket.subscriber_id) is not None:
             return
         key = (ticket.project_id, ticket.subscriber_id)
         customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
@@ -165,12 +167,19 @@ class Ratings:
         # What answers another message of the bot says by that what it is about.
         if rating is None or update.reply_to not in {None, rating.message_ref}:
             return False
+        if update.reply_to is None and await self._goes_on(ctx.tx, rating):
+            return False
         if await rating_store.end(ctx.tx, project_id, rating.ticket_id) is None:
             return False
         await self._tell(ctx.tx, rating, text[:MOST_OF_COMMENT])
         await self._thank(ctx.tx, rating, ctx._)
         await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is kept.")))
         return True
+
+    async def _goes_on(self, tx: Tx, rating: OpenRating) -> bool:
+        """Whether the ticket was opened again: then words are for whoever answers there."""
+        ticket = await store.find(tx, rating.project_id, rating.ticket_id)
+        return ticket is not None and ticket.status != "closed"
 
     async def end(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """The time for a comment is over: the score is told alone."""

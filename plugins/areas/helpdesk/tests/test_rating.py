@@ -217,3 +217,48 @@ async def test_the_agent_is_told_of_the_rating(
     await customer.write("Lovely <b>")
 
     assert mia.shown == "#1, Ann: Help\n\nRated 5 of 5.\n\nLovely <b>"
+
+
+async def test_what_is_asked_after_a_rating_is_answered_in_the_ticket(
+    client: httpx2.AsyncClient, customer: Agent, closed: str, clock: FakeClock
+) -> None:
+    await customer.press("2")
+    await act(client, {"ticket_id": closed}, "status", status="open")
+    await act(client, {"ticket_id": closed}, "reply", text="What went wrong?")
+    await settled(customer.service)
+    await customer.write("It is still broken")
+    await pass_time(customer.service, clock, 15 * 60)
+
+    assert await ratings(client) == [(2, None)]
+    assert await said(client, closed) == ["Help", "What went wrong?", "It is still broken"]
+
+
+async def test_who_is_on_the_blocklist_is_not_asked(
+    client: httpx2.AsyncClient, customer: Agent, ann_id: str
+) -> None:
+    await customer.write("Spam")
+    [ticket] = await listed(client)
+    await client.put(f"/v1/tickets/blocklist/{ann_id}", json={})
+    shown = len(customer.messages)
+
+    await act(client, ticket, "close")
+    await settled(customer.service)
+
+    assert len(customer.messages) == shown
+
+
+async def test_a_long_comment_comes_to_the_agent_in_pieces(
+    client: httpx2.AsyncClient, customer: Agent, ann_id: str
+) -> None:
+    mia = await hire(customer.service, client, "Mia")
+    await customer.write("Help")
+    await mia.press("Take")
+    await mia.press("Close")
+    await customer.press("1")
+    known = len(mia.messages)
+    await customer.write("why " * 1000)
+
+    first, second = mia.texts[known:]
+    assert first.startswith("#1, Ann: Help\n\nRated 1 of 5.\n\nwhy why")
+    assert max(len(first), len(second)) < 4096
+    assert (first + second).count("why") == 1000

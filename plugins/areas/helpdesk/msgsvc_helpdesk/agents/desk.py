@@ -112,8 +112,8 @@ class AgentDesk:
         for seat in await self.seats(tx, [] if agent is None else [agent]):
             _ = self._into(seat)
             said = _("{ticket}\n\nRated {score} of 5.", ticket=texts.head(ticket, _), **data)
-            comment = f"\n\n{data['comment']}" if data["comment"] else ""
-            await self._send(tx, seat, ticket, "word", [OutgoingMessage(said + comment)])
+            told = texts.rated(said, data["comment"] or "")
+            await self._send(tx, seat, ticket, "word", told)
 
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         """Who comes to a chat is told what comes there. Tickets of who answers no customers any more are

@@ -89,6 +89,11 @@ def word(
     return _messages(title, words_of([entry], {entry.entry_id: files}, _), "", ())
 
 
+def rated(score: str, comment: str) -> list[OutgoingMessage]:
+    """What the customer thinks of how they were helped."""
+    return _messages(score, comment, "", ())
+
+
 def words_of(
     entries: Iterable[Entry], files: Mapping[str, Sequence[StoredFile]], _: Translate
 ) -> str:
