@@ -219,3 +219,18 @@ async def test_agents_of_a_disabled_project_do_nothing(
     async with service.db.read() as tx:
         taken = await tx.fetch_val("SELECT COUNT(assignee_id) FROM helpdesk_tickets")
     assert taken == 0
+
+
+async def test_a_button_of_before_does_not_put_aside_what_another_has(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+    [ticket] = await listed(client)
+    card = mia.newest("Your ticket")
+    await act(client, ticket, "assign", assignee_id=max_.member_id)
+
+    notice = await mia.send_press(f"~hd:snooze:{ticket['ticket_id']}:1", card.message_ref)
+
+    assert notice == "#1: Max has it already."
+    assert (await listed(client))[0]["status"] == "open"

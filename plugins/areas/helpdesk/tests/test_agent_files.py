@@ -91,3 +91,15 @@ async def test_a_file_that_answers_nothing_goes_to_nobody(
 
     assert mia.shown.startswith("Nobody has got this yet.")
     assert await listed(client) == []
+
+
+async def test_a_file_with_words_that_answers_nothing_is_not_half_sent(
+    client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
+) -> None:
+    await ann.write("Help")
+    await mia.press("Take")
+
+    await mia.write("As this picture shows", files=(BILL,))
+
+    assert mia.shown.startswith("Nobody has got this yet.")
+    assert mia.labels(mia.messages[-1]) == []

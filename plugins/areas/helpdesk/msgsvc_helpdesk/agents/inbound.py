@@ -159,6 +159,10 @@ class AgentBot:
         hours = next((each for each in texts.SNOOZES if [str(each)] == list(parts)), None)
         if hours is None:
             return ctx._("This button no longer works.")
+        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        if held.assignee_id not in {None, seat.member.member_id}:
+            await self._desk.refresh(ctx.tx, held)
+            return await self._answering.why_not(ctx.tx, held, ctx._)
         until_ms = self._service.clock.now_ms() + hours * HOUR_MS
         await self._tickets.snooze(
             ctx.tx, seat.project_id, ticket.ticket_id, until_ms, _actor(seat)
@@ -198,7 +202,8 @@ class AgentBot:
         if ticket is not None and not self._desk.tells_replies(ctx.channel):
             await self._answering.answer(ctx, seat, ticket.ticket_id, update.text, update.files)
             return True
-        await self._ask_where_to(ctx, seat, ticket, update.text)
+        # A file is not kept until they decide, and without it its words would be about nothing.
+        await self._ask_where_to(ctx, seat, ticket, "" if update.files else update.text)
         return True
 
     async def _answers_project(self, ctx: InboundContext, update: MessageReceived) -> bool:
