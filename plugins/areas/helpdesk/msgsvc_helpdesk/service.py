@@ -281,8 +281,13 @@ class Tickets(TicketChanges):
 
     async def _continue(self, tx: Tx, ticket: Ticket, heard: Heard) -> Ticket:
         """Adds what the customer said to a ticket that is held, and opens it."""
-        ticket = await self._move(tx, ticket, "open")
-        entry = await self._note_heard(tx, ticket, heard)
+        if ticket.assignee_id is None:
+            # It is offered as soon as it is open, with these words.
+            entry = await self._note_heard(tx, ticket, heard)
+            ticket = await self._move(tx, ticket, "open")
+        else:
+            ticket = await self._move(tx, ticket, "open")
+            entry = await self._note_heard(tx, ticket, heard)
         changes: dict[str, Any] = {"last_message_at_ms": entry.created_at_ms}
         if ticket.waiting_since_ms is None:
             changes |= {"waiting_since_ms": entry.created_at_ms, "told_waiting_at_ms": None}

@@ -234,3 +234,51 @@ async def test_a_button_of_before_does_not_put_aside_what_another_has(
 
     assert notice == "#1: Max has it already."
     assert (await listed(client))[0]["status"] == "open"
+
+
+@pytest.mark.parametrize("how", ["time", "api", "customer"])
+async def test_a_ticket_that_nobody_has_is_offered_when_it_comes_back(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: Person,
+    ann_id: str,
+    mia: Agent,
+    clock: FakeClock,
+    how: str,
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    await act(client, ticket, "snooze", until="2026-01-15T14:00:00Z")
+    await settled(service)
+    known = len(mia.messages)
+
+    if how == "time":
+        await pass_time(service, clock, 2 * 3600)
+    elif how == "api":
+        await act(client, ticket, "status", status="open")
+        await settled(service)
+    else:
+        await ann.write("Well?")
+
+    [offer] = mia.messages[known:]
+    words = "Help\n\nWell?" if how == "customer" else "Help"
+    assert offer.message.text.startswith(f"New ticket #1, Ann: Help\n\n{words}\n\n")
+    assert mia.labels(offer) == ["Take", "Close"]
+
+
+async def test_who_opens_a_ticket_again_has_it_and_others_are_not_asked(
+    service: Service, client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    await act(client, ticket, "close")
+    await settled(service)
+    known, others = len(mia.messages), len(max_.messages)
+
+    notice = await mia.press("Open again")
+
+    assert notice == "#1 is open."
+    assert [one.message.text.splitlines()[0] for one in mia.messages[known:]] == [
+        "Your ticket #1, Ann: Help"
+    ]
+    assert len(max_.messages) == others

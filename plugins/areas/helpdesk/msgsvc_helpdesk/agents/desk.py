@@ -91,11 +91,15 @@ class AgentDesk:
             await self.deal(tx, seat, ticket)
 
     async def _moved(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        await self.refresh(tx, ticket)
-        agent = await self._agent(tx, ticket)
-        if agent is not None and data["from"] in {"snoozed", "closed"} and data["to"] != "closed":
-            # Its buttons went when it was put aside.
-            for seat in await self.seats(tx, [agent]):
+        if data["from"] not in {"snoozed", "closed"} or data["to"] == "closed":
+            await self.refresh(tx, ticket)
+        # Its buttons went when it was put aside.
+        elif ticket.assignee_id is None:
+            await self.offer(tx, ticket)
+        else:
+            await self.refresh(tx, ticket)
+            agent = await self._agent(tx, ticket)
+            for seat in await self.seats(tx, [] if agent is None else [agent]):
                 await self.deal(tx, seat, ticket)
 
     async def _waits(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:

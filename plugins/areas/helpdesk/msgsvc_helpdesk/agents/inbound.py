@@ -128,13 +128,14 @@ class AgentBot:
     ) -> str | None:
         held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.status in {"closed", "snoozed"}:
+            if held.assignee_id is None:
+                # First, so that it is offered to nobody else.
+                await self._tickets.assign(
+                    ctx.tx, seat.project_id, held.ticket_id, seat.member.member_id, _actor(seat)
+                )
             await self._tickets.set_status(
                 ctx.tx, seat.project_id, held.ticket_id, "open", _actor(seat)
             )
-            if held.assignee_id is None:
-                await self._tickets.take(
-                    ctx.tx, seat.project_id, held.ticket_id, seat.member.member_id, _actor(seat)
-                )
         return ctx._("#{number} is open.", number=held.number)
 
     async def _show(
