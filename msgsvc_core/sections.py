@@ -134,6 +134,12 @@ class MediaSettings(Section):
         ge=1,
         description="Hours after which a stored file is removed that nothing refers to.",
     )
+    files_per_person: int = Field(
+        100,
+        ge=1,
+        description="Files that are fetched from one person in any 24 hours; those beyond are noted as"
+        " failed.",
+    )
 
     @field_validator("allow_cidrs")
     @classmethod

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: What ids of files begin with.
 PREFIX = "fil"
 
+#: The window of `media.files_per_person`.
+DAY_MS = 24 * 3600 * 1000
+
 
 class FileGone(Exception):
     """A file was removed while somebody read it."""
@@ -95,19 +98,32 @@ class Files:
     ) -> list[StoredFile]:
         """Notes files of an update in its transaction; a job fetches them after the commit.
 
-        They are `pending`, or `failed` where the messenger says that one is too large. The hook
-        `on_file_fetched` tells what became of those that were pending.
+        They are `pending`, or `failed` where the messenger says that one is too large, or the person
+        has sent too many of late. The hook `on_file_fetched` tells what became of those that were
+        pending.
         """
+        room = await self._room_for(ctx.tx, project_id, subscriber_id) if files else 0
         noted = []
         for received in files:
             file = self._noted(project_id, subscriber_id, received)
             source = None
+            if file.status == "pending" and room <= 0:
+                most = self._settings.files_per_person
+                reason = f"more than {most} files of one person in 24 hours"
+                file = replace(file, status="failed", reason=reason)
             if file.status == "pending":
+                room -= 1
                 source = fetching.seal(self._service.secrets, ctx.channel, received)
                 await self._service.jobs.enqueue(ctx.tx, fetching.job(file, ctx.channel))
             await store.insert(ctx.tx, file, source)
             noted.append(file)
         return noted
+
+    async def _room_for(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
+        """How many more files are fetched from somebody now."""
+        since_ms = self._service.clock.now_ms() - DAY_MS
+        sent = await store.count_of_person(tx, project_id, subscriber_id, since_ms)
+        return self._settings.files_per_person - sent
 
     def _noted(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
         file = StoredFile(

@@ -32,6 +32,17 @@ async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
     await tx.insert("core_files", {**values, "source": source, "is_kept": False})
 
 
+async def count_of_person(tx: Tx, project_id: str, subscriber_id: str, since_ms: int) -> int:
+    """Files that somebody has sent since then, and that did not fail."""
+    return int(
+        await tx.fetch_val(
+            "SELECT COUNT(*) FROM core_files WHERE project_id = :project_id"
+            " AND subscriber_id = :subscriber_id AND created_at_ms > :since_ms AND status <> 'failed'",
+            {"project_id": project_id, "subscriber_id": subscriber_id, "since_ms": since_ms},
+        )
+    )
+
+
 async def find(tx: Tx, project_id: str, file_id: str) -> StoredFile | None:
     row = await tx.fetch_one(f"{_SELECT} WHERE {_THIS}", _key(project_id, file_id))
     return None if row is None else _file(row)

@@ -351,3 +351,42 @@ async def test_a_dead_job_of_a_file_that_is_settled_changes_nothing(
         after = await service.files.find(tx, file.project_id, file.file_id)
 
     assert after.status == "ready"
+
+
+async def test_one_person_sends_no_more_files_than_a_setting_says_in_a_day(
+    make_service: ServiceFactory, make_tenant: Any, album: Album, clock: FakeClock
+) -> None:
+    service = await make_service(
+        media={**MEDIA, "files_per_person": 2}, extra_plugins=[("album", album)]
+    )
+    tenant = await make_tenant(service)
+    ann, other = ChannelUser("user-Ann", "Ann"), ChannelUser("user-Bob", "Bob")
+    async with service.db.transaction() as tx:
+        for user in (ann, other):
+            await service.subscribers.ensure(
+                tx, tenant.project.project_id, "messenger_a", user, user.user_id, source="api"
+            )
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    channel.contents[REF] = b"Hi"
+
+    async def send(user: ChannelUser, count: int) -> list[str]:
+        before = len(album.files)
+        update = MessageReceived(
+            update_id=f"files-{before}",
+            chat_id=user.user_id,
+            user=user,
+            text="",
+            files=(ReceivedFile("document", REF),) * count,
+        )
+        await service.inbound.receive("messenger_a", update)
+        await settled(service)
+        return [file.status for file in album.files[before:]]
+
+    assert await send(ann, 3) == ["pending", "pending", "failed"]
+    assert album.files[-1].reason == "more than 2 files of one person in 24 hours"
+    assert await send(other, 1) == ["pending"]
+    clock.advance(24 * 3600 - 1)
+    assert await send(ann, 1) == ["failed"]
+    clock.advance(2)
+    assert await send(ann, 1) == ["pending"]
