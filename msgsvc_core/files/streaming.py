@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
+from msgsvc_core.errors import NotFound
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import attachment
-from msgsvc_core.files.service import Files
+from msgsvc_core.files.service import FileGone, Files
 
 #: Types that are told as they are: those that a browser takes for no page, even were it to show them.
 _TOLD = ("image/", "video/", "audio/", "application/pdf", "application/zip", "application/gzip")
@@ -22,10 +23,13 @@ _HEADERS = {
 
 
 async def stream(files: Files, file: StoredFile) -> Response:
-    """The file to be saved, a chunk in memory at a time. Raises `FileGone` while nothing is sent yet."""
+    """The file to be saved, a chunk in memory at a time. Raises `NotFound` for one that is gone now."""
     pieces = files.content(file)
     # What can go wrong at once goes wrong before the answer has begun.
-    first = await anext(pieces)
+    try:
+        first = await anext(pieces)
+    except FileGone:
+        raise NotFound(f"there is no file {file.file_id!r} any more") from None
     return saved(
         _all(first, pieces), filename=file.filename, mime_type=file.mime_type, size=file.size
     )

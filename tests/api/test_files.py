@@ -126,6 +126,19 @@ async def test_an_upload_that_is_repeated_under_its_key_is_stored_once(
     check_error(other, 409, "idempotency_conflict")
 
 
+async def test_a_file_that_is_removed_while_it_is_asked_for_is_missing(
+    service: Service, client: httpx2.AsyncClient
+) -> None:
+    file = (await client.post("/v1/files", files={"file": ("note.txt", b"Hi")})).json()
+    # What the one who asks has found is gone when they come to read it.
+    async with service.db.transaction() as tx:
+        await tx.execute("DELETE FROM core_file_chunks")
+
+    answer = await client.get(f"/v1/files/{file['file_id']}/content")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
 async def test_whoever_has_the_signed_address_reads_the_file_until_it_expires(
     service: Service, client: httpx2.AsyncClient, clock: FakeClock
 ) -> None:

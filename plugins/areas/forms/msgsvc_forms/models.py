@@ -160,6 +160,12 @@ class Submission:
         found: Sequence[Mapping[str, Any]] = from_json(self.answers)
         return found
 
+    @property
+    def is_ticket(self) -> bool:
+        """Whether a ticket was opened with it, whose its files are from then on as well."""
+        leads: Sequence[Mapping[str, Any]] = from_json(self.leads)
+        return any(lead["kind"] == "ticket" and lead["status"] == "done" for lead in leads)
+
 
 class FormAnswer(Answer):
     """A form, as its newest version has it."""

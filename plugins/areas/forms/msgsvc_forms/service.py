@@ -221,7 +221,9 @@ class Forms:
 
     async def _remove_files(self, tx: Tx, rows: list[Submission]) -> None:
         for row in rows:
-            await self._service.files.remove(tx, row.project_id, files_of(row.ordered))
+            # Those of a ticket go with the ticket: people still answer it.
+            if not row.is_ticket:
+                await self._service.files.remove(tx, row.project_id, files_of(row.ordered))
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form

@@ -14,7 +14,7 @@ from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.tickets import TicketRequest
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
-from .web import Visitor, visiting
+from .web import PNG, Visitor, visiting
 
 AGE = {"key": "age", "type": "number", "label": "Age"}
 SIZE = {
@@ -223,3 +223,25 @@ async def test_a_submission_is_charged_once_and_refused_where_nothing_is_left(
     assert page.status_code == 402
     assert "Nothing was sent" in page.text
     assert len(await desk.submissions(form)) == 1
+
+
+async def test_files_of_a_ticket_stay_when_the_submission_is_deleted(
+    make_service: Any, make_tenant: Any, clock: FakeClock
+) -> None:
+    plugins = [*WITH_FORMS["extra_plugins"], ("desks", Desks())]
+    service = await make_service(extra_plugins=plugins)
+    desk = Desk(service, await make_tenant(service), clock)
+    photo = {"key": "photo", "type": "file", "label": "Photo"}
+    answers = []
+    for slug, routes in (("asked", [{"to": {"kind": "ticket"}}]), ("told", [])):
+        form = await desk.form(NAME, photo, slug=slug, routes=routes)
+        async with visiting(service) as visitor:
+            await visitor.post(form, data={"name": "Cleo"}, files={"photo": ("cat.png", PNG)})
+        [kept] = await desk.submissions(form)
+        file_id = kept["answers"][1]["value"][0]["file_id"]
+        path = f"/v1/forms/{form['form_id']}/submissions/{kept['submission_id']}"
+        deleted = await desk.client.delete(path)
+        content = await desk.client.get(f"/v1/files/{file_id}/content")
+        answers.append((deleted.status_code, content.status_code))
+
+    assert answers == [(204, 200), (204, 404)]
