@@ -8,7 +8,8 @@ from types import ModuleType
 
 
 class DatabaseUnavailable(Exception):
-    """The database can't be reached, or can't write. Nothing was committed by this transaction."""
+    """The database can't be reached, or can't write, or gave this transaction up for another, as in a
+    deadlock. Nothing was committed by it, and it may be tried again."""
 
 
 class LockTimeout(Exception):
@@ -45,7 +46,7 @@ def named_errors() -> Iterator[None]:
     except Exception as error:
         if _is(error, "LOCK_TIMEOUT"):
             raise LockTimeout(str(error)) from error
-        if is_lost(error):
+        if is_lost(error) or _is(error, "UNDONE"):
             raise DatabaseUnavailable(str(error) or type(error).__name__) from error
         raise
 

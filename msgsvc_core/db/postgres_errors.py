@@ -6,6 +6,9 @@ LOCK_TIMEOUT = asyncpg.LockNotAvailableError
 
 REFUSAL = asyncpg.IntegrityConstraintViolationError
 
+#: The server chose this transaction to end, of several that can't all go on; begun anew it may.
+UNDONE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
 LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,

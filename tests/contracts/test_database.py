@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from msgsvc_core.db import Database
+from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.work import PATIENCE_S, until
 from tests.contracts.things import add, names
@@ -141,6 +141,31 @@ async def test_a_named_lock_keeps_transactions_apart(db: Database) -> None:
     await asyncio.gather(*(add_if_room() for _ in range(10)))
 
     assert len(await names(db)) == 3
+
+
+async def test_of_two_that_wait_for_each_other_one_is_told_to_try_again(db: Database) -> None:
+    async with db.transaction() as tx:
+        await add(tx, 1)
+        await add(tx, 2)
+    holds = {1: asyncio.Event(), 2: asyncio.Event()}
+
+    async def touch(first: int, second: int) -> str:
+        statement = "UPDATE things SET number = 0 WHERE id = :id"
+        try:
+            async with db.transaction() as tx:
+                await tx.execute(statement, {"id": first})
+                holds[first].set()
+                if db.dialect == "postgresql":
+                    # SQLite has one writer: nobody holds what another waits for.
+                    await holds[second].wait()
+                await tx.execute(statement, {"id": second})
+        except DatabaseUnavailable:
+            return "again"
+        return "done"
+
+    ends = await asyncio.gather(touch(1, 2), touch(2, 1))
+
+    assert sorted(ends) == (["again", "done"] if db.dialect == "postgresql" else ["done", "done"])
 
 
 async def test_reads_see_the_newest_commits(db: Database) -> None:
