@@ -80,6 +80,17 @@ class Intake:
     def new_token(self, form: Form) -> str:
         return self._tokens.new(form, self._service.clock.now_ms())
 
+    def renewed_token(self, form: Form, posted: Posted) -> str:
+        """For a page that is shown again with what was typed.
+
+        Whoever had a token of the form, as old as it may be, has taken their time over it already:
+        sending it again at once is no sign of a machine.
+        """
+        now_ms = self._service.clock.now_ms()
+        if self._tokens.read(form.form_id, posted.text(TOKEN)) is not None:
+            now_ms -= form.definition.min_fill_seconds * 1000
+        return self._tokens.new(form, now_ms)
+
     async def find(self, form_id: str) -> Form:
         """The newest version. Raises `NotFound`."""
         async with self._service.db.read() as tx:

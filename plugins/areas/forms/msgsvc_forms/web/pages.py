@@ -141,7 +141,7 @@ class WebForms:
         # The same token: what is sent again from this page is the same submission.
         token = posted.text(TOKEN)
         if isinstance(error, NoToken):
-            form, token = newest, self._intake.new_token(newest)
+            form, token = newest, self._intake.renewed_token(newest, posted)
         had_files = any(posted.files.values())
         shown = Shown(form, lang, token, posted.typed(), wrong, error, had_files)
         return self._pages.form(request, shown)
