@@ -89,6 +89,8 @@ async def _multipart(request: Request, most: int) -> FormData:
         raise BadRequest(f"body: {error.message}") from None
     except ClientDisconnect:
         raise BadRequest("the body ended early") from None
+    except UnicodeError:
+        raise BadRequest("body: is not in the charset that it declares") from None
 
 
 async def _limited(request: Request, most: int) -> AsyncGenerator[bytes, None]:
@@ -104,7 +106,9 @@ def _posted(form: FormData) -> Posted:
     values: dict[str, list[str]] = {}
     files: dict[str, list[PostedFile]] = {}
     for name, value in form.multi_items():
+        _check_text(name)
         if not isinstance(value, UploadFile):
+            _check_text(value)
             values.setdefault(name, []).append(value)
             continue
         chosen = files.setdefault(name, [])
@@ -114,3 +118,11 @@ def _posted(form: FormData) -> Posted:
             filename = (value.filename or "").encode(errors="replace").decode()
             chosen.append(PostedFile(value.file, filename, value.size or 0))
     return Posted(values, files)
+
+
+def _check_text(text: str) -> None:
+    """Raises `ValidationFailed` for half letters: a declared charset may bring them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValidationFailed("body: a text holds half of a surrogate pair") from None
