@@ -1,4 +1,4 @@
-"""What no browser sends of itself: odd bodies."""
+"""What no browser sends of itself: odd bodies, and files where none belong."""
 
 from collections.abc import AsyncIterator
 
@@ -6,8 +6,10 @@ import pytest
 
 from msgsvc_core.service import Service
 
-from .conftest import Desk
+from .conftest import NAME, Desk
 from .web import HTML, Visitor, visiting
+
+PHOTO = {"key": "photo", "type": "file", "label": "Photo", "max": 2}
 
 
 @pytest.fixture
@@ -38,3 +40,24 @@ async def test_a_charset_of_the_senders_breaks_nothing(
 
     assert answer.status_code == 400
     assert await desk.submissions(form) == []
+
+
+async def test_spam_is_kept_without_files_that_no_question_takes(
+    desk: Desk, visitor: Visitor
+) -> None:
+    form = await desk.form(NAME, PHOTO, {**PHOTO, "key": "plans"})
+
+    photo = ("photo", ("a.txt", b"Hello", "text/plain"))
+    misplaced = ("name", ("b.txt", b"Hello", "text/plain"))
+    too_many = [("plans", (f"{n}.txt", b"Hello", "text/plain")) for n in range(3)]
+    answer = await visitor.post(
+        form, data={form["honeypot"]: "x"}, files=[photo, misplaced, *too_many]
+    )
+
+    assert answer.status_code == 201
+    [spam] = await desk.submissions(form, spam="true")
+    [(key, [file])] = ((one["key"], one["value"]) for one in spam["answers"])
+    assert (key, file["filename"]) == ("photo", "a.txt")
+    assert (await desk.client.get(f"/v1/files/{file['file_id']}")).status_code == 200
+    async with desk.service.db.read() as tx:
+        assert await tx.fetch_val("SELECT COUNT(*) FROM core_files") == 1

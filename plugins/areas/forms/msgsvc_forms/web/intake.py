@@ -146,7 +146,8 @@ class Intake:
         return _Read(
             form,
             answers,
-            {key: list(files) for key, files in posted.files.items() if key in keys},
+            # Spam is kept with what is wrong in it: but no file that no question takes.
+            {key: list(files) for key, files in posted.files.items() if key in keys - wrong.keys()},
             wrong,
             token,
             self._spam(definition, posted.values.get(honeypot), token),
