@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.texts import Translate
 from msgsvc_forms import dialogue_store as store
-from msgsvc_forms.answers import Answers
+from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.dialogue import (
     Anew,
     Ask,
@@ -230,12 +230,19 @@ class Dialogues:
             async with ctx.tx.savepoint():
                 await self._forms.submit(ctx.tx, new)
                 await self.end(ctx.tx, dialogue, "submitted")
+                await self._drop_unsent(ctx.tx, dialogue, answers)
         except ApiError as error:
             log.warning("form_not_submitted", form_id=form.form_id, code=error.code)
             await ctx.reply(wording.asked((Remark("not_now"),)))
             return
         thanks = wording.script.thanks or wording.said(Remark("submitted"))
         await ctx.reply(OutgoingMessage(thanks))
+
+    async def _drop_unsent(self, tx: Tx, dialogue: Dialogue, answers: Answers) -> None:
+        """Removes files of answers that were skipped later, or that the way led past."""
+        sent = files_of_values(answers.values())
+        unsent = [file for file in files_in(state_of(dialogue)) if file not in sent]
+        await self._service.files.remove(tx, dialogue.project_id, unsent)
 
     # ---- what both need ---------------------------------------------------------------------------
 
@@ -296,6 +303,17 @@ class Dialogues:
         await self._service.files.remove(tx, dialogue.project_id, gone)
 
 
+def files_of_values(values: Iterable[Value]) -> list[str]:
+    """The ids of files among answers."""
+    return [
+        one["file_id"]
+        for value in values
+        if isinstance(value, list)
+        for one in value
+        if isinstance(one, dict)
+    ]
+
+
 def described(file: StoredFile) -> dict[str, Any]:
     """A stored file as it stands in an answer."""
     return {
@@ -309,14 +327,7 @@ def described(file: StoredFile) -> dict[str, Any]:
 
 def files_in(state: State) -> Sequence[str]:
     """The ids of all files in a conversation."""
-    values = [given.value for given in state.answers.values()] + [list(state.draft)]
-    return [
-        one["file_id"]
-        for value in values
-        if isinstance(value, list)
-        for one in value
-        if isinstance(one, dict)
-    ]
+    return files_of_values([*(given.value for given in state.answers.values()), [*state.draft]])
 
 
 def state_of(dialogue: Dialogue) -> State:

@@ -82,6 +82,19 @@ async def test_the_files_of_what_is_cancelled_are_removed(desk: Desk, ann: Talke
     assert (before, after) == (1, 0)
 
 
+async def test_a_file_that_is_not_sent_in_the_end_is_removed(desk: Desk, ann: Talker) -> None:
+    form = await desk.form({**FILE, "required": False}, NOTE)
+    await ann.open("contact")
+    await ann.send_file(b"the plan")
+    await ann.say("/back", "/skip", "Without a plan", "/send")
+    async with desk.service.db.read() as tx:
+        left = await tx.fetch_val("SELECT COUNT(*) FROM core_files")
+
+    [kept] = await desk.submissions(form)
+    assert [(one["key"], one["value"]) for one in kept["answers"]] == [("note", "Without a plan")]
+    assert left == 0
+
+
 async def test_a_file_is_no_answer_to_another_question(
     desk: Desk, ann: Talker, tenant: Tenant
 ) -> None:
