@@ -213,6 +213,19 @@ async def test_who_sends_too_much_is_asked_to_wait_with_what_they_typed(
     assert 'value="Ann"' in tag(page.text, 'name="name"')
 
 
+async def test_who_sends_a_form_that_was_deleted_is_told_by_a_page(
+    desk: Desk, visitor: Visitor
+) -> None:
+    form = await desk.form()
+    await visitor.open(form)
+    await desk.client.delete(f"/v1/forms/{form['form_id']}")
+
+    answer = await visitor.send(form, name="Ann")
+
+    assert answer.status_code == 404
+    assert "There is no form here" in answer.text
+
+
 async def test_a_page_of_another_site_is_refused_as_a_page(desk: Desk, visitor: Visitor) -> None:
     form = await desk.form()
 

@@ -46,16 +46,23 @@ class WebForms:
         """The ready page of a form, and where it is sent to, by whatever page or program."""
         if request.method in {"GET", "HEAD"}:
             return await self._page(request)
-        form = await self._find(request)
+        to_person = request.method == "POST" and wants_page(request)
+        try:
+            form = await self._find(request)
+        except NotFound as error:
+            # Somebody may have had the page open while the form was deleted.
+            if to_person:
+                return self._pages.problem(request, self._lang(request), error)
+            raise
         if request.method == "OPTIONS":
             return self._origins.preflight(request, form.definition)
-        take = self._take_page if wants_page(request) else self._take_json
+        take = self._take_page if to_person else self._take_json
         response = await take(request, form)
         self._origins.allow(request, response, form.definition)
         return response
 
     async def token(self, request: Request) -> Response:
-        """A token for pages of sites' own: `{"token", "min_fill_seconds", "expires_in", "honeypot"}`."""
+        """A token for pages of sites' own: `{"token", "min_fill_seconds", "expires_in"}`."""
         form = await self._find(request)
         if request.method == "OPTIONS":
             return self._origins.preflight(request, form.definition)
