@@ -64,11 +64,23 @@ class Dialogues:
         under_way = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
         if under_way is not None:
             state, running = state_of(under_way), await self._form(ctx.tx, under_way)
-            if running is not None and (state.answers or state.skipped or state.draft):
+            begun = bool(state.answers or state.skipped or state.draft)
+            if running is not None and begun and await self.active_filler(ctx, under_way):
                 await self._advance(ctx, under_way, running, Opened(form.start))
                 return
             await self.end(ctx.tx, under_way, "replaced")
         await self._begin(ctx, form, subscriber)
+
+    async def active_filler(self, ctx: InboundContext, dialogue: Dialogue) -> Subscriber | None:
+        """Whoever fills it in; None where nobody could go on, e.g. as they left that project."""
+        if not ctx.serves(dialogue.project_id):
+            return None
+        project = await self._service.projects.find(ctx.tx, dialogue.project_id)
+        subscriber = await self._service.subscribers.find(
+            ctx.tx, dialogue.project_id, dialogue.subscriber_id
+        )
+        is_active = project.status == "active" and subscriber.status == "active"
+        return subscriber if is_active else None
 
     async def take(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
         """Something that the person did; the bot does what follows from it, and it is returned."""

@@ -157,14 +157,10 @@ class FormBot:
     async def _under_way(self, ctx: InboundContext) -> tuple[Dialogue | None, Subscriber | None]:
         """The conversation of whoever wrote, if there is one in this chat and they still subscribe."""
         dialogue = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
-        if dialogue is None or not ctx.serves(dialogue.project_id):
+        if dialogue is None:
             return None, None
-        project = await self._service.projects.find(ctx.tx, dialogue.project_id)
-        subscriber = await self._service.subscribers.find(
-            ctx.tx, dialogue.project_id, dialogue.subscriber_id
-        )
-        is_theirs = subscriber.user_id == ctx.update.user.user_id
-        if project.status != "active" or subscriber.status != "active" or not is_theirs:
+        subscriber = await self._dialogues.active_filler(ctx, dialogue)
+        if subscriber is None or subscriber.user_id != ctx.update.user.user_id:
             return None, None
         return dialogue, subscriber
 

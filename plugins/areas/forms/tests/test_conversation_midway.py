@@ -159,6 +159,25 @@ async def test_who_has_left_is_not_asked_and_can_come_back(ann: Talker, order: s
     assert "Go on where you were?" in asked
 
 
+async def test_a_form_that_nobody_goes_on_with_is_in_no_other_projects_way(
+    ann: Talker, tenant: Tenant, order: str, make_tenant: Callable[..., Awaitable[Tenant]]
+) -> None:
+    other = await make_tenant(ann.service)
+    await made(other, {**ORDER, "slug": "contact", "title": "Write to us"})
+    await ann.open("order")
+    await ann.say("Ann")
+    [person] = (await tenant.client.get("/v1/subscribers")).json()["data"]
+    left = await tenant.client.delete(f"/v1/subscribers/{person['subscriber_id']}")
+
+    await ann.open("contact")
+    await ann.say("Bob", "M", "2")
+    await ann.press("Send")
+
+    assert left.is_success
+    assert [values(event)["name"] for event in await events(other)] == ["Bob"]
+    assert await events(tenant) == []
+
+
 async def test_an_unknown_form_is_the_cores_to_answer(ann: Talker, order: str) -> None:
     assert "not valid any more" in await ann.open("nothing")
 
