@@ -101,7 +101,8 @@ class Dialogues:
         )
         _ = self._service.texts.into(subscriber.lang)
         wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
-        return wording.asked((remark,), offered=await self._offered(tx, state_of(dialogue), form))
+        offered = await self._offered(tx, state_of(dialogue), form, subscriber.lang)
+        return wording.asked((remark,), offered=offered)
 
     async def end(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
         """Ends a conversation. Of its answers is left by which messages they came, if they were sent,
@@ -185,7 +186,7 @@ class Dialogues:
         wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
         match outcome:
             case Ask(remarks):
-                offered = await self._offered(ctx.tx, state, form)
+                offered = await self._offered(ctx.tx, state, form, ctx.lang)
                 await ctx.reply(wording.asked(remarks, offered=offered))
             case Redraw(page):
                 message_ref: str = getattr(ctx.update, "message_ref", "")
@@ -264,14 +265,14 @@ class Dialogues:
             tx, dialogue.project_id, dialogue.form_id, dialogue.version
         )
 
-    async def _offered(self, tx: Tx, state: State, form: Form) -> str | None:
+    async def _offered(self, tx: Tx, state: State, form: Form, lang: str) -> str | None:
         """The title of another form that was opened."""
         if state.offer is None:
             return None
         other = await self._forms.find_started(tx, state.offer)
         if other is None or other.form_id == form.form_id:
             return None
-        return self._script(other, self._service.settings.default_lang).title
+        return self._script(other, lang).title
 
     async def _with_state(self, tx: Tx, dialogue: Dialogue, state: State) -> Dialogue:
         kept, now_ms = to_json(state.to_json()), self._service.clock.now_ms()

@@ -178,6 +178,21 @@ async def test_a_form_that_nobody_goes_on_with_is_in_no_other_projects_way(
     assert await events(tenant) == []
 
 
+async def test_another_form_is_offered_in_the_persons_language(
+    service: Service, tenant: Tenant, order: str
+) -> None:
+    title = {"en": "Write to us", "ru": "Напишите нам"}
+    await made(tenant, {**ORDER, "slug": "contact", "title": title})
+    vera = Talker(service, ChannelUser("1002", "Вера", None, "ru"))
+    await vera.open("order")
+    await vera.say("Вера")
+
+    offered = await vera.open("contact")
+
+    assert "Напишите нам" in offered
+    assert "Write to us" not in offered
+
+
 async def test_an_unknown_form_is_the_cores_to_answer(ann: Talker, order: str) -> None:
     assert "not valid any more" in await ann.open("nothing")
 
