@@ -218,7 +218,7 @@ async def _run(
         return line.again(jobs)
     except DeliveryError as error:
         return _after_failure(line, channel, jobs, error)
-    except Exception as error:  # noqa: BLE001 - logged; no channel may stop its lane
+    except Exception as error:  # noqa: BLE001 - `_after_fault` logs it; no channel may stop its lane
         return _after_fault(channel, job, error)
 
 

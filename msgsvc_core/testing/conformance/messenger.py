@@ -126,6 +126,7 @@ class Messenger(ABC):
 
     async def mini_app_data(self, payload: str = "", *, of_other_bot: bool = False) -> str:
         """What the platform gives the page of the bot's mini app, or another's, that the person opens."""
+        # Not abstract: asked only of platforms whose channel has mini apps.
         raise NotImplementedError("where capabilities.mini_app is True, Messenger.mini_app_data")
 
     async def menu(self, lang: str) -> Mapping[str, str]:
@@ -135,4 +136,5 @@ class Messenger(ABC):
 
     async def told(self) -> Sequence[Update]:
         """The updates since the last call, where the channel's `receiving` is `nothing`."""
+        # Not abstract: other channels bring updates by themselves.
         raise NotImplementedError("where a channel receives `nothing`, Messenger.told")

@@ -87,7 +87,7 @@ async def test_who_did_not_get_it_is_found_by_an_index(
                 asked.append((sql, params))
                 return []
 
-        await ledger.list_page(Listening(), mailing, status, None, 51)  # type: ignore[arg-type]
+        await ledger.list_page(Listening(), mailing, status, None, 51)  # type: ignore[arg-type] # asked for its SQL alone
         [(sql, params)] = asked
         if tx.dialect == "postgresql":
             # So few rows are read faster as they stand.

@@ -109,9 +109,9 @@ def _number(field: FormField, given: Any) -> int | float:
     # What is not a number at all is not less than anything either.
     if value is None or not abs(value) <= MOST_NUMBER:
         raise WrongAnswer("not_number")
-    if field.min is not None and value < field.min:  # type: ignore[operator]
+    if field.min is not None and value < field.min:  # type: ignore[operator] # a number's bound is one
         raise WrongAnswer("too_small", least=field.min)
-    if field.max is not None and value > field.max:  # type: ignore[operator]
+    if field.max is not None and value > field.max:  # type: ignore[operator] # likewise
         raise WrongAnswer("too_large", most=field.max)
     return value
 

@@ -180,7 +180,7 @@ def _order_problem(field: FormField) -> str | None:
     low, high = field.min, field.max
     if low is None or high is None or isinstance(low, str) != isinstance(high, str):
         return None
-    return "must not be less than min" if high < low else None  # type: ignore[operator]
+    return "must not be less than min" if high < low else None  # type: ignore[operator] # both of a kind
 
 
 def is_date(text: Any) -> bool:

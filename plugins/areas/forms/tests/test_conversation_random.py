@@ -166,7 +166,7 @@ async def converse(
     assert made.status_code == 201, made.text
     talker = Talker(services[0], ChannelUser(f"u{number}", "Ann", None, "en"))
     run = Run(services, definition, slug, talker)
-    talker.receive = run.receive  # type: ignore[method-assign]
+    talker.receive = run.receive  # type: ignore[method-assign] # every update by the run
     await talker.open(slug)
     for word, which in moves:
         await run.act(word, which)

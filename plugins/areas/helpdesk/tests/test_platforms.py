@@ -178,7 +178,7 @@ async def test_a_tickets_whole_life(desk: Desk) -> None:
 @pytest.mark.parametrize("desk", ["telegram"], indirect=True)
 async def test_files_go_both_ways_and_changes_are_followed(desk: Desk) -> None:
     ann = await desk.customer("Ann")
-    person: TelegramPerson = ann.person  # type: ignore[attr-defined]
+    person: TelegramPerson = ann.person  # type: ignore[attr-defined] # she is on Telegram
     await person.send_file("photo", PNG, caption="It came brokn")
 
     async def ready() -> dict[str, Any] | None:

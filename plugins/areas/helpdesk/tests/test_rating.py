@@ -181,7 +181,7 @@ async def test_nobody_is_asked_where_the_setting_says_so(
     service = await make_service(
         extra_plugins=PLUGINS, limits=LIMITS, helpdesk={"ask_rating": False}
     )
-    tenant: Tenant = await make_tenant(service)  # type: ignore[operator]
+    tenant: Tenant = await make_tenant(service)  # type: ignore[operator] # a fixture, given as it is
     there = Agent(service, ann.user)
     await there.subscribe(tenant.client)
     await there.write("Help")

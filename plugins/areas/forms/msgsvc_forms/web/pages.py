@@ -89,7 +89,7 @@ class WebForms:
             form = await self._find(request)
             shown = Shown(form, lang, self._intake.new_token(form))
             return self._pages.form(request, shown)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
             return self._pages.problem(request, lang, api_error(error))
 
     async def _take_json(self, request: Request, form: Form) -> Response:
@@ -123,7 +123,7 @@ class WebForms:
             if posted.names:
                 return await self._again(request, form, posted, lang, error)
             return self._pages.problem(request, lang, error)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
             return self._pages.problem(request, lang, api_error(error))
         thanks = f"{self._pages.address(request, form)}/thanks?lang={lang}"
         headers = page_headers(referrer="same-origin")
