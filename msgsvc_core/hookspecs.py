@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from msgsvc_core.accounts import Plan
     from msgsvc_core.api.endpoint import Endpoint
     from msgsvc_core.channels.contract import Channel
     from msgsvc_core.channels.inbound import InboundRule
     from msgsvc_core.channels.kinds import ChannelKind
     from msgsvc_core.charging import Charge
+    from msgsvc_core.dashboard import Pages
     from msgsvc_core.db import MigrationSource, Tx
     from msgsvc_core.errors import ApiError
     from msgsvc_core.events.contract import Event, EventSpec
@@ -93,6 +95,13 @@ class HookSpecs:
         """Starlette routes outside the JSON API: pages, pictures, static files. Plain."""
 
     @hookspec
+    def register_dashboard(self, service: "Service") -> "Pages":  # type: ignore[empty-body]
+        """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
+
+        Asked for when the dashboard is there to show them.
+        """
+
+    @hookspec
     def register_inbound(self, service: "Service") -> "Sequence[InboundRule]":  # type: ignore[empty-body]
         """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
 
@@ -156,6 +165,21 @@ class HookSpecs:
 
         A mass send is `broadcast.message` with all its recipients as `quantity` when it is taken, and when
         it has ended `broadcast.settlement` with the difference to who got it, if there is one.
+        """
+
+    @hookspec
+    async def admit(self, service: "Service", project_id: str, operation: str) -> None:
+        """A paid operation that only adds rows is about to be taken, outside of any transaction. Async.
+
+        For sends, many thousand a second: answer from what you remember. Raise `BillingBlocked` to
+        refuse it. What it costs, if anything, is charged when it has taken place.
+        """
+
+    @hookspec(firstresult=True)
+    async def decide_plan(self, service: "Service", tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
+        """What an account may do by what it pays for. Async.
+
+        One plugin that has this hook is asked, and no other; without one everybody may do everything.
         """
 
     @hookspec(firstresult=True)

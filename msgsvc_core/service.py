@@ -18,6 +18,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from msgsvc_core import key_canary
+from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
@@ -153,6 +154,7 @@ class Service:
         self.permissions = Permissions(self)
         self.links = SubscriptionLinks(self)
         self.greetings = Greetings(self)
+        self.accounts = Accounts(self)
         self.members = Members(self)
         self.member_links = MemberLinks(self)
         self.conversation = Conversation(self)
@@ -221,6 +223,12 @@ class Service:
     async def charge(self, tx: Tx, charge: Charge) -> None:
         """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
         await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
+
+    async def admit(self, project_id: str, operation: str) -> None:
+        """Raises `BillingBlocked` where a paid operation would be refused; for those that only add rows."""
+        await in_turn(
+            self.plugins.hook.admit(service=self, project_id=project_id, operation=operation)
+        )
 
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""

@@ -1,0 +1,38 @@
+"""What a page's handler answers with."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A template of the area, e.g. `tickets.html` of `msgsvc_helpdesk.dashboard`, and its values.
+
+    A template that extends `page.html` is a whole page; one that doesn't is a fragment, which htmx puts
+    in its place.
+    """
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Leads on to another page (`page.url(...)`), where `notice` is shown once, e.g. "Saved."."""
+
+    to: str
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file to be saved; its pieces are made while they are sent."""
+
+    pieces: AsyncIterator[bytes]
+    filename: str
+    media_type: str = "text/csv; charset=utf-8"
+
+
+Result = Shown | Moved | Download

@@ -1,0 +1,91 @@
+"""What a page's handler gets."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
+
+from msgsvc_core.dashboard.access import Access, may
+from msgsvc_core.dashboard.posted import PostedForm
+from msgsvc_core.errors import NotFound
+
+if TYPE_CHECKING:
+    from msgsvc_core.accounts import Account, Plan
+    from msgsvc_core.db import Tx
+    from msgsvc_core.errors import ApiError
+    from msgsvc_core.members.models import Member, Role
+    from msgsvc_core.projects import Project
+    from msgsvc_core.service import Service
+    from msgsvc_core.texts import Translate
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class PageContext:
+    """One request for a page, from somebody who is signed in and may open it.
+
+    `tx` reads for GET, and is the one transaction of a POST: an `ApiError` that a handler raises undoes
+    it, and the page named by `again` is shown anew with `error` and with `form`, what was typed.
+    """
+
+    service: "Service"
+    account: "Account"
+    #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
+    project: "Project | None"
+    role: "Role | None"
+    #: Who the account is among the project's members; None for an owner who is no member.
+    member: "Member | None"
+    plan: "Plan | None"
+    lang: str
+    timezone: ZoneInfo
+    _: "Translate"
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    form: PostedForm
+    #: Where the dashboard begins, e.g. `/dashboard`, also below another application.
+    root: str
+    ip: str
+    #: The id of the htmx target that asks for a fragment; empty for a whole page.
+    fragment: str = ""
+    error: "ApiError | None" = None
+    _tx: "Tx | None" = None
+    #: What is to stand in the audit log beside the action: ids and names, never secrets or texts.
+    noted: dict[str, Any] = field(default_factory=dict)
+    #: Called after the commit, with what the transaction can't undo.
+    after_commit: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def tx(self) -> "Tx":
+        assert self._tx is not None, "the page is declared with holds_connection=False"
+        return self._tx
+
+    @property
+    def project_id(self) -> str:
+        if self.project is None:
+            raise NotFound("this page belongs to no project")
+        return self.project.project_id
+
+    def get(self, kind: type[T]) -> T:
+        """The service's one object of that type, as a plugin registered it."""
+        return self.service.get(kind)
+
+    def may(self, access: Access) -> bool:
+        """Whether they may open pages of that access here: for links and buttons to show."""
+        if access == "operate":
+            return self.account.is_operator
+        return access == "self" or may(self.role, access)
+
+    def url(self, path: str, **query: object) -> str:
+        """The address of a page of this project, e.g. `page.url("/tickets", status="open")`.
+
+        Empty values are left out. Parts of the path that are not ours to choose go through `quote`.
+        """
+        asked = {name: value for name, value in query.items() if value not in {None, ""}}
+        inside = f"/projects/{quote(self.project.project_id)}" if self.project else ""
+        return f"{self.root}{inside}{path}" + (f"?{urlencode(asked)}" if asked else "")
+
+    def note(self, **detail: object) -> None:
+        """Adds what the audit log says of this change: ids and names, never secrets or texts."""
+        self.noted.update(detail)

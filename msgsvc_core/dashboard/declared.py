@@ -1,0 +1,145 @@
+"""Declares the pages of an area.
+
+    pages = Pages("helpdesk", package="msgsvc_helpdesk.dashboard")
+
+    @pages.get("/tickets", access="see", nav=Nav("Tickets", icon="ticket", group="people", order=10))
+    async def tickets(page: PageContext) -> Shown:
+        return Shown("tickets.html", {"tickets": ...})
+
+    @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
+    async def reply(page: PageContext) -> Moved: ...
+
+A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of `self`
+inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
+`static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
+audit log as `<area>.<handler>`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from msgsvc_core.dashboard.access import Access
+from msgsvc_core.dashboard.answers import Result
+from msgsvc_core.dashboard.context import PageContext
+
+Handler = Callable[[PageContext], Awaitable[Result]]
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+#: Where an entry stands in the navigation, from the top.
+Group = Literal["overview", "people", "sending", "sign_in", "intake", "developers", "project"]
+
+
+@dataclass(frozen=True, slots=True)
+class Nav:
+    """An entry of the navigation. `title` is English, in the plugin's texts; `icon` one of `icons.html`."""
+
+    title: str
+    icon: str
+    group: Group
+    order: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One method on one path of the dashboard."""
+
+    area: str
+    method: Literal["GET", "POST"]
+    path: str
+    access: Access
+    handler: Handler
+    nav: Nav | None = None
+    again: Handler | None = None
+    holds_connection: bool = True
+    #: Bytes of a body with files; None takes none.
+    upload_bytes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """E.g. `helpdesk.reply`, as the audit log says it."""
+        return f"{self.area}.{getattr(self.handler, '__name__', '')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A part of the overview: a fragment with a heading of its own."""
+
+    area: str
+    access: Access
+    handler: Handler
+    order: int
+    wide: bool
+
+
+@dataclass(slots=True)
+class Pages:
+    """The pages of one area, e.g. `helpdesk`, and the package whose `templates/` they show."""
+
+    area: str
+    package: str
+    #: Names of files in `static/` that go along with every page of the area.
+    styles: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    pages: list[Page] = field(default_factory=list)
+    cards: list[Card] = field(default_factory=list)
+
+    def get(
+        self, path: str, *, access: Access, nav: Nav | None = None, holds_connection: bool = True
+    ) -> Callable[[F], F]:
+        """Declares a page, or a fragment of one."""
+
+        def declare(handler: F) -> F:
+            self.pages.append(
+                Page(
+                    self.area,
+                    "GET",
+                    path,
+                    access,
+                    handler,
+                    nav=nav,
+                    holds_connection=holds_connection,
+                )
+            )
+            return handler
+
+        return declare
+
+    def post(
+        self,
+        path: str,
+        *,
+        access: Access,
+        again: Handler | None = None,
+        holds_connection: bool = True,
+        upload_bytes: int | None = None,
+    ) -> Callable[[F], F]:
+        """Declares a change. `again` shows the form anew when it is refused."""
+
+        def declare(handler: F) -> F:
+            self.pages.append(
+                Page(
+                    self.area,
+                    "POST",
+                    path,
+                    access,
+                    handler,
+                    again=again,
+                    holds_connection=holds_connection,
+                    upload_bytes=upload_bytes,
+                )
+            )
+            return handler
+
+        return declare
+
+    def card(
+        self, *, access: Access = "see", order: int = 100, wide: bool = False
+    ) -> Callable[[F], F]:
+        """Declares a part of the overview."""
+
+        def declare(handler: F) -> F:
+            self.cards.append(Card(self.area, access, handler, order, wide))
+            return handler
+
+        return declare

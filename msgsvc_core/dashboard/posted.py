@@ -1,0 +1,43 @@
+"""What a form of the dashboard posts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+
+@dataclass(frozen=True, slots=True)
+class PostedFile:
+    """A file as it came; its name is as the sender says."""
+
+    file: IO[bytes]
+    filename: str
+    content_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PostedForm:
+    """Texts by name, in the order of the page; each name may stand there several times."""
+
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    files: Mapping[str, Sequence[PostedFile]] = field(default_factory=dict)
+
+    def text(self, name: str, default: str = "") -> str:
+        """The first text of a name, its line ends as `\\n`; browsers send `\\r\\n`."""
+        given = self.values.get(name)
+        return given[0].replace("\r\n", "\n") if given else default
+
+    def texts(self, name: str) -> list[str]:
+        """All texts of a name: of checkboxes, those that are checked."""
+        return [text.replace("\r\n", "\n") for text in self.values.get(name, ())]
+
+    def checked(self, name: str) -> bool:
+        return bool(self.values.get(name))
+
+    def file(self, name: str) -> PostedFile | None:
+        """The first file that was chosen; None without one."""
+        given = self.files.get(name)
+        return given[0] if given else None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.values

@@ -1,0 +1,1 @@
+"""Plans, credits, and what they were spent on."""
