@@ -95,7 +95,7 @@ class HookSpecs:
         """Starlette routes outside the JSON API: pages, pictures, static files. Plain."""
 
     @hookspec
-    def register_dashboard(self, service: "Service") -> "Pages":  # type: ignore[empty-body]
+    def register_dashboard(self, service: "Service") -> "Sequence[Pages]":  # type: ignore[empty-body]
         """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
 
         Asked for when the dashboard is there to show them.

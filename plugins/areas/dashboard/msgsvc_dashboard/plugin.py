@@ -17,8 +17,8 @@ def register_locale() -> Path:
 
 
 @hookimpl
-def register_dashboard() -> Pages:
-    return pages
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

@@ -21,6 +21,7 @@ from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, SESSION_COOKI
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError, Forbidden, NotFound
 from msgsvc_core.pages import page_headers, read_language
+from msgsvc_core.plugins import answers
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.reading import read_form
 from msgsvc_dashboard.frame.rendering import Renderer
@@ -34,7 +35,7 @@ class Site:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        found = service.plugins.hook.register_dashboard(service=service)
+        found = answers(service.plugins.hook.register_dashboard(service=service))
         self.areas: list[Pages] = sorted(found, key=lambda area: area.area)
         self._renderer = Renderer(self.areas)
 
