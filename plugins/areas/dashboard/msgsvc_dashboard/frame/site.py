@@ -106,8 +106,9 @@ class Site:
             except ApiError as error:
                 if page.again is None or error.status >= 500:
                     raise
+                ctx = replace(ctx, error=error)
                 async with self._service.db.read() as tx:
-                    shown = await page.again(replace(ctx, _tx=tx, error=error))
+                    shown = await page.again(replace(ctx, _tx=tx))
                 assert isinstance(shown, Shown)
                 result = replace(shown, status=error.status)
         return self._response(page, request, session, ctx, result)
