@@ -57,6 +57,10 @@ class Accounts:
             raise NotFound(f"there is no account {account_id!r}")
         return account
 
+    async def speak(self, tx: Tx, account_id: str, lang: str) -> None:
+        """The language in which the account reads its pages from now on."""
+        await store.set_lang(tx, account_id, lang)
+
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str
     ) -> tuple[AccountSession, str]:

@@ -39,6 +39,13 @@ async def find(tx: Tx, account_id: str) -> Account | None:
     return None if row is None else _account(row)
 
 
+async def set_lang(tx: Tx, account_id: str, lang: str) -> None:
+    await tx.execute(
+        "UPDATE core_accounts SET lang = :lang WHERE account_id = :account_id",
+        {"account_id": account_id, "lang": lang},
+    )
+
+
 async def insert_session(tx: Tx, session: AccountSession, digest: str) -> None:
     await tx.insert(
         "core_account_sessions",

@@ -38,6 +38,10 @@ class Members:
         """The active member who this subscriber is; None for everybody else."""
         return await store.find_by_subscriber(tx, project_id, subscriber_id)
 
+    async def of_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
+        """The active member who this account is; None for an owner who is no member, too."""
+        return await store.find_by_account(tx, project_id, account_id)
+
     async def of_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         """Who the person that a bot knows is: the active member in each project, with the id of the
         subscriber by which they are it."""

@@ -55,6 +55,16 @@ async def find_by_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> Mem
     return found[0] if found else None
 
 
+async def find_by_account(tx: Tx, project_id: str, account_id: str) -> Member | None:
+    found = await _select(
+        tx,
+        project_id,
+        " AND m.status = 'active' AND m.account_id = :account_id",
+        {"account_id": account_id},
+    )
+    return found[0] if found else None
+
+
 async def subscribers_of_person(tx: Tx, bot: str, user_id: str) -> list[tuple[str, str]]:
     """(project_id, subscriber_id) of those by which a person on a bot is a member, of any project."""
     rows = await tx.fetch_all(

@@ -1,14 +1,13 @@
 """Turns what handlers answer into HTML."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import PageContext, Pages, Shown
+from msgsvc_core.dashboard import Pages, Shown
+from msgsvc_dashboard.frame import formats
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,6 +31,7 @@ class Renderer:
             PackageLoader,
             PrefixLoader,
             StrictUndefined,
+            pass_context,
         )
 
         areas = PrefixLoader({each.area: PackageLoader(each.package) for each in self._areas})
@@ -42,8 +42,11 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        made.filters["moment"] = moment
         made.filters["rfc3339"] = to_rfc3339
+        made.filters["moment"] = pass_context(formats.moment)
+        made.filters["day"] = pass_context(formats.day)
+        made.filters["ago"] = pass_context(formats.ago)
+        made.filters["number"] = pass_context(formats.number)
         return made
 
     def render(self, area: str, shown: Shown, values: Mapping[str, Any]) -> str:
@@ -54,9 +57,3 @@ class Renderer:
     def render_frame(self, template: str, values: Mapping[str, Any]) -> str:
         """A page of the frame itself."""
         return self._environment.get_template(template).render(values)
-
-
-def moment(at_ms: int, page: PageContext) -> str:
-    """A time as its reader's clock shows it: `{{ at_ms | moment(page) }}`."""
-    zone: ZoneInfo = page.timezone
-    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M")

@@ -4,3 +4,40 @@
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRF-Token"] = document.querySelector('meta[name="csrf"]').content;
 });
+
+// A refusal stays until the next request that succeeds; pages that ask every few seconds say it once.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const problem = document.getElementById("problem");
+  if (event.detail.successful && problem) problem.replaceChildren();
+});
+
+// No answer at all: the network is away, or the service restarts.
+document.addEventListener("htmx:sendError", () => {
+  const problem = document.getElementById("problem");
+  const text = document.querySelector('meta[name="away"]').content;
+  if (!problem || problem.textContent === text) return;
+  const notice = document.createElement("p");
+  notice.className = "notice danger";
+  notice.textContent = text;
+  problem.replaceChildren(notice);
+});
+
+// What asks before it does closes with Escape, and gives the focus back.
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Escape" && event.target.closest && event.target.closest("details.confirm[open]");
+  if (!open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
+// A form that was sent is not sent twice.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "1";
+  setTimeout(() => delete form.dataset.sent, 5000);
+});
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});

@@ -1,0 +1,34 @@
+"""Where pages are."""
+
+from starlette.requests import HTTPConnection
+
+from msgsvc_core.dashboard import Page
+
+ROOT = "/dashboard"
+
+
+def path_of(page: Page) -> str:
+    """Where a page is, with its parameters as `{name}`."""
+    if page.access == "operate":
+        return f"{ROOT}/operator{page.path}"
+    if page.access == "self":
+        return f"{ROOT}/account{page.path}"
+    return f"{ROOT}/projects/{{project_id}}{page.path}"
+
+
+def root_of(request: HTTPConnection) -> str:
+    """Where the dashboard begins, also below another application."""
+    return f"{request.scope.get('root_path', '')}{ROOT}"
+
+
+def asked_for(request: HTTPConnection) -> str:
+    """The address that was asked for, from the path on."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{request.url.path}{query}"
+
+
+def is_ours(request: HTTPConnection, address: str) -> bool:
+    """Whether an address leads to a page of the dashboard, and to no other host."""
+    root = root_of(request)
+    inside = address == root or address.startswith((f"{root}/", f"{root}?"))
+    return inside and address.isprintable() and "\\" not in address

@@ -1,0 +1,48 @@
+"""Times and numbers as the reader of a page writes them: in their zone, in their language."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from babel.dates import format_date, format_datetime, format_timedelta
+from babel.numbers import format_decimal
+
+from msgsvc_core.dashboard import PageContext
+
+if TYPE_CHECKING:
+    from jinja2.runtime import Context
+
+
+def moment(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
+    """`{{ at_ms | moment }}`: "22 Nov 2026, 14:05", "22 нояб. 2026, 14:05"."""
+    reader = _reader(context, page)
+    local = _utc(at_ms).astimezone(reader.timezone)
+    return format_datetime(local, "d MMM y, HH:mm", locale=reader.lang)
+
+
+def day(context: "Context", value: int | date, page: PageContext | None = None) -> str:
+    """`{{ at_ms | day }}`, also of a date: "22 Nov 2026"."""
+    reader = _reader(context, page)
+    on = value if isinstance(value, date) else _utc(value).astimezone(reader.timezone).date()
+    return format_date(on, "d MMM y", locale=reader.lang)
+
+
+def ago(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
+    """`{{ at_ms | ago }}`: "3 hours ago", "in 2 days"."""
+    reader = _reader(context, page)
+    passed = timedelta(milliseconds=at_ms - reader.service.clock.now_ms())
+    return format_timedelta(passed, add_direction=True, locale=reader.lang)
+
+
+def number(context: "Context", value: float, page: PageContext | None = None) -> str:
+    """`{{ count | number }}`: "12,500", "12 500"."""
+    return format_decimal(value, locale=_reader(context, page).lang)
+
+
+def _reader(context: "Context", page: PageContext | None) -> PageContext:
+    found = page or context["page"]
+    assert isinstance(found, PageContext)
+    return found
+
+
+def _utc(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -1,0 +1,127 @@
+"""Who asks, and whether they may: before anything that they sent is read."""
+
+from hmac import compare_digest
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+
+from msgsvc_core.accounts import AccountSession, Plan
+from msgsvc_core.dashboard import Page, PageContext, PostedForm
+from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, SESSION_COOKIE, csrf_token
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Forbidden, NotFound
+from msgsvc_core.members.models import Member, Role
+from msgsvc_core.pages import read_language
+from msgsvc_core.projects import Project
+from msgsvc_core.service import Service
+from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.reading import read_form
+
+
+class Place(NamedTuple):
+    """A project, and who somebody is in it."""
+
+    project: Project | None = None
+    role: Role | None = None
+    member: Member | None = None
+    plan: Plan | None = None
+
+
+class Gate:
+    """Lets those in who may, to what they may."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def session(self, request: Request) -> AccountSession | None:
+        """Who is signed in; None for nobody."""
+        token = request.cookies.get(SESSION_COOKIE, "")
+        if not token:
+            return None
+        async with self._service.db.read() as tx:
+            return await self._service.accounts.session_of(tx, token)
+
+    def token(self, session: AccountSession) -> str:
+        """What forms of ours carry."""
+        return csrf_token(self._service.secrets, session.session_id)
+
+    def lang(self, request: Request, session: AccountSession | None = None) -> str:
+        """What the account chose, else what the browser likes."""
+        accepted = request.headers.get("accept-language", "")
+        chosen = session.account.lang if session is not None else None
+        return chosen or read_language("", accepted, self._service.settings.default_lang)
+
+    async def context(self, page: Page, request: Request, session: AccountSession) -> PageContext:
+        """What the handler gets, as yet without a transaction and a form.
+
+        Raises `NotFound` for a project that is nobody's business of theirs, and `Forbidden` for a page
+        that their role does not open.
+        """
+        async with self._service.db.read() as tx:
+            place = await self._place(tx, page, request, session)
+        lang = self.lang(request, session)
+        asks_by_htmx = "hx-request" in request.headers
+        context = PageContext(
+            service=self._service,
+            account=session.account,
+            project=place.project,
+            role=place.role,
+            member=place.member,
+            plan=place.plan,
+            lang=lang,
+            timezone=ZoneInfo(session.account.timezone or "UTC"),
+            _=self._service.texts.into(lang),
+            params=request.path_params,
+            query=request.query_params,
+            form=PostedForm(),
+            root=root_of(request),
+            ip=request.client.host if request.client else "",
+            fragment=request.headers.get("hx-target", "") if asks_by_htmx else "",
+        )
+        if not context.may(page.access):
+            raise Forbidden("your role does not open this page")
+        return context
+
+    async def form(self, page: Page, request: Request, session: AccountSession) -> PostedForm:
+        """What a form of ours posted; of another's, nothing is read. Raises `Forbidden`."""
+        if not from_here(request):
+            raise not_ours()
+        form = await read_form(request, page.upload_bytes)
+        self.check(request, session, form)
+        return form
+
+    def check(self, request: Request, session: AccountSession, form: PostedForm) -> None:
+        """Raises `Forbidden` for a form that no page of ours, shown to this session, has posted."""
+        given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
+        if not compare_digest(given.encode(), self.token(session).encode()):
+            raise not_ours()
+
+    async def _place(self, tx: Tx, page: Page, request: Request, session: AccountSession) -> Place:
+        if page.access in {"operate", "self"}:
+            return Place()
+        project_id = request.path_params["project_id"]
+        accounts, account_id = self._service.accounts, session.account.account_id
+        role = await accounts.role_in(tx, account_id, project_id)
+        if role is None:
+            raise NotFound("there is no such page")
+        return Place(
+            await self._service.projects.find(tx, project_id),
+            role,
+            await self._service.members.of_account(tx, project_id, account_id),
+            await accounts.plan_of(tx, await accounts.owner_of(tx, project_id)),
+        )
+
+
+def from_here(request: Request) -> bool:
+    """Whether a browser says that one of our pages sent the form; older ones say nothing."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def not_ours() -> Forbidden:
+    return Forbidden("this form is not one of ours, or too old; open the page anew")

@@ -1,0 +1,65 @@
+"""What is said once, on the page that a change leads on to.
+
+It waits in a cookie of the browser, so no machine has to remember it; nobody else can put words there.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hmac import compare_digest
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from msgsvc_core.accounts import AccountSession
+from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_dashboard.frame.addresses import root_of
+
+COOKIE = "msgsvc_notice"
+
+#: Seconds for which it waits: the browser is on its way to the page.
+WAITS_S = 60
+
+#: Characters of it: a cookie has 4 KiB, and a Cyrillic letter two bytes.
+MOST = 500
+
+
+class Notice:
+    """What a request brought along; shown by the first whole page, and then no more."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.taken = False
+
+    def take(self) -> list[str]:
+        """Its text, in a list that is empty without one."""
+        self.taken = bool(self._text)
+        return [self._text] if self._text else []
+
+
+def read_notice(request: Request, session: AccountSession, secrets: SecretBox) -> Notice:
+    packed, _, given = request.cookies.get(COOKIE, "").partition(".")
+    if not compare_digest(given.encode(), _signature(secrets, session, packed).encode()):
+        return Notice("")
+    return Notice(urlsafe_b64decode(packed.encode()).decode())
+
+
+def leave_notice(
+    response: Response, request: Request, session: AccountSession, secrets: SecretBox, text: str
+) -> None:
+    packed = urlsafe_b64encode(text[:MOST].encode()).decode()
+    response.set_cookie(
+        COOKIE,
+        f"{packed}.{_signature(secrets, session, packed)}",
+        max_age=WAITS_S,
+        path=root_of(request),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def forget_notice(response: Response, request: Request) -> None:
+    response.delete_cookie(COOKIE, path=root_of(request), httponly=True, samesite="lax")
+
+
+def _signature(secrets: SecretBox, session: AccountSession, packed: str) -> str:
+    return secrets.derive("dashboard notice", session.session_id, packed).hex()
