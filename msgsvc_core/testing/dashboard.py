@@ -61,3 +61,15 @@ async def visitor(service: Service, project_id: str, role: Role = "owner") -> Vi
     made = Visitor(service, project_id, account.account_id)
     await made.sign_in()
     return made
+
+
+async def stranger(service: Service, project_id: str, *, is_operator: bool = False) -> Visitor:
+    """Signs somebody in who is nobody at the project, or who runs the installation."""
+    name = "operator" if is_operator else "stranger"
+    async with service.db.transaction() as tx:
+        account = await service.accounts.create(
+            tx, email=f"{name}@example.com", name=name.title(), is_operator=is_operator
+        )
+    made = Visitor(service, project_id, account.account_id)
+    await made.sign_in()
+    return made

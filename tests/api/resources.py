@@ -12,7 +12,7 @@ from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
-from tests.api.conftest import Subscribe
+from tests.api.subscribing import Subscribe
 
 PLUGINS = ("auth", "broadcasts", "drip", "forms", "helpdesk", "otp", "scheduling", "webhooks")
 

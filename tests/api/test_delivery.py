@@ -19,7 +19,7 @@ from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.conftest import Subscribe
+from tests.api.subscribing import Subscribe
 
 ANN = ChannelUser("user-ann", "Ann", "ann", "en")
 

@@ -22,7 +22,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.subscribers import erasing
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.conftest import Subscribe
+from tests.api.subscribing import Subscribe
 from tests.api.file_host import MP4, PDF, PNG
 
 MEDIA: dict[str, Any] = {

@@ -19,7 +19,7 @@ from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.conftest import Subscribe
+from tests.api.subscribing import Subscribe
 
 BANNED = DeliveryError(Reason.BOT_BANNED, "the token was revoked")
 

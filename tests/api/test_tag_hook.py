@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.conftest import Subscribe
+from tests.api.subscribing import Subscribe
 
 
 class Listening:
