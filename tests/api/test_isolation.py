@@ -12,9 +12,9 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.subscribing import Subscribe
 from tests.api.naming import KEPT_AS_GIVEN, NAMING_BODIES, REFUSED_AS_IT_IS, Place, places
 from tests.api.resources import SETTINGS, MiniAppPlugin, Resources, resources_of
+from tests.api.subscribing import Subscribe
 
 MakeTenant = Callable[..., Awaitable[Tenant]]
 

@@ -22,8 +22,8 @@ from msgsvc_core.service import Service
 from msgsvc_core.subscribers import erasing
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.subscribing import Subscribe
 from tests.api.file_host import MP4, PDF, PNG
+from tests.api.subscribing import Subscribe
 
 MEDIA: dict[str, Any] = {
     "max_image_bytes": 600_000,

@@ -1,4 +1,4 @@
-"""Every page for every role, with another's ids, and without the token of our forms: as the role table says."""
+"""Every page by role, with another's ids and with forged forms: allowed or refused as the role table says."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -6,6 +6,7 @@ They are left in build/shots, for people to look at. Names begin with what to pi
 import argparse
 import asyncio
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import get_args
@@ -51,7 +52,7 @@ async def _shoot(page: Page, url: str, file: Path) -> None:
     if answer is None or not await page.locator("main#main").count():
         return
     await page.screenshot(path=file, full_page=True)
-    print(file)
+    sys.stdout.write(f"{file}\n")
 
 
 def _name(name: str) -> str:

@@ -1,19 +1,44 @@
 """The door of the plugin: what it declares, each handed on to the file that has it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgsvc_core.dashboard import Pages
+from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.events import Event
 from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame import Site
-from msgsvc_dashboard.overview import pages
+from msgsvc_dashboard.overview import FOLD_JOB, Counts, pages
+
+HERE = Path(__file__).parent
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("dashboard", HERE / "migrations")
 
 
 @hookimpl
 def register_locale() -> Path:
-    return Path(__file__).parent / "locale"
+    return HERE / "locale"
+
+
+@hookimpl
+def register_services(service: Service) -> Mapping[type, Any]:
+    return {Site: Site(service), Counts: Counts(service)}
+
+
+@hookimpl
+def register_jobs() -> Sequence[JobSpec]:
+    return [FOLD_JOB]
+
+
+@hookimpl
+async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
+    await service.get(Counts).count(tx, events)
 
 
 @hookimpl
@@ -23,4 +48,4 @@ def register_dashboard() -> Sequence[Pages]:
 
 @hookimpl
 def register_pages(service: Service) -> Sequence[Any]:
-    return Site(service).routes()
+    return service.get(Site).routes()

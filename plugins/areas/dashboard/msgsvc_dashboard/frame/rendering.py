@@ -1,7 +1,7 @@
 """Turns what handlers answer into HTML."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,11 @@ from msgsvc_dashboard.frame import formats
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from jinja2.runtime import Context
+    from markupsafe import Markup
+
+#: What every page has, whatever its area.
+FRAME = ("page", "_", "lang", "static", "csrf", "frame")
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -42,6 +47,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        made.globals["fragment"] = pass_context(partial(_fragment, self))
         made.filters["rfc3339"] = to_rfc3339
         made.filters["moment"] = pass_context(formats.moment)
         made.filters["day"] = pass_context(formats.day)
@@ -57,3 +63,11 @@ class Renderer:
     def render_frame(self, template: str, values: Mapping[str, Any]) -> str:
         """A page of the frame itself."""
         return self._environment.get_template(template).render(values)
+
+
+def _fragment(renderer: Renderer, context: "Context", area: str, shown: Shown) -> "Markup":
+    """What a part of a page shows that another area contributes."""
+    from markupsafe import Markup  # noqa: PLC0415 - comes with jinja2
+
+    around = {name: context[name] for name in FRAME}
+    return Markup(renderer.render(area, shown, around))  # noqa: S704 - rendered, so escaped

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from typing import NamedTuple, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,20 +23,46 @@ from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.frame.looks import change_looks
 
 
+class CardShown(NamedTuple):
+    """A part of the overview."""
+
+    area: str
+    shown: Shown
+    wide: bool
+
+
 class Site:
     """All pages of all areas."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        found = answers(service.plugins.hook.register_dashboard(service=service))
-        self.areas: list[Pages] = sorted(found, key=lambda area: area.area)
         self._gate = Gate(service)
-        self._assets = Assets(self.areas)
-        self._answers = Answers(service, self._gate, self.areas, self._assets)
+
+    @cached_property
+    def areas(self) -> list[Pages]:
+        """Those of all plugins; the first time when every service is there."""
+        found = answers(self._service.plugins.hook.register_dashboard(service=self._service))
+        return sorted(found, key=lambda area: area.area)
+
+    @cached_property
+    def _assets(self) -> Assets:
+        return Assets(self.areas)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self._service, self._gate, self.areas, self._assets)
 
     @property
     def pages(self) -> list[Page]:
         return [page for area in self.areas for page in area.pages]
+
+    async def cards(self, page: PageContext) -> list[CardShown]:
+        """The parts of the overview that somebody may see."""
+        cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
+        return [
+            CardShown(card.area, cast("Shown", await card.handler(page)), card.wide)
+            for card in sorted(cards, key=lambda card: card.order)
+        ]
 
     def routes(self) -> list[BaseRoute]:
         by_path: dict[str, dict[str, Page]] = defaultdict(dict)

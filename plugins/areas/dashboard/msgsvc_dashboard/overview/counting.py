@@ -1,0 +1,83 @@
+"""Counts what happens as it happens, so that no page counts messages."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Event
+from msgsvc_dashboard.overview import store
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: The events that charts show.
+COUNTED = frozenset(
+    {
+        "auth.completed",
+        "broadcast.completed",
+        "delivery.failed",
+        "delivery.success",
+        "subscription.created",
+        "subscription.deleted",
+    }
+)
+
+#: Days for which counts are kept: a year, and its month before for comparison.
+KEPT_DAYS = 400
+
+DAY_MS = 24 * 3600 * 1000
+
+_FIRST_DAY = date(1970, 1, 1)
+
+
+class Counts:
+    """How often what happened in a project, by day in UTC."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    @property
+    def today(self) -> date:
+        """The day that it is in UTC."""
+        return datetime.fromtimestamp(self._service.clock.now_ms() / 1000, UTC).date()
+
+    async def count(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Adds those that are counted, in the transaction in which they happened."""
+        found = Counter(
+            (event.project_id, event.occurred_at_ms // DAY_MS, event.name)
+            for event in events
+            if event.name in COUNTED
+        )
+        if found:
+            await store.add(tx, found)
+
+    async def by_day(
+        self, tx: Tx, project_id: str, names: Sequence[str], days: int
+    ) -> dict[str, list[int]]:
+        """For each event its counts of the last `days` days, today's last."""
+        last = (self.today - _FIRST_DAY).days
+        first = last - days + 1
+        found = await store.by_day(tx, project_id, names, first)
+        return {
+            name: [found.get((day, name), 0) for day in range(first, last + 1)] for name in names
+        }
+
+    async def happened(self, tx: Tx, project_id: str, names: Sequence[str]) -> set[str]:
+        """Those events that have ever happened."""
+        return await store.happened(tx, project_id, names)
+
+    async def fold(self, tx: Tx) -> None:
+        """Makes one row of each day's counts that is over for good, and forgets those of long ago.
+
+        An event's day is the one in which its transaction began, so yesterday's may still grow.
+        """
+        today = (self.today - _FIRST_DAY).days
+        await store.fold(tx, today - 1)
+        await store.purge(tx, today - KEPT_DAYS)
+
+
+def last_days(today: date, days: int) -> list[date]:
+    """That many days, today's last."""
+    return [today - timedelta(days=back) for back in range(days - 1, -1, -1)]

@@ -1,0 +1,51 @@
+"""The page itself."""
+
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Shown
+from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.overview.charts import Chart, Series
+from msgsvc_dashboard.overview.counting import Counts, last_days
+from msgsvc_dashboard.overview.steps import first_steps
+
+pages = Pages("dashboard", package="msgsvc_dashboard.overview")
+
+#: Days that charts show.
+DAYS = 30
+
+
+@pages.get("", access="see", nav=Nav("Overview", icon="chart", group="overview", order=0))
+async def overview(page: PageContext) -> Shown:
+    charts = await _charts(page)
+    return Shown(
+        "overview.html",
+        {
+            "cards": await page.get(Site).cards(page),
+            "charts": charts,
+            "steps": await first_steps(page) if page.may("manage") else [],
+            "quiet": not any(one.total for chart in charts for one in chart.series),
+            "days": DAYS,
+        },
+    )
+
+
+async def _charts(page: PageContext) -> list[Chart]:
+    """One for each kind of event that this service has at all."""
+    _, counts = page._, page.get(Counts)
+    wanted = [
+        ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
+        ("sends", "", "delivery.failed", _("Failed"), "third"),
+        ("logins", _("Sign-ins"), "auth.completed", _("Signed in"), "first"),
+        ("broadcasts", _("Broadcasts"), "broadcast.completed", _("Completed"), "second"),
+        ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
+        ("people", "", "subscription.deleted", _("Ended"), "fourth"),
+    ]
+    known = [one for one in wanted if one[2] in page.service.events.catalogue]
+    found = await counts.by_day(page.tx, page.project_id, [one[2] for one in known], DAYS)
+    days = last_days(counts.today, DAYS)
+    charts: list[Chart] = []
+    for name, title, event, label, style in known:
+        series = Series(label, style, found[event])
+        if title:
+            charts.append(Chart(name, title, days, [series]))
+        else:
+            charts[-1] = Chart(name, charts[-1].title, days, [*charts[-1].series, series])
+    return charts

@@ -1,0 +1,77 @@
+"""What a new project does first, and what of it is done."""
+
+from dataclasses import dataclass
+
+from msgsvc_core.dashboard import PageContext
+from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.overview.counting import Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`url` is empty where nobody may go on from here."""
+
+    title: str
+    text: str
+    done: bool
+    url: str
+    action: str
+
+
+async def first_steps(page: PageContext) -> list[Step]:
+    """None once all are done: then they have taught what they could."""
+    happened = await page.get(Counts).happened(
+        page.tx, page.project_id, ["subscription.created", "delivery.success", "auth.completed"]
+    )
+    _ = page._
+    steps = [
+        Step(
+            _("Connect a channel"),
+            _("The bot of a messenger, by which people sign in and get messages."),
+            bool(page.service.channels.all_of(page.project_id)),
+            _address(page, "/channels"),
+            _("Channels"),
+        ),
+        Step(
+            _("Invite the first person"),
+            _("Open your own subscription link in the messenger, and press Start."),
+            "subscription.created" in happened,
+            _address(page, "/invite"),
+            _("Get the link"),
+        ),
+        Step(
+            _("Send a message"),
+            _("Write to yourself, and see what arrives."),
+            "delivery.success" in happened,
+            _address(page, "/messages/new"),
+            _("Write"),
+        ),
+        Step(
+            _("Create an API key"),
+            _("With it your site or app sends messages and signs people in."),
+            bool(await page.service.projects.list_keys(page.project_id)),
+            _address(page, "/keys"),
+            _("API keys"),
+        ),
+    ]
+    if "auth.completed" in page.service.events.catalogue:
+        steps.append(
+            Step(
+                _("Try the sign-in"),
+                _("Sign in by the messenger as your users will."),
+                "auth.completed" in happened,
+                _address(page, "/sign-in"),
+                _("Try it"),
+            )
+        )
+    return [] if all(step.done for step in steps) else steps
+
+
+def _address(page: PageContext, path: str) -> str:
+    """Where that page is, if there is one that they may open."""
+    found = [
+        one
+        for one in page.get(Site).pages
+        if one.method == "GET" and one.path == path and page.may(one.access)
+    ]
+    return page.url(path) if found else ""

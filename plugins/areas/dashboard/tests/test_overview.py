@@ -1,0 +1,119 @@
+"""The overview: what happened by day, counted as it happens, and first steps that teach."""
+
+import asyncio
+from typing import Any
+
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Event
+from msgsvc_core.ids import new_id
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.dashboard import visitor
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+from msgsvc_dashboard.overview import Counts
+
+WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
+
+DAY_S = 24 * 3600
+
+
+def happened(service: Service, project_id: str, name: str) -> Event:
+    return Event(new_id("evt"), project_id, name, {}, service.clock.now_ms())
+
+
+async def shares(tx: Tx) -> int:
+    found: int = await tx.fetch_val("SELECT COUNT(*) FROM dashboard_counts")
+    return found
+
+
+async def test_events_are_counted_by_day_also_by_many_transactions_at_once(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    shop, other = await service.projects.create("Shop"), await service.projects.create("Other")
+    counts = service.get(Counts)
+    names = ["delivery.success", "delivery.failed"]
+
+    async def both(first: str, second: str) -> None:
+        # In either order: no two transactions may wait for each other.
+        async with service.db.transaction() as tx:
+            await counts.count(tx, [happened(service, shop.project_id, first)])
+            await asyncio.sleep(0)
+            await counts.count(tx, [happened(service, shop.project_id, second)] * 2)
+
+    await asyncio.gather(
+        *(both(*names) for _ in range(10)), *(both(*names[::-1]) for _ in range(5))
+    )
+    clock.advance(DAY_S)
+    async with service.db.transaction() as tx:
+        ignored = happened(service, shop.project_id, "button.clicked")
+        await counts.count(tx, [happened(service, other.project_id, names[0]), ignored])
+        await counts.count(tx, [happened(service, shop.project_id, names[0])])
+    async with service.db.read() as tx:
+        found = await counts.by_day(tx, shop.project_id, names, 3)
+
+    assert found == {"delivery.success": [0, 20, 1], "delivery.failed": [0, 25, 0]}
+
+
+async def test_days_that_are_over_become_one_row_and_are_forgotten_in_the_end(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    shop = (await service.projects.create("Shop")).project_id
+    counts = service.get(Counts)
+    for share in (0, 7, 8):
+        async with service.db.transaction() as tx:
+            await tx.insert(
+                "dashboard_counts",
+                {
+                    "project_id": shop,
+                    "day": clock.now_ms() // (DAY_S * 1000),
+                    "event": "delivery.success",
+                    "share": share,
+                    "count": 5,
+                },
+            )
+
+    async def after(days: int) -> tuple[int, list[int]]:
+        clock.advance(days * DAY_S)
+        async with service.db.transaction() as tx:
+            await counts.fold(tx)
+            found = await counts.by_day(tx, shop, ["delivery.success"], 3)
+            return await shares(tx), found["delivery.success"]
+
+    growing, folded, forgotten = await after(1), await after(1), await after(400)
+
+    assert growing == (3, [0, 15, 0])
+    assert folded == (1, [15, 0, 0])
+    assert forgotten == (0, [0, 0, 0])
+
+
+async def test_an_empty_project_shows_its_first_steps_and_a_busy_one_its_charts(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project_id = (await service.projects.create("Shop")).project_id
+    owner = await visitor(service, project_id)
+    viewer = await visitor(service, project_id, "viewer")
+
+    empty = await owner.get("")
+    looked_on = await viewer.get("")
+    await service.projects.create_key(project_id, "site", ("*",))
+    names = ["subscription.created", "delivery.success", "delivery.failed"]
+    async with service.db.transaction() as tx:
+        await service.get(Counts).count(
+            tx, [happened(service, project_id, name) for name in names] * 1234
+        )
+    busy = await owner.get("")
+    await owner.client.aclose()
+    await viewer.client.aclose()
+
+    assert "First steps" in empty.text
+    assert "Create an API key" in empty.text
+    assert "<rect" not in empty.text
+    assert "First steps" not in looked_on.text
+    assert "First steps" not in busy.text
+    assert busy.text.count("1,234") >= 6
+    assert "2,468" not in busy.text
+    assert '<td class="number">1,234</td>' in busy.text
