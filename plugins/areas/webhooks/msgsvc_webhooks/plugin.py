@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.hookspecs import hookimpl
@@ -12,6 +13,7 @@ from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
+from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
 from msgsvc_webhooks.forgetting import forget
 from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB, REPLAY_JOB
@@ -26,6 +28,16 @@ from msgsvc_webhooks.settings import WebhookSettings
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("webhooks", WebhookSettings)
+
+
+@hookimpl
+def register_locale() -> Path:
+    return Path(__file__).parent / "locale"
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

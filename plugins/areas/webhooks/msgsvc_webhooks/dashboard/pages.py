@@ -1,0 +1,184 @@
+"""The pages: webhooks, one webhook with its journal, one delivery."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
+from msgsvc_webhooks.models import (
+    CreateWebhookBody,
+    DeliveryQuery,
+    ReplayBody,
+    UpdateWebhookBody,
+    Webhook,
+)
+from msgsvc_webhooks.replays import Replays
+from msgsvc_webhooks.service import Webhooks
+
+#: Milliseconds of the times that a replay offers, and their names.
+REPLAYS = (("1", 3_600_000), ("24", 24 * 3_600_000), ("168", 7 * 24 * 3_600_000))
+
+pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
+
+
+@pages.get(
+    "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
+)
+async def webhooks(page: PageContext) -> Shown:
+    service = page.get(Webhooks)
+    found = await service.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    return Shown(
+        "webhooks.html",
+        {"webhooks": found, "most": service.settings.endpoints_per_project},
+    )
+
+
+@pages.get("/webhooks/new", access="manage")
+async def new_webhook(page: PageContext) -> Shown:
+    return Shown("edit.html", {"webhook": None, "events": _events(page), "chosen": _chosen(page)})
+
+
+@pages.post("/webhooks/new", access="manage", again=new_webhook)
+async def create_webhook(page: PageContext) -> Shown:
+    body = validate(CreateWebhookBody, _typed(page))
+    webhook, secret = await page.get(Webhooks).create(page.tx, page.project_id, body)
+    page.note(webhook_id=webhook.webhook_id)
+    return Shown("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
+
+
+@pages.get("/webhooks/{webhook_id}", access="look")
+async def webhook(page: PageContext) -> Shown:
+    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
+    found = await service.find(page.tx, page.project_id, webhook_id)
+    query = validate(DeliveryQuery, _asked(page.query))
+    logged = await service.deliveries(page.tx, page.project_id, webhook_id, query)
+    shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
+    older = following and page.url(
+        f"/webhooks/{webhook_id}", **{**_asked(page.query), "cursor": following}
+    )
+    # The list that is looked at again and again is a part of the page.
+    template = "deliveries.html" if page.fragment == "deliveries" else "webhook.html"
+    return Shown(
+        template,
+        {
+            "webhook": found,
+            "deliveries": [(each, what_happened(page._, each, tries)) for each, tries in shown],
+            "older": older,
+            "query": query,
+            "statuses": statuses(page._),
+            "tones": STATUS_TONES,
+            "event_choices": [("", page._("all")), *((name, name) for name in _events(page))],
+        },
+    )
+
+
+@pages.get("/webhooks/{webhook_id}/edit", access="manage")
+async def edit_webhook(page: PageContext) -> Shown:
+    found = await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
+    chosen = _chosen(page, found)
+    return Shown("edit.html", {"webhook": found, "events": _events(page), "chosen": chosen})
+
+
+@pages.post("/webhooks/{webhook_id}/edit", access="manage", again=edit_webhook)
+async def change_webhook(page: PageContext) -> Moved:
+    body = validate(UpdateWebhookBody, _typed(page))
+    return await _changed(page, body, page._("Saved."))
+
+
+@pages.post("/webhooks/{webhook_id}/status", access="manage")
+async def set_webhook_status(page: PageContext) -> Moved:
+    body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
+    on = body.status == "active"
+    return await _changed(page, body, page._("Switched on.") if on else page._("Switched off."))
+
+
+@pages.post("/webhooks/{webhook_id}/test", access="manage")
+async def test_webhook(page: PageContext) -> Moved:
+    webhook_id = page.params["webhook_id"]
+    delivery = await page.get(Webhooks).send_test(page.tx, page.project_id, webhook_id)
+    return Moved(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
+
+
+@pages.post("/webhooks/{webhook_id}/secret", access="manage")
+async def rotate_webhook_secret(page: PageContext) -> Shown:
+    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
+    secret, until_ms = await service.rotate_secret(page.tx, page.project_id, webhook_id)
+    found = await service.find(page.tx, page.project_id, webhook_id)
+    return Shown("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
+
+
+@pages.post("/webhooks/{webhook_id}/replay", access="manage")
+async def replay_webhook(page: PageContext) -> Moved:
+    webhook_id = page.params["webhook_id"]
+    back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
+    since_ms = page.service.clock.now_ms() - back_ms
+    body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
+    answer = await page.get(Replays).begin(page.tx, page.project_id, webhook_id, body)
+    notice = page._.ngettext(
+        "{count} event is looked at; what did not arrive is delivered again.",
+        "{count} events are looked at; what did not arrive is delivered again.",
+        answer.events,
+    )
+    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+
+
+@pages.post("/webhooks/{webhook_id}/delete", access="manage")
+async def delete_webhook(page: PageContext) -> Moved:
+    await page.get(Webhooks).delete(page.tx, page.project_id, page.params["webhook_id"])
+    return Moved(page.url("/webhooks"), page._("Deleted."))
+
+
+@pages.get("/webhooks/deliveries/{delivery_id}", access="look")
+async def webhook_delivery(page: PageContext) -> Shown:
+    delivery_id = page.params["delivery_id"]
+    delivery, tries = await page.get(Webhooks).delivery(page.tx, page.project_id, delivery_id)
+    values = {
+        "delivery": delivery,
+        "attempts": tries,
+        "said": what_happened(page._, delivery, tries),
+        "statuses": statuses(page._),
+        "tones": STATUS_TONES,
+    }
+    return Shown("state.html" if page.fragment == "state" else "delivery.html", values)
+
+
+@pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="manage", again=webhook_delivery)
+async def redeliver(page: PageContext) -> Moved:
+    delivery_id = page.params["delivery_id"]
+    await page.get(Webhooks).redeliver(page.tx, page.project_id, delivery_id)
+    return Moved(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
+
+
+async def _changed(page: PageContext, body: UpdateWebhookBody, notice: str) -> Moved:
+    webhook_id = page.params["webhook_id"]
+    await page.get(Webhooks).update(page.tx, page.project_id, webhook_id, body)
+    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+
+
+def _events(page: PageContext) -> list[str]:
+    return sorted(page.service.events.catalogue)
+
+
+def _chosen(page: PageContext, webhook: Webhook | None = None) -> list[str]:
+    """The events that are ticked: as they were typed, or as they are."""
+    if page.error is not None:
+        return page.form.texts("events")
+    return list(webhook.events) if webhook is not None else []
+
+
+def _typed(page: PageContext) -> dict[str, Any]:
+    every = page.form.text("which") != "some"
+    return {
+        "url": page.form.text("url").strip(),
+        "description": page.form.text("description").strip() or None,
+        "events": [] if every else page.form.texts("events"),
+    }
+
+
+def _asked(query: Mapping[str, str]) -> dict[str, str]:
+    """What was asked for, without filters that were left empty and what is none."""
+    names = ("status", "event", "cursor")
+    return {name: query[name] for name in names if query.get(name)}

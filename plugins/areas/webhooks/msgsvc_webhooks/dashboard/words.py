@@ -1,0 +1,32 @@
+"""What became of a delivery, in words."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.texts import Translate
+from msgsvc_webhooks.models import Attempt, Delivery
+
+#: How the states are coloured, beside their word.
+STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancelled": "quiet"}
+
+
+def statuses(_: Translate) -> dict[str, str]:
+    """The word for each state of a delivery."""
+    return {
+        "pending": _("On its way"),
+        "delivered": _("Delivered"),
+        "failed": _("Failed"),
+        "cancelled": _("Cancelled"),
+    }
+
+
+def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt]) -> str:
+    """One sentence on the last attempt; empty before there was one."""
+    if not attempts:
+        return ""
+    last = attempts[-1]
+    tries = _.ngettext("after {count} attempt", "after {count} attempts", len(attempts))
+    if last.status_code is not None:
+        said = _("The receiver answered {status}", status=last.status_code)
+    else:
+        said = last.error or _("No answer")
+    return f"{said}, {tries}"
