@@ -59,6 +59,12 @@ class ChannelKinds:
         self._service = service
         self._kinds = by_name("kind of messenger", kinds)
 
+    @property
+    def for_projects(self) -> dict[str, ChannelKind]:
+        """The kinds of which a project may have channels of its own."""
+        allowed = self._service.settings.own_channels.kinds
+        return {name: kind for name, kind in self._kinds.items() if not allowed or name in allowed}
+
     def create(
         self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
     ) -> Channel:

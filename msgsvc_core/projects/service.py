@@ -111,26 +111,40 @@ class Projects:
 
         Raises `NotFound`, and `ValidationFailed` unless the name has 1-64 printable characters.
         """
+        async with self._db.transaction() as tx:
+            return await self.add_key(tx, project_id, name, scopes)
+
+    async def add_key(
+        self, tx: Tx, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+    ) -> tuple[ApiKey, str]:
+        """`create_key` in a transaction of the caller's."""
         _check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
-        async with self._db.transaction() as tx:
-            await self.find(tx, project_id)
-            await store.insert_key(tx, key, made.digest, self._clock.now_ms())
+        await self.find(tx, project_id)
+        await store.insert_key(tx, key, made.digest, self._clock.now_ms())
         return key, made.secret
 
     async def list_keys(self, project_id: str) -> Sequence[ListedKey]:
         """A project's keys, the revoked ones too, oldest first. Raises `NotFound`."""
         async with self._db.read() as tx:
-            await self.find(tx, project_id)
-            return await store.list_keys(tx, project_id)
+            return await self.keys_of(tx, project_id)
+
+    async def keys_of(self, tx: Tx, project_id: str) -> Sequence[ListedKey]:
+        """`list_keys` on a connection of the caller's."""
+        await self.find(tx, project_id)
+        return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
         """Ends a key, in other processes after a second at most. Raises `NotFound`."""
         async with self._db.transaction() as tx:
-            if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
-                raise NotFound(f"the project has no key {key_id!r} in use")
-        self._forget_keys()
+            await self.end_key(tx, project_id, key_id)
+
+    async def end_key(self, tx: Tx, project_id: str, key_id: str) -> None:
+        """`revoke_key` in a transaction of the caller's."""
+        if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
+            raise NotFound(f"the project has no key {key_id!r} in use")
+        tx.on_commit(self._forget_keys)
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
         """The project of an API key.

@@ -10,8 +10,9 @@ from msgsvc_core.events import Event
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
+from msgsvc_dashboard import developers, overview
 from msgsvc_dashboard.frame import Site
-from msgsvc_dashboard.overview import FOLD_JOB, Counts, pages
+from msgsvc_dashboard.overview import FOLD_JOB, Counts
 
 HERE = Path(__file__).parent
 
@@ -43,7 +44,7 @@ async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
 
 @hookimpl
 def register_dashboard() -> Sequence[Pages]:
-    return [pages]
+    return [overview.pages, developers.pages]
 
 
 @hookimpl

@@ -24,9 +24,7 @@ async def test_a_failed_delivery_is_found_and_sent_again(
     secret = re.search(r"whsec_[\w+/=]+", made.text)
     receiver.then(receiver.answer(404, HOSTILE))
     async with service.db.transaction() as tx:
-        await service.events.emit(
-            tx, project.project_id, "subscription.created", {"source": "api"}
-        )
+        await service.events.emit(tx, project.project_id, "subscription.created", {"source": "api"})
     await settled(service)
     (path,) = set(
         re.findall(r'href="([^"]+/webhooks/whe_\w+)"', (await owner.get("/webhooks")).text)

@@ -1,0 +1,34 @@
+"""API keys: made, shown once, revoked."""
+
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_dashboard.developers.area import pages
+
+
+@pages.get("/keys", access="look", nav=Nav("API keys", icon="key", group="developers", order=10))
+async def keys(page: PageContext) -> Shown:
+    found = await page.service.projects.keys_of(page.tx, page.project_id)
+    in_use = [each for each in reversed(found) if each.revoked_at_ms is None]
+    revoked = [each for each in reversed(found) if each.revoked_at_ms is not None]
+    return Shown("keys.html", {"keys": in_use, "revoked": revoked, "areas": _areas(page)})
+
+
+@pages.post("/keys", access="manage", again=keys)
+async def create_key(page: PageContext) -> Shown:
+    chosen = page.form.texts("areas")
+    scopes = tuple(area for area in _areas(page) if area in chosen)
+    if page.form.text("which") != "some" or not scopes:
+        scopes = ("*",)
+    name = page.form.text("name").strip()
+    key, secret = await page.service.projects.add_key(page.tx, page.project_id, name, scopes)
+    page.note(key_id=key.key_id)
+    return Shown("key_secret.html", {"key": key, "secret": secret})
+
+
+@pages.post("/keys/{key_id}/revoke", access="manage")
+async def revoke_key(page: PageContext) -> Moved:
+    await page.service.projects.end_key(page.tx, page.project_id, page.params["key_id"])
+    return Moved(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))
+
+
+def _areas(page: PageContext) -> list[str]:
+    return sorted({each.area for each in page.service.endpoints if not each.public})

@@ -1,0 +1,52 @@
+"""Settings of the project: its name, what its bots say, its limits."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.localized import Localized
+from msgsvc_core.pages import LANGS
+from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
+from msgsvc_dashboard.developers.area import pages
+
+
+@pages.get("/settings", access="look", nav=Nav("Settings", icon="gear", group="project", order=90))
+async def project(page: PageContext) -> Shown:
+    found = await page.service.projects.find(page.tx, page.project_id)
+    texts = await page.service.projects.texts(page.tx, page.project_id)
+    limits = LimitsAnswer.of(page.service.settings.limits)
+    values = {
+        "project": found,
+        "welcome": _by_language(texts.welcome),
+        "farewell": _by_language(texts.farewell),
+        "limits": limits.model_dump(),
+        "langs": LANGS,
+    }
+    return Shown("project.html", values)
+
+
+@pages.post("/settings", access="manage", again=project)
+async def change_project(page: PageContext) -> Moved:
+    body = validate(
+        ProjectBody,
+        {
+            "name": page.form.text("name").strip(),
+            "welcome": _typed(page, "welcome"),
+            "farewell": _typed(page, "farewell"),
+        },
+    )
+    await page.service.projects.update(page.tx, page.project_id, body)
+    return Moved(page.url("/settings"), page._("Saved."))
+
+
+def _by_language(text: Localized | None) -> dict[str, str]:
+    if text is None:
+        return {}
+    if isinstance(text, str):
+        return dict.fromkeys(LANGS, text)
+    return {str(lang): each for lang, each in text.items()}
+
+
+def _typed(page: PageContext, field: str) -> dict[str, Any] | None:
+    texts = {lang: page.form.text(f"{field}_{lang}").strip() for lang in LANGS}
+    return {lang: text for lang, text in texts.items() if text} or None

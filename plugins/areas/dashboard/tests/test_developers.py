@@ -1,0 +1,147 @@
+"""Pages of keys, channels, settings and jobs."""
+
+import re
+from typing import Any
+
+import httpx2
+
+from msgsvc_core.jobs import NewJob
+from msgsvc_core.testing.dashboard import visitor
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+
+WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
+
+#: What somebody might try to have a page run.
+HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
+
+
+async def test_a_key_is_made_shown_once_and_revoked(make_service: ServiceFactory) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+
+    made = await owner.post("/keys", {"name": HOSTILE, "which": "some", "areas": ["messages"]})
+    found = re.search(r"msk_\w{43}", made.text)
+    assert found is not None
+    listed = await owner.get("/keys")
+    key_id = re.search(r"/keys/(key_\w+)/revoke", listed.text)
+    assert key_id is not None
+    calls = {"headers": {"Authorization": f"Bearer {found[0]}"}}
+    inside = await owner.client.get("/v1/messages", **calls)
+    outside = await owner.client.get("/v1/project", **calls)
+    revoked = await owner.post(f"/keys/{key_id[1]}/revoke")
+    after = await owner.client.get("/v1/messages", **calls)
+
+    assert found[0] not in listed.text
+    assert "<script>alert" not in made.text + listed.text
+    assert (inside.status_code, outside.status_code) == (200, 403)
+    assert revoked.status_code == 303
+    assert after.status_code == 401
+
+
+async def test_a_name_that_is_refused_stays_in_the_form(make_service: ServiceFactory) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+
+    refused = await owner.post("/keys", {"name": "n" * 65, "which": "all"})
+
+    assert refused.status_code == 400
+    assert "n" * 65 in refused.text
+    assert 'role="alert"' in refused.text
+
+
+async def test_a_bot_is_connected_changed_checked_and_removed(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+
+    asked = await owner.get("/channels/new", kind="recording")
+    refused = await owner.post("/channels/new", {"plugin": "recording", "name": "Not a name"})
+    made = await owner.post("/channels/new", {"plugin": "recording", "name": "our_bot"})
+    shown = await owner.get("/channels/our_bot")
+    changed = await owner.post("/channels/our_bot", {})
+    checked = await owner.post("/channels/our_bot/check")
+    removed = await owner.post("/channels/our_bot/delete")
+    listed = await owner.get("/channels")
+
+    assert asked.status_code == 200
+    assert refused.status_code == 400
+    assert "Not a name" in refused.text
+    assert made.headers["location"].endswith("/channels/our_bot")
+    assert "Working" in shown.text
+    assert [each.status_code for each in (changed, checked, removed)] == [303] * 3
+    assert "our_bot" not in listed.text
+    assert "messenger_a" in listed.text
+
+
+async def test_the_project_is_renamed_and_given_words(make_service: ServiceFactory) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    words = {"welcome_en": "Hello {{ first_name }}", "welcome_ru": "Привет"}
+
+    refused = await owner.post("/settings", {"name": "Shop", "welcome_en": "{{ nobody }}"})
+    saved = await owner.post("/settings", {"name": HOSTILE[:60], **words})
+    async with service.db.read() as tx:
+        texts = await service.projects.texts(tx, project.project_id)
+    shown = await owner.get("/settings")
+
+    assert refused.status_code == 400
+    assert "{{ nobody }}" in refused.text
+    assert saved.status_code == 303
+    assert texts.welcome == {"en": "Hello {{ first_name }}", "ru": "Привет"}
+    assert texts.farewell is None
+    assert "<script>alert" not in shown.text
+
+
+async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceFactory) -> None:
+    service = await make_service(jobs={"runner": "none"}, **WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    operator = await visitor(service, project.project_id, "viewer")
+    async with service.db.transaction() as tx:
+        await service.jobs.enqueue(tx, NewJob("message.deliver", {"token": "hush"}, lane="default"))
+        await tx.execute("UPDATE core_jobs SET state = 'dead', last_error = :why", {"why": HOSTILE})
+        await tx.execute(
+            "UPDATE core_accounts SET is_operator = TRUE WHERE account_id = :account_id",
+            {"account_id": operator.account_id},
+        )
+
+    hidden = await owner.get("/dashboard/operator/jobs")
+    listed = await operator.get("/dashboard/operator/jobs")
+    path = re.search(r'href="(/dashboard/operator/jobs/job_\w+)"', listed.text)
+    assert path is not None
+    shown = await operator.get(path[1])
+    again = await operator.post(f"{path[1]}/retry")
+    waiting = await operator.get("/dashboard/operator/jobs", state="ready")
+    discarded = await operator.post(f"{path[1]}/discard")
+
+    assert hidden.status_code == 403
+    assert "hush" not in shown.text
+    assert "<script>alert" not in listed.text + shown.text
+    assert again.status_code == 303
+    assert "message.deliver" in waiting.text
+    assert discarded.status_code == 303
+    assert (await operator.get(path[1])).status_code == 404
+
+
+async def test_a_viewer_changes_nothing_and_an_agent_sees_none_of_it(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    viewer = await visitor(service, project.project_id, "viewer")
+    agent = await visitor(service, project.project_id, "agent")
+    paths = ("/keys", "/channels", "/settings")
+
+    looked: list[httpx2.Response] = [await viewer.get(path) for path in paths]
+    refused = [await viewer.post(path, {"name": "x"}) for path in ("/keys", "/settings")]
+    hidden = [await agent.get(path) for path in paths]
+
+    assert [each.status_code for each in looked] == [200] * 3
+    assert not any('<form method="post"' in each.text.split("<main")[1] for each in looked)
+    assert [each.status_code for each in [*refused, *hidden]] == [403] * 5
