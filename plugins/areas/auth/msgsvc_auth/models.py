@@ -7,7 +7,7 @@ from pydantic import Field
 
 from msgsvc_auth.clients import Client
 from msgsvc_core.api.endpoint import Answer, Body, Query
-from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.subscribers.models import Subscriber
 
@@ -62,6 +62,11 @@ class Session:
         if self.status(now_ms) not in {"pending", "confirmed"}:
             return 0
         return -((now_ms - self._ends_at_ms) // 1000)
+
+    @property
+    def position(self) -> str:
+        """Where it stands in a list; ids of sessions are random, and tell no order."""
+        return position_of(self.created_at_ms, self.session_id)
 
     @property
     def auth_time(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgsvc_auth.dashboard import pages
 from msgsvc_auth.errors import AUTH_ERRORS
 from msgsvc_auth.events import AUTH_EVENTS
 from msgsvc_auth.hosted.pages import HostedPages
@@ -16,6 +17,7 @@ from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
@@ -30,6 +32,11 @@ HERE = Path(__file__).parent
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("auth", AuthSettings)
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

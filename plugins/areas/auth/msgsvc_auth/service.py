@@ -15,6 +15,7 @@ from msgsvc_auth.models import Lang, NewSession, Session, SessionBody, StaticLin
 from msgsvc_auth.numbers import new_number, offered
 from msgsvc_auth.openings import Openings
 from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import Lookup, Together, Tx
@@ -89,6 +90,19 @@ class SignIn:
         session = self._new_session(link.project_id, link.callback_url, client, match=match)
         session = replace(session, state=state, channel=channel, lang=lang)
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
+
+    async def open_trial(self, tx: Tx, project_id: str) -> NewSession:
+        """A session that somebody of the project tries the sign-in by; it leads back to no site.
+
+        It counts for no limit, and is charged as any other when it is confirmed.
+        """
+        return await self._insert(
+            tx, NewSession(self._new_session(project_id, None, None, match=False), new_token())
+        )
+
+    async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        return await store.list_sessions(tx, project_id, read_position(query.after), query.most)
 
     async def find(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
         """Raises `NotFound`, for another project's session as well.

@@ -54,6 +54,24 @@ async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
     return {(session.project_id, session.session_id): session for session in sessions}
 
 
+async def list_sessions(
+    tx: Tx, project_id: str, after: tuple[int, str] | None, most: int
+) -> list[Session]:
+    """Newest first, from after that time and id on."""
+    at_ms, session_id = after or (None, None)
+    older = "" if after is None else " AND (created_at_ms, session_id) < (:at_ms, :session_id)"
+    rows = await tx.fetch_all(
+        f"SELECT {_SESSION} FROM auth_sessions WHERE project_id = :project_id{older}"
+        " ORDER BY created_at_ms DESC, session_id DESC LIMIT :most",
+        {
+            "project_id": project_id,
+            "most": most,
+            **({} if after is None else {"at_ms": at_ms, "session_id": session_id}),
+        },
+    )
+    return [_as_session(row) for row in rows]
+
+
 async def find_decided(
     tx: Tx, keys: Sequence[tuple[str, str]], *, now_ms: int
 ) -> list[tuple[str, str]]:

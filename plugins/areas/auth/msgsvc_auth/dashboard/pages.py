@@ -1,0 +1,161 @@
+"""The pages: sign-in links, the latest sign-ins, and a sign-in to try."""
+
+from typing import Any
+
+from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.dashboard.words import TONES, statuses
+from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.messengers import messenger_name
+from msgsvc_auth.models import (
+    Session,
+    StaticLink,
+    StaticLinkBody,
+    StaticLinkChange,
+    StaticLinkQuery,
+    VerifyAnswer,
+)
+from msgsvc_auth.payloads import link_payload, session_payload
+from msgsvc_auth.service import SignIn
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+
+pages = Pages("auth", package="msgsvc_auth.dashboard")
+
+
+@pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
+async def sign_in(page: PageContext) -> Shown:
+    links = await page.get(StaticLinks).page(
+        page.tx, page.project_id, StaticLinkQuery(limit=100, cursor=None)
+    )
+    query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
+    found = await page.get(SignIn).page(page.tx, page.project_id, query)
+    sessions, following = query.cut(found, lambda each: each.position)
+    people = await page.service.subscribers.find_many(
+        page.tx,
+        [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
+    )
+    values = {
+        "links": [(link, _addresses(page, link)) for link in links],
+        "sessions": [
+            (
+                each,
+                each.status(_now_ms(page)),
+                people.get((page.project_id, each.subscriber_id or "")),
+            )
+            for each in sessions
+        ],
+        "older": following and page.url("/sign-in", cursor=following),
+        "statuses": statuses(page._),
+        "tones": TONES,
+        "settings": page.service.section(AuthSettings),
+    }
+    return Shown("sign_in.html", values)
+
+
+@pages.get("/sign-in/links/new", access="manage")
+async def new_link(page: PageContext) -> Shown:
+    return Shown("link.html", {"link": None, "addresses": None})
+
+
+@pages.post("/sign-in/links/new", access="manage", again=new_link)
+async def create_link(page: PageContext) -> Moved:
+    typed = {**_typed(page), "slug": page.form.text("slug").strip()}
+    link = await page.get(StaticLinks).create(
+        page.tx, page.project_id, validate(StaticLinkBody, typed)
+    )
+    page.note(slug=link.slug)
+    return Moved(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
+
+
+@pages.get("/sign-in/links/{slug}", access="look")
+async def link(page: PageContext) -> Shown:
+    found = await page.get(StaticLinks).find(page.tx, page.project_id, page.params["slug"])
+    return Shown("link.html", {"link": found, "addresses": _addresses(page, found)})
+
+
+@pages.post("/sign-in/links/{slug}", access="manage", again=link)
+async def change_link(page: PageContext) -> Moved:
+    slug = page.params["slug"]
+    body = validate(StaticLinkChange, _typed(page))
+    await page.get(StaticLinks).change(page.tx, page.project_id, slug, body)
+    return Moved(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
+
+
+@pages.post("/sign-in/links/{slug}/delete", access="manage")
+async def delete_link(page: PageContext) -> Moved:
+    await page.get(StaticLinks).delete(page.tx, page.project_id, page.params["slug"])
+    return Moved(page.url("/sign-in"), page._("Deleted."))
+
+
+@pages.post("/sign-in/try", access="manage")
+async def begin_trial(page: PageContext) -> Shown:
+    """A sign-in like that of a site, of which the owner plays the user."""
+    new = await page.get(SignIn).open_trial(page.tx, page.project_id)
+    channels, payload = page.service.channels, session_payload(new.token)
+    links = channels.deep_links(page.project_id, payload)
+    settings = page.service.section(AuthSettings)
+    values = {
+        **_state(page, new.session),
+        "links": [(messenger_name(settings, name), url) for name, url in links.items()],
+        "qr": list(channels.qr_links(links, page.project_id, payload).values()),
+    }
+    return Shown("trial.html", values)
+
+
+@pages.get("/sign-in/try/{session_id}", access="manage")
+async def trial(page: PageContext) -> Shown:
+    session = await page.get(SignIn).find(page.project_id, page.params["session_id"], page.tx)
+    values: dict[str, Any] = _state(page, session)
+    if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
+        values["person"] = await page.service.subscribers.find(
+            page.tx, page.project_id, session.subscriber_id
+        )
+    template = "trial_state.html" if page.fragment == "state" else "trial.html"
+    return Shown(template, {**values, "links": [], "qr": []})
+
+
+@pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
+async def exchange_code(page: PageContext) -> Shown:
+    """What the site's server would do with the code, and what it gets."""
+    sign_in_service = page.get(SignIn)
+    session = await sign_in_service.find(page.project_id, page.params["session_id"], page.tx)
+    code = sign_in_service.code_of(session, _now_ms(page)) or ""
+    session, person = await sign_in_service.verify(page.project_id, code, page.tx)
+    answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
+    return Shown("exchanged.html", {"answer": answer, "person": person})
+
+
+def _state(page: PageContext, session: Session) -> dict[str, Any]:
+    now_ms = _now_ms(page)
+    return {
+        "session": session,
+        "status": session.status(now_ms),
+        "statuses": statuses(page._),
+        "tones": TONES,
+        "person": None,
+    }
+
+
+def _addresses(page: PageContext, link: StaticLink) -> dict[str, Any]:
+    """Where a link can be put: the hosted page, and the bots themselves."""
+    base_url = page.service.settings.base_url.rstrip("/")
+    links = page.service.channels.deep_links(page.project_id, link_payload(link.slug))
+    return {
+        "page": f"{base_url}/login/{link.slug}",
+        "bots": links,
+        "callback": with_code(link.callback_url, "CODE", "STATE"),
+    }
+
+
+def _typed(page: PageContext) -> dict[str, Any]:
+    return {
+        "name": page.form.text("name").strip(),
+        "callback_url": page.form.text("callback_url").strip(),
+        "match": page.form.checked("match"),
+    }
+
+
+def _now_ms(page: PageContext) -> int:
+    return page.service.clock.now_ms()

@@ -1,0 +1,23 @@
+"""Where a sign-in stands, in words."""
+
+from msgsvc_core.texts import Translate
+
+#: How the states are coloured, beside their word.
+TONES = {
+    "pending": "info",
+    "confirmed": "good",
+    "consumed": "good",
+    "denied": "warn",
+    "expired": "quiet",
+}
+
+
+def statuses(_: Translate) -> dict[str, str]:
+    """The word for each state."""
+    return {
+        "pending": _("Waiting for the Yes"),
+        "confirmed": _("Said Yes"),
+        "consumed": _("Signed in"),
+        "denied": _("Said no"),
+        "expired": _("Ran out"),
+    }

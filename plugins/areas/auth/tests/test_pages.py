@@ -1,0 +1,90 @@
+"""The pages in the dashboard: links, a sign-in to try, the latest sign-ins."""
+
+import re
+from html import unescape
+from typing import Any
+
+from msgsvc_auth import plugin
+from msgsvc_core.channels import ChannelUser
+from msgsvc_core.testing.dashboard import visitor
+
+from .conftest import Person
+
+WITH_DASHBOARD: dict[str, Any] = {
+    "extra_plugins": [("auth", plugin)],
+    "plugins": ("dashboard",),
+}
+
+#: What somebody might try to have a page run.
+HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
+
+
+async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    person = Person(service, "messenger_a", ChannelUser("u1", HOSTILE, None, "en"))
+
+    begun = await owner.post("/sign-in/try")
+    path = re.search(r'hx-get="([^"]+/sign-in/try/ses_\w+)"', begun.text)
+    link = re.search(r'href="([^"]+\?start=auth_[^"]+)"', begun.text)
+    assert path is not None
+    assert link is not None
+    waiting = await owner.client.get(path[1], headers={"HX-Request": "true", "HX-Target": "state"})
+    await person.press(await person.open(unescape(link[1])), "Yes")
+    confirmed = await owner.get(path[1])
+    exchanged = await owner.post(path[1])
+    listed = await owner.get("/sign-in")
+
+    assert "<html" not in waiting.text
+    assert "Waiting for the Yes" in waiting.text
+    assert "Exchange the code" in confirmed.text
+    assert "&#34;subscriber_id&#34;: &#34;sub_" in exchanged.text
+    assert "Signed in" in listed.text
+    for shown in (confirmed, exchanged, listed):
+        assert "<script>alert" not in shown.text
+
+
+async def test_a_link_is_made_changed_and_deleted(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    typed = {"name": HOSTILE, "slug": "shop", "callback_url": "https://shop.example/back"}
+
+    refused = await owner.post("/sign-in/links/new", {**typed, "callback_url": "ftp://x"})
+    made = await owner.post("/sign-in/links/new", typed)
+    shown = await owner.get("/sign-in/links/shop")
+    changed = await owner.post("/sign-in/links/shop", {**typed, "match": "1", "name": "Shop"})
+    listed = await owner.get("/sign-in")
+    deleted = await owner.post("/sign-in/links/shop/delete")
+
+    assert refused.status_code == 400
+    assert 'value="shop"' in refused.text
+    assert made.headers["location"].endswith("/sign-in/links/shop")
+    assert "/login/shop" in shown.text
+    assert "<script>alert" not in shown.text
+    assert changed.status_code == 303
+    assert "https://shop.example/back" in listed.text
+    assert deleted.status_code == 303
+    assert (await owner.get("/sign-in/links/shop")).status_code == 404
+
+
+async def test_a_viewer_looks_on_and_another_projects_link_is_not_there(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project, other = [await service.projects.create(name) for name in ("Shop", "Other")]
+    owner = await visitor(service, project.project_id)
+    viewer = await visitor(service, project.project_id, "viewer")
+    stranger = await visitor(service, other.project_id)
+    await owner.post(
+        "/sign-in/links/new",
+        {"name": "Shop", "slug": "shop", "callback_url": "https://shop.example/back"},
+    )
+
+    looked = await viewer.get("/sign-in/links/shop")
+    refused = await viewer.post("/sign-in/try")
+    hidden = await stranger.get("/sign-in/links/shop")
+
+    assert looked.status_code == 200
+    assert "Delete the link" not in looked.text
+    assert refused.status_code == 403
+    assert hidden.status_code == 404
