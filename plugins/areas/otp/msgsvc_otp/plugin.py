@@ -6,6 +6,7 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
@@ -13,6 +14,7 @@ from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_otp.dashboard import pages
 from msgsvc_otp.errors import OTP_ERRORS
 from msgsvc_otp.events import OTP_EVENTS
 from msgsvc_otp.inbound import CodeBot
@@ -27,6 +29,11 @@ HERE = Path(__file__).parent
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("otp", OtpSettings)
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels import Channel
 from msgsvc_core.channels.calls import Then, enqueue_send
 from msgsvc_core.charging import Charge
@@ -100,6 +101,10 @@ class OneTimeCodes:
         token = new_token()
         await store.insert(tx, request, digest(token))
         return request, token
+
+    async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[OneTimeCode]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        return await store.list_page(tx, project_id, query.after, query.most)
 
     async def find(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
         """Raises `NotFound`, for another project's code as well."""

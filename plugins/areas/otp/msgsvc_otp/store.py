@@ -70,6 +70,17 @@ async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:
     return _code(row)
 
 
+async def list_page(tx: Tx, project_id: str, after: str | None, most: int) -> list[OneTimeCode]:
+    """Newest first, from `after` on."""
+    older = "" if after is None else " AND otp_id < :after"
+    rows = await tx.fetch_all(
+        f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id{older}"
+        " ORDER BY otp_id DESC LIMIT :most",
+        {"project_id": project_id, "most": most, **({} if after is None else {"after": after})},
+    )
+    return [_found(row) for row in rows]
+
+
 async def find_last(
     tx: Tx, project_id: str, subscriber_ids: Sequence[str], purpose: str
 ) -> OneTimeCode | None:
@@ -235,8 +246,10 @@ async def _change(
 
 
 def _code(row: Row | None) -> OneTimeCode | None:
-    if row is None:
-        return None
+    return None if row is None else _found(row)
+
+
+def _found(row: Row) -> OneTimeCode:
     return OneTimeCode(
         project_id=row["project_id"],
         otp_id=row["otp_id"],

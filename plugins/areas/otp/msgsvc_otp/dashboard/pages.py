@@ -1,0 +1,79 @@
+"""The pages: the latest codes, one code, and a code to try."""
+
+from typing import Any
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.errors import ApiError
+from msgsvc_otp.dashboard.words import TONES, statuses
+from msgsvc_otp.models import DEFAULT_PURPOSE, SendOtpBody, VerifyOtpBody
+from msgsvc_otp.service import OneTimeCodes
+from msgsvc_otp.settings import OtpSettings
+
+pages = Pages("otp", package="msgsvc_otp.dashboard")
+
+
+@pages.get(
+    "/codes", access="look", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
+)
+async def codes(page: PageContext) -> Shown:
+    query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
+    found = await page.get(OneTimeCodes).page(page.tx, page.project_id, query)
+    shown, following = query.cut(found, lambda code: code.otp_id)
+    people = await page.service.subscribers.find_many(
+        page.tx, [(page.project_id, each.subscriber_id) for each in shown if each.subscriber_id]
+    )
+    now_ms = page.service.clock.now_ms()
+    values = {
+        "codes": [
+            (each, each.status(now_ms), people.get((page.project_id, each.subscriber_id or "")))
+            for each in shown
+        ],
+        "older": following and page.url("/codes", cursor=following),
+        "statuses": statuses(page._),
+        "tones": TONES,
+        "settings": page.service.section(OtpSettings),
+        "purpose": DEFAULT_PURPOSE,
+        "person": page.query.get("subscriber_id", ""),
+    }
+    return Shown("codes.html", values)
+
+
+@pages.post("/codes", access="manage", again=codes)
+async def send_code(page: PageContext) -> Moved:
+    who = page.form.text("who").strip()
+    names = "subscriber_id" if who.startswith("sub_") else "external_id"
+    asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
+    code = await page.get(OneTimeCodes).send(page.tx, page.project_id, validate(SendOtpBody, asked))
+    page.note(otp_id=code.otp_id)
+    return Moved(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
+
+
+@pages.get("/codes/{otp_id}", access="look")
+async def code(page: PageContext) -> Shown:
+    found = await page.get(OneTimeCodes).find(page.tx, page.project_id, page.params["otp_id"])
+    now_ms = page.service.clock.now_ms()
+    person = None
+    if found.subscriber_id is not None:
+        person = await page.service.subscribers.find(page.tx, page.project_id, found.subscriber_id)
+    values = {
+        "code": found,
+        "status": found.status(now_ms),
+        "live": found.is_live(now_ms),
+        "person": person,
+        "statuses": statuses(page._),
+        "tones": TONES,
+    }
+    return Shown("state.html" if page.fragment == "state" else "code.html", values)
+
+
+@pages.post("/codes/{otp_id}/verify", access="manage", again=code)
+async def verify_code(page: PageContext) -> Moved:
+    otp_id = page.params["otp_id"]
+    body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})
+    verdict = await page.get(OneTimeCodes).verify(page.tx, page.project_id, body)
+    if isinstance(verdict, ApiError):
+        # The wrong guess is counted all the same.
+        raise verdict
+    return Moved(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))

@@ -1,0 +1,25 @@
+"""Where a code stands, in words."""
+
+from msgsvc_core.texts import Translate
+
+#: How the states are coloured, beside their word.
+TONES = {
+    "pending": "info",
+    "sent": "info",
+    "verified": "good",
+    "expired": "quiet",
+    "max_attempts_reached": "bad",
+    "superseded": "quiet",
+}
+
+
+def statuses(_: Translate) -> dict[str, str]:
+    """The word for each state."""
+    return {
+        "pending": _("On its way"),
+        "sent": _("Sent"),
+        "verified": _("Verified"),
+        "expired": _("Ran out"),
+        "max_attempts_reached": _("Guessed wrong too often"),
+        "superseded": _("Another was sent"),
+    }

@@ -1,0 +1,65 @@
+"""The pages in the dashboard: a code is sent to try it, guessed wrong, and checked."""
+
+import re
+from typing import Any
+
+from msgsvc_core.channels import ChannelUser
+from msgsvc_core.testing import settled
+from msgsvc_core.testing.dashboard import visitor
+from msgsvc_otp import plugin
+
+WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("otp", plugin)], "plugins": ("dashboard",)}
+
+#: What somebody might try to have a page run.
+HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
+
+
+async def test_a_code_is_sent_guessed_wrong_and_verified(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    async with service.db.transaction() as tx:
+        person = await service.subscribers.ensure(
+            tx,
+            project.project_id,
+            "messenger_a",
+            ChannelUser("u1", HOSTILE, None, "en"),
+            "chat-1",
+            source="api",
+        )
+
+    refused = await owner.post("/codes", {"who": "nobody", "purpose": "login"})
+    sent = await owner.post("/codes", {"who": person.subscriber_id, "purpose": "login"})
+    await settled(service)
+    path = sent.headers["location"]
+    text = service.channels["messenger_a"].sent[-1].message.text
+    digits = re.search(r"^\d{6}$", text, re.MULTILINE)
+    assert digits is not None
+    wrong = await owner.post(f"{path}/verify", {"code": f"{(int(digits[0]) + 1) % 10**6:06}"})
+    right = await owner.post(f"{path}/verify", {"code": digits[0]})
+    shown = await owner.get(path)
+    listed = await owner.get("/codes")
+
+    assert refused.status_code == 404
+    assert 'value="nobody"' in refused.text
+    assert wrong.status_code == 400
+    # The guess counts although it was refused.
+    assert re.search(r"Guesses left</dt><dd>2<", wrong.text)
+    assert right.status_code == 303
+    assert "Verified" in shown.text
+    assert digits[0] not in shown.text + listed.text
+    assert "<script>alert" not in shown.text + listed.text
+
+
+async def test_a_viewer_sends_none_and_a_stranger_finds_none(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    viewer = await visitor(service, project.project_id, "viewer")
+
+    looked = await viewer.get("/codes")
+    refused = await viewer.post("/codes", {"who": "x", "purpose": "login"})
+    missing = await viewer.get("/codes/otp_000000000000000000000")
+
+    assert looked.status_code == 200
+    assert "Send a code" not in looked.text
+    assert (refused.status_code, missing.status_code) == (403, 404)
