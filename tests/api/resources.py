@@ -6,6 +6,8 @@ from typing import Any
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
 from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.jobs import NewJob, letters
+from msgsvc_core.jobs.letters import Filter
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, settled
@@ -33,6 +35,7 @@ CALLBACK = "https://shop.example/back"
 
 #: A time at which nothing of these tests happens.
 LATER = "2026-02-01T00:00:00Z"
+LATER_MS = 1_769_904_000_000
 
 #: One resource of every kind that a project has, by the name of the field or parameter that names it.
 Resources = Mapping[str, str]
@@ -98,11 +101,18 @@ async def resources_of(
                 lang="en",
             ),
         )
+        # It waits for its time, as an operator sees it.
+        waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
+        await service.jobs.enqueue(tx, waiting)
+        queued = await letters.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
+    [key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     return {
         "ticket_id": ticket["ticket_id"],
         "assignee_id": assignee_id,
+        "key_id": key.key.key_id,
+        "waiting_job_id": queued[-1].job_id,
         "canned_answer": canned["key"],
         "subscriber_id": subscriber_id,
         "external_id": external_id,

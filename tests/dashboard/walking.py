@@ -22,7 +22,9 @@ SETTINGS: dict[str, Any] = {
 
 #: The resource that a parameter names, where its own name does not say it: by the page's path, or by the
 #: parameter alone.
-NAMED: dict[str, str] = {}
+NAMED: dict[str, str] = {
+    **{f"/jobs/{{job_id}}{rest} job_id": "waiting_job_id" for rest in ("", "/retry", "/discard")},
+}
 
 _PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 

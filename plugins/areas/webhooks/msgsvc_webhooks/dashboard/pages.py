@@ -90,6 +90,8 @@ async def change_webhook(page: PageContext) -> Moved:
 
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
 async def set_webhook_status(page: PageContext) -> Moved:
+    # What is not there is missing, whatever was asked of it.
+    await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
     return await _changed(page, body, page._("Switched on.") if on else page._("Switched off."))
