@@ -111,7 +111,7 @@ class WebhookReceiver:
     async def __aenter__(self) -> "WebhookReceiver":
         application = web.Application(client_max_size=MOST_BYTES)
         application.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.01)
         await self._runner.setup()
         await web.TCPSite(self._runner, *self._address).start()
         host, port = self._runner.addresses[0][:2]

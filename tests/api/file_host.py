@@ -71,7 +71,7 @@ async def serving() -> AsyncIterator[FileHost]:
     host = FileHost()
     app = web.Application()
     app.add_routes([web.get("/{path:.*}", host.give)])
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -13,10 +13,7 @@ from msgsvc_sandbox.service import Messenger as SandboxMessenger
 from msgsvc_sandbox.testing import Sandbox
 from msgsvc_telegram import plugin as telegram_plugin
 from msgsvc_telegram import testing as telegram_testing
-from tests.channels.phones import MaxPhone, Phone, SandboxPhone, Seen, TelegramPhone
-
-#: Nobody waits for their turn: the fakes keep no pace here.
-AT_ONCE = {"per_bot_s": 10_000, "per_chat_s": 10_000}
+from tests.channels.phones import AT_ONCE, MaxPhone, Phone, SandboxPhone, Seen, TelegramPhone
 
 
 @dataclass

@@ -20,6 +20,10 @@ from msgsvc_telegram import plugin as telegram_plugin
 from msgsvc_telegram import testing as telegram_testing
 
 
+#: So that nobody waits for a turn; the pace is the core's, and tested there.
+AT_ONCE: dict[str, Any] = {"per_bot_s": 1000, "per_chat_s": 1000}
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A message of the bot. `buttons` are rows of labels, each with the URL it opens or None."""
@@ -197,7 +201,7 @@ async def telegram() -> AsyncIterator[Messenger]:
         async def phone(_service: Service, lang: str) -> Phone:
             return TelegramPhone(fake.person("Ann", username="ann_k", lang=lang))
 
-        settings = {"token": fake.bot.token, "base_url": fake.url, "receiving": "poll"}
+        settings = {"token": fake.bot.token, "base_url": fake.url, "receiving": "poll", **AT_ONCE}
         yield Messenger("telegram", telegram_plugin, settings, phone)
         assert fake.complaints == []
 
@@ -210,7 +214,8 @@ async def max_() -> AsyncIterator[Messenger]:
         async def phone(_service: Service, lang: str) -> Phone:
             return MaxPhone(fake.person("Ann", username="ann_k", locale=lang))
 
-        yield Messenger("max", max_plugin, {**fake.settings, "receiving": "poll"}, phone)
+        settings = {**fake.settings, "receiving": "poll", **AT_ONCE}
+        yield Messenger("max", max_plugin, settings, phone)
 
 
 @asynccontextmanager

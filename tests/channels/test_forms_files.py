@@ -34,9 +34,6 @@ FORM = {
 @pytest.fixture(params=MESSENGERS)
 async def messenger(request: pytest.FixtureRequest) -> AsyncIterator[Messenger]:
     async with MESSENGERS[request.param]() as messenger:
-        if messenger.name != "sandbox":
-            # A person is not in a hurry, a test is.
-            messenger.settings |= {"per_chat_s": 1000, "per_bot_s": 1000}
         yield messenger
 
 

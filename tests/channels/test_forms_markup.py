@@ -24,9 +24,6 @@ ANSWERS = [text for text in PAYLOADS if read_command(text) is None]
 @pytest.fixture(params=MESSENGERS)
 async def messenger(request: pytest.FixtureRequest) -> AsyncIterator[Messenger]:
     async with MESSENGERS[request.param]() as messenger:
-        if messenger.name != "sandbox":
-            # A person is not in a hurry, a test is.
-            messenger.settings |= {"per_chat_s": 1000, "per_bot_s": 1000}
         yield messenger
 
 

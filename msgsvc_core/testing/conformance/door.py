@@ -43,7 +43,7 @@ class Door:
         app.add_routes(
             [web.post("/hooks/messenger_a", self._keep), web.get("/files/{name}", self._hand_out)]
         )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

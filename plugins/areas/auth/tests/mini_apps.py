@@ -22,6 +22,9 @@ from msgsvc_telegram.testing import FakeTelegram
 #: Each is also the name of the channel.
 MESSENGERS = ("sandbox", "telegram", "max")
 
+#: So that nobody waits for a turn; the pace is the core's, and tested there.
+AT_ONCE: dict[str, Any] = {"per_bot_s": 1000, "per_chat_s": 1000}
+
 #: What the link of the conftest, "shop", has its mini app opened with.
 PAYLOAD = "auth_shop"
 
@@ -79,8 +82,9 @@ async def mini_apps_of(
                     "token": telegram.bot.token,
                     "base_url": telegram.url,
                     "receiving": "poll",
+                    **AT_ONCE,
                 },
-                "max": fake_max.settings,
+                "max": {**fake_max.settings, **AT_ONCE},
             },
             use_clock=clock,
         )

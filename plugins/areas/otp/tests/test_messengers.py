@@ -25,6 +25,9 @@ from .conftest import refusal
 #: A code on a line of its own.
 CODE = re.compile(r"^(\d{6})$", re.MULTILINE)
 
+#: So that nobody waits for a turn; the pace is the core's, and tested there.
+AT_ONCE = {"per_bot_s": 1000, "per_chat_s": 1000}
+
 MakeService = Callable[..., Awaitable[Service]]
 
 
@@ -53,6 +56,7 @@ async def on_telegram(make: MakeService) -> AsyncIterator[tuple[Service, Reader]
             "token": platform.bot.token,
             "base_url": platform.url,
             "receiving": "poll",
+            **AT_ONCE,
         }
         service = await make(("telegram", telegram_plugin), bot)
         person = platform.person("Ann", username="ann", lang="en")
@@ -68,7 +72,9 @@ async def on_telegram(make: MakeService) -> AsyncIterator[tuple[Service, Reader]
 @asynccontextmanager
 async def on_max(make: MakeService) -> AsyncIterator[tuple[Service, Reader]]:
     async with FakeMax() as platform:
-        service = await make(("max", max_plugin), {**platform.settings, "receiving": "poll"})
+        platform.faults.no_limits()
+        bot = {**platform.settings, "receiving": "poll", **AT_ONCE}
+        service = await make(("max", max_plugin), bot)
         person = platform.person("Ann", username="ann", locale="en-GB")
 
         async def texts() -> list[str]:

@@ -116,7 +116,7 @@ async def make_receiver() -> AsyncIterator[Callable[[], Awaitable[Receiver]]]:
         receiver = Receiver()
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", receiver.handle)
-        runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+        runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.01)
         await runner.setup()
         runners.append(runner)
         site = web.TCPSite(runner, "127.0.0.1", 0)

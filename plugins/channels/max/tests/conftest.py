@@ -56,7 +56,7 @@ async def media_host() -> AsyncIterator[MediaHost]:
 
     app = web.Application()
     app.add_routes([web.get("/{name}", give)])
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -195,7 +195,15 @@ async def shop(
         use_clock=SystemClock(),
         start=False,
         base_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        channels={"messenger_a": {**platform.settings, "receiving": receiving}},
+        channels={
+            "messenger_a": {
+                **platform.settings,
+                "receiving": receiving,
+                # So that nobody waits for a turn; the pace is the core's, and tested there.
+                "per_bot_s": 1000,
+                "per_chat_s": 1000,
+            }
+        },
         media=MEDIA,
     )
     server = uvicorn.Server(uvicorn.Config(service.app, lifespan="off", log_config=None))

@@ -52,7 +52,7 @@ async def secure_url(platform, certificate: Path) -> AsyncIterator[str]:
     """The fake behind that certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
-    runner = web.AppRunner(application(platform), access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(application(platform), access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()

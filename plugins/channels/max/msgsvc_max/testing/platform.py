@@ -68,7 +68,7 @@ class FakeMax:
 
     async def start(self, port: int = 0) -> None:
         """Listens on 127.0.0.1; 0 takes a free port."""
-        self._runner = web.AppRunner(application(self), access_log=None, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(application(self), access_log=None, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()

@@ -126,7 +126,7 @@ class FakeTelegram:
         app.router.add_get("/files/{name}", self._serve_file)
         app.router.add_get("/file/bot{token}/{path:.+}", self._hand_out)
         app.router.add_route("*", "/bot{token}/{method}", self._take)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.01, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
