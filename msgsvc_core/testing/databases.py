@@ -12,6 +12,7 @@ import asyncpg
 
 from msgsvc_core.db import MigrationSource, migrate
 from msgsvc_core.ids import new_token
+from msgsvc_core.testing.rows import empty_tables, keep_rows, restore_rows
 
 POSTGRES_URL_VARIABLE = "MSGSVC_TEST_POSTGRES_URL"
 DEFAULT_POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -48,6 +49,16 @@ class SQLiteDatabases:
 
     async def give_back(self, url: str) -> None:
         """Nothing to do: a copy costs less than cleaning."""
+
+    async def keep(self, url: str) -> None:
+        """Keeps what is in a database that nobody has open, for `restored`."""
+        shutil.copyfile(_path(url), _kept(url))
+
+    async def restored(self, url: str) -> str:
+        """The URL of a database with what was kept of that one. One test at a time has it."""
+        copy = self._new_path()
+        shutil.copyfile(_kept(url), copy)
+        return f"sqlite:///{copy}"
 
     async def drop_all(self) -> None:
         """Nothing to do: the folder is the test runner's."""
@@ -99,12 +110,31 @@ class PostgresDatabases:
         connection = await asyncpg.connect(url)
         try:
             if self._owners[url]:
-                await _empty_tables(connection)
+                await empty_tables(connection)
             else:
                 await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         finally:
             await connection.close()
         self._free.setdefault(self._owners[url], []).append(url)
+
+    async def keep(self, url: str) -> None:
+        """As of `SQLiteDatabases`; the database is not for others any more."""
+        self._owners.pop(url, None)
+        connection = await asyncpg.connect(url)
+        try:
+            await keep_rows(connection)
+        finally:
+            await connection.close()
+
+    async def restored(self, url: str) -> str:
+        """As of `SQLiteDatabases`."""
+        connection = await asyncpg.connect(url)
+        try:
+            await empty_tables(connection)
+            await restore_rows(connection)
+        finally:
+            await connection.close()
+        return url
 
     async def drop_all(self) -> None:
         connection = await asyncpg.connect(self._url)
@@ -131,19 +161,12 @@ class PostgresDatabases:
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
 
 
-async def _empty_tables(connection: asyncpg.Connection) -> None:
-    rows = await connection.fetch(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-        " AND tablename NOT LIKE '%\\_migrations'"
-    )
-    tables = [row["tablename"] for row in rows]
-    try:
-        async with connection.transaction():
-            # In any order: our foreign keys cascade.
-            await connection.execute(";".join(f"DELETE FROM {table}" for table in tables))
-    except asyncpg.ForeignKeyViolationError:
-        # Somebody's does not. This always works, and takes a hundred times as long.
-        await connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+def _path(url: str) -> str:
+    return url.removeprefix("sqlite:///")
+
+
+def _kept(url: str) -> str:
+    return f"{_path(url)}.kept"
 
 
 def postgres_answers(url: str) -> bool:

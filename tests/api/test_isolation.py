@@ -4,16 +4,16 @@ Which places of which requests name resources is read from the routes: see `test
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.naming import KEPT_AS_GIVEN, NAMING_BODIES, REFUSED_AS_IT_IS, Place, places
-from tests.api.resources import SETTINGS, MiniAppPlugin, Resources, resources_of
+from tests.api.resources import SETTINGS, MiniAppPlugin
+from tests.api.stage import Backend, Stage, Stages
 from tests.api.subscribing import Subscribe
 
 MakeTenant = Callable[..., Awaitable[Tenant]]
@@ -27,15 +27,24 @@ _OWN = re.compile("bob|bea", re.IGNORECASE)
 _RANDOM = re.compile(r"[0-9A-Za-z_-]{20,}")
 
 
+@pytest.fixture(scope="session")
+def stages() -> Stages:
+    """The stages of this process: the same is set for every place."""
+    return Stages()
+
+
+@pytest.fixture
+async def stage(
+    stages: Stages, backend: Backend, make_service: ServiceFactory, make_tenant: MakeTenant
+) -> AsyncIterator[Stage]:
+    """Projects of a service that nothing was asked of yet."""
+    async with stages.on(backend, make_service, make_tenant) as stage:
+        yield stage
+
+
 @pytest.fixture
 async def service(make_service: ServiceFactory) -> Service:
     return await make_service(extra_plugins=[("mini_app", MiniAppPlugin())], **SETTINGS)
-
-
-@pytest.fixture
-async def ids(service: Service, tenant: Tenant, subscribe: Subscribe) -> Resources:
-    """What `tenant` owns."""
-    return await resources_of(service, tenant, subscribe, "Ann")
 
 
 def missing_like(value: str) -> str:
@@ -61,25 +70,15 @@ def answered(answer: httpx2.Response, asked: str) -> tuple[int, str, list[tuple[
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-async def test_what_another_project_owns_is_answered_as_missing(
-    service: Service,
-    tenant: Tenant,
-    make_tenant: MakeTenant,
-    subscribe: Subscribe,
-    ids: Resources,
-    place: Place,
-) -> None:
+async def test_what_another_project_owns_is_answered_as_missing(stage: Stage, place: Place) -> None:
     # Two strangers of equal history, so that even what is left of their rate limits is the same.
-    one, other = [await make_tenant(service, "Other") for _ in range(2)]
+    one, other = ("Nob", "Nea") if place.is_alone else ("Bob", "Bea")
+    ids = stage.owned["Ann"]
     foreign, missing = ids[place.kind], missing_like(ids[place.kind])
-    owned = [
-        {} if place.is_alone else await resources_of(service, stranger, subscribe, person)
-        for stranger, person in ((one, "Bob"), (other, "Bea"))
-    ]
 
-    to_foreign = await one.client.request(**place.request(foreign, owned[0]))
-    to_missing = await other.client.request(**place.request(missing, owned[1]))
-    to_own = await tenant.client.request(**place.request(foreign, ids))
+    to_foreign = await stage.ask(one, **place.request(foreign, stage.owned[one]))
+    to_missing = await stage.ask(other, **place.request(missing, stage.owned[other]))
+    to_own = await stage.ask("Ann", **place.request(foreign, ids))
 
     assert answered(to_foreign, foreign) == answered(to_missing, missing)
     if place.where == "path":
@@ -113,18 +112,9 @@ def test_every_field_of_a_body_that_names_a_resource_is_asked_for() -> None:
         "/v1/members",
     ],
 )
-async def test_lists_hold_nothing_of_another_project(
-    service: Service,
-    tenant: Tenant,
-    make_tenant: Callable[..., Awaitable[Tenant]],
-    ids: Resources,
-    path: str,
-) -> None:
-    other = await make_tenant(service, "Other")
-    await settled(service)
-
-    own = await tenant.client.get(path)
-    foreign = await other.client.get(path)
+async def test_lists_hold_nothing_of_another_project(stage: Stage, path: str) -> None:
+    own = await stage.ask("Ann", method="GET", url=path)
+    foreign = await stage.ask("Nob", method="GET", url=path)
 
     assert own.json()["data"]
     assert foreign.json()["data"] == []

@@ -19,7 +19,6 @@ from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from msgsvc_telegram import plugin as telegram_plugin
 from msgsvc_telegram import testing as telegram_testing
 
-
 #: So that nobody waits for a turn; the pace is the core's, and tested there.
 AT_ONCE: dict[str, Any] = {"per_bot_s": 1000, "per_chat_s": 1000}
 
