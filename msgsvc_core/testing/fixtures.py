@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from msgsvc_core.db import CORE_MIGRATIONS
+from msgsvc_core.plugins import load_plugins
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
@@ -144,21 +146,21 @@ async def make_service(
     `limits` says otherwise.
     """
     started: list[Service] = []
+    fresh: list[str] = []
 
     async def make(
         *, extra_plugins: Any = (), start: bool = True, use_clock: Any = None, **settings: Any
     ) -> Service:
         plugins = [("recording", RecordingPlugin()), *extra_plugins]
 
-        def build(database_url: str) -> Service:
-            values = {"database_url": database_url, **_SETTINGS, **settings}
-            values["jobs"] = {**runner.job_settings, **values["jobs"]}
-            values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
-            return runner.build(Settings.model_validate(values), use_clock or clock, plugins)
-
-        service = build("postgresql://unused/unused")
-        if "database_url" not in settings:
-            service = build(await backend.fresh(service.migrations))
+        values = {**_SETTINGS, **settings}
+        values["jobs"] = {**runner.job_settings, **values["jobs"]}
+        values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
+        if "database_url" not in values:
+            hook = load_plugins(values["plugins"], plugins).hook
+            fresh.append(await backend.fresh([CORE_MIGRATIONS, *hook.register_migrations()]))
+            values["database_url"] = fresh[-1]
+        service = runner.build(Settings.model_validate(values), use_clock or clock, plugins)
         if start:
             await service.start()
             started.append(service)
@@ -167,8 +169,8 @@ async def make_service(
     yield make
     for service in reversed(started):
         await service.stop()
-    # Several services may have shared one.
-    for url in {service.settings.database_url for service in started}:
+    # Several services may have shared one, and a test may have started one by itself.
+    for url in {*fresh, *(service.settings.database_url for service in started)}:
         await backend.give_back(url)
 
 
