@@ -129,7 +129,9 @@ def _of_time(
     }
     if not names:
         return conditions, params
-    known, named = any_of("name", "names", names, tx.dialect)
+    # Along the ids. By the index of names, SQLite would sort all that there ever were of them.
+    column = "+name" if tx.dialect == "sqlite" else "name"
+    known, named = any_of(column, "names", names, tx.dialect)
     return f"{conditions} AND {known}", {**params, **named}
 
 

@@ -1,12 +1,12 @@
 """The SQL of messages. Changes of status are conditional on the status before."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, Unit
 from msgsvc_core.db.sql import key_params, key_table
 from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.messages.filters import page_of
 from msgsvc_core.messages.models import Ending, Message, MessageQuery
 
 #: In the order of `Message`'s fields, which rows become by position.
@@ -100,25 +100,11 @@ async def list_page(
     tx: Tx, project_id: str, query: MessageQuery, after: str | None, limit: int
 ) -> list[Message]:
     """Newest first; `after` is the last id of the page before."""
-    conditions = ["project_id = :project_id"]
-    params: dict[str, Any] = {"project_id": project_id, "most": limit}
-    for column in ("status", "subscriber_id", "channel", "batch_id"):
-        value = getattr(query, column)
-        if value is not None:
-            conditions.append(f"{column} = :{column}")
-            params[column] = value
-    if query.created_after is not None:
-        conditions.append("created_at_ms > :created_after")
-        params["created_after"] = query.created_after
-    if after is not None:
-        conditions.append("message_id < :after")
-        params["after"] = after
-    rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM core_messages WHERE {' AND '.join(conditions)}"
-        " ORDER BY message_id DESC LIMIT :most",
-        params,
-    )
-    return [_message(row) for row in rows]
+    # Ids grow with time: what comes after the first that is too old, is older.
+    since_ms = -1 if query.created_after is None else query.created_after
+    sql, params = page_of(_COLUMNS, project_id, query, after, tx.dialect)
+    rows = await tx.fetch_all(sql, {**params, "most": limit})
+    return [message for message in map(_message, rows) if message.created_at_ms > since_ms]
 
 
 async def find_by_ref(

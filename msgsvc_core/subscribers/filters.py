@@ -29,7 +29,10 @@ class Filter:
 
 
 def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> Filter:
-    """The subscribers that a query asks for; `after` is the last id of the page before."""
+    """The subscribers that a query asks for; `after` is the last id of the page before.
+
+    `created_after` is for the caller: ids grow with time, so it cuts a page off.
+    """
     params: dict[str, Any] = {"project_id": project_id}
     conditions = ["s.project_id = :project_id"]
     for column in _COLUMNS:
@@ -56,11 +59,6 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
         # By its index: SQLite would go through all subscribers, who are in the right order.
         conditions.append(_among("external_id = :external_id"))
         params["external_id"] = query.external_id
-    if query.created_after is not None:
-        # Ids grow with time, so the first of those created since bounds the walk through them.
-        since = "created_at_ms > :created_after"
-        conditions.append(f"s.{since} AND {order} >= {_least(since)}")
-        params["created_after"] = query.created_after
     if after is not None:
         # Of both tables: PostgreSQL's merge join would begin one of them at its top.
         conditions += ["s.subscriber_id < :after", f"{order} < :after"]
@@ -71,12 +69,5 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
 def _among(condition: str) -> str:
     return (
         "s.subscriber_id IN (SELECT subscriber_id FROM core_subscribers"
-        f" WHERE project_id = :project_id AND {condition})"
-    )
-
-
-def _least(condition: str) -> str:
-    return (
-        "(SELECT MIN(subscriber_id) FROM core_subscribers"
         f" WHERE project_id = :project_id AND {condition})"
     )

@@ -148,12 +148,15 @@ async def list_page(
 ) -> list[Subscriber]:
     """Newest first; `after` is the last id of the page before."""
     asked = filter_of(project_id, query, after)
-    return await _select(
+    found = await _select(
         tx,
         f"{asked.condition} ORDER BY {asked.order} DESC LIMIT :most",
         {**asked.params, "most": limit},
         source=asked.source,
     )
+    # Ids grow with time: what comes after the first that is too old, is older.
+    since_ms = -1 if query.created_after is None else query.created_after
+    return [subscriber for subscriber in found if subscriber.created_at_ms > since_ms]
 
 
 async def find_chat(tx: Tx, bot: str, user_id: str) -> str | None:

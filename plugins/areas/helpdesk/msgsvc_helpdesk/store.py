@@ -38,14 +38,15 @@ _COLUMNS = (
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
 
 
-def _select(dialect: Dialect) -> str:
+def _select(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
+    """All of the tickets of `source`, where their table is `t`."""
     # No tag holds a comma: see `TicketTag`.
     tags = (
         f"(SELECT {joined('g.tag', dialect)} FROM helpdesk_ticket_tags g"
         " WHERE g.project_id = t.project_id AND g.ticket_id = t.ticket_id)"
     )
     columns = ", ".join(f"t.{column}" for column in _COLUMNS)
-    return f"SELECT {columns}, {tags} AS tags FROM helpdesk_tickets t"
+    return f"SELECT {columns}, {tags} AS tags FROM {source}"
 
 
 async def next_number(tx: Tx, project_id: str) -> int:
@@ -124,6 +125,7 @@ async def list_page(
     tx: Tx, project_id: str, query: TicketQuery, after: str | None, most: int
 ) -> list[Ticket]:
     """Newest first; `after` is the last id of the page before."""
+    source, order = "helpdesk_tickets t", "t.ticket_id"
     conditions = ["t.project_id = :project_id"]
     params: dict[str, Any] = {"project_id": project_id, "most": most}
     for name in ("status", "priority", "subscriber_id", "channel"):
@@ -136,23 +138,26 @@ async def list_page(
         conditions.append("t.assignee_id = :assignee_id")
         params["assignee_id"] = query.assignee_id
     if query.tag is not None:
-        conditions.append(
-            "EXISTS (SELECT 1 FROM helpdesk_ticket_tags g WHERE g.project_id = t.project_id"
-            " AND g.ticket_id = t.ticket_id AND g.tag = :tag)"
-        )
+        labelled = "l.project_id = :project_id AND l.tag = :tag AND l.ticket_id = t.ticket_id"
         params["tag"] = query.tag
-    if query.created_after is not None:
-        conditions.append("t.created_at_ms > :created_after")
-        params["created_after"] = query.created_after
+        if query.status in (None, "closed"):
+            # Labels are in the list's order; SQLite goes through a CROSS JOIN from left to right.
+            source, order = "helpdesk_ticket_tags l CROSS JOIN helpdesk_tickets t", "l.ticket_id"
+            conditions.append(labelled)
+        else:
+            # Those that are not closed are the fewer.
+            conditions.append(f"EXISTS (SELECT 1 FROM helpdesk_ticket_tags l WHERE {labelled})")
     if after is not None:
-        conditions.append("t.ticket_id < :after")
+        conditions += ["t.ticket_id < :after", f"{order} < :after"]
         params["after"] = after
     rows = await tx.fetch_all(
-        f"{_select(tx.dialect)} WHERE {' AND '.join(conditions)}"
-        " ORDER BY t.ticket_id DESC LIMIT :most",
+        f"{_select(tx.dialect, source)} WHERE {' AND '.join(conditions)}"
+        f" ORDER BY {order} DESC LIMIT :most",
         params,
     )
-    return [_ticket(row) for row in rows]
+    # Ids grow with time: what comes after the first that is too old, is older.
+    since_ms = -1 if query.created_after is None else query.created_after
+    return [ticket for ticket in map(_ticket, rows) if ticket.created_at_ms > since_ms]
 
 
 async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, Any]) -> None:
