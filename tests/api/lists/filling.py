@@ -1,0 +1,268 @@
+"""Projects with many rows, written by the database alone: what lists are asked of.
+
+Rows are numbered from 1, the oldest. What a filter looks for is with the first three alone, unless it is
+with nearly all of them: who went through a list from its newest entry would find it last.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgsvc_core.db import Tx
+
+#: 2026-01-01 in Unix milliseconds; row `i` was made `i` seconds after it.
+START_MS = 1_767_225_600_000
+
+#: Rows that carry what is rare, the oldest ones.
+RARE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows of each table; `others` is for those that have no size of their own."""
+
+    messages: int
+    subscribers: int
+    tickets: int
+    others: int
+
+
+def id_of(prefix: str, number: int) -> str:
+    """The id of a row."""
+    return f"{prefix}_{number:022d}"
+
+
+def _id(prefix: str, number: str = "i") -> str:
+    return f"'{prefix}_000000000000' || substr(CAST(10000000000 + {number} AS text), 2)"
+
+
+def _in_turn(rare: Sequence[str], common: str) -> str:
+    """Each of `rare` with three of the oldest rows, `common` with all others."""
+    cases = "".join(
+        f" WHEN i <= {RARE * place} THEN '{value}'" for place, value in enumerate(rare, 1)
+    )
+    return f"CASE{cases} ELSE '{common}' END"
+
+
+_MADE = {"created_at_ms": f"{START_MS} + CAST(i AS bigint) * 1000"}
+_SUBSCRIBER = f"CASE WHEN i <= {RARE} THEN {_id('sub', '1')} ELSE {{other}} END"
+
+_MESSAGES = {
+    "message_id": _id("msg"),
+    "subscriber_id": _SUBSCRIBER.format(other=_id("sub", "2 + i % (:subscribers - 1)")),
+    "channel": _in_turn(["messenger_b"], "messenger_a"),
+    "bot": "'messenger_a'",
+    "status": _in_turn(["failed", "queued", "sending", "skipped", "unknown"], "sent"),
+    "content": '\'{"text": "Your order is on its way and arrives tomorrow between 10 and 12."}\'',
+    "attempts": "1",
+    "batch_id": f"CASE WHEN i <= {RARE} THEN 'bat_rare' END",
+    "finished_at_ms": f"CASE WHEN i <= {RARE} OR i > {3 * RARE} THEN 1 END",
+    **_MADE,
+}
+_SUBSCRIBERS = {
+    "subscriber_id": _id("sub"),
+    "channel": _in_turn(["messenger_b"], "messenger_a"),
+    "bot": "'messenger_a'",
+    "user_id": "'user-' || CAST(i AS text)",
+    "chat_id": "'chat-' || CAST(i AS text)",
+    "first_name": _in_turn(["Жанна"], "Ann"),
+    "username": "'ann' || CAST(i AS text)",
+    "external_id": "'customer-' || CAST(i AS text)",
+    "lang": _in_turn(["ru"], "en"),
+    "status": _in_turn(["unsubscribed", "blocked"], "active"),
+    "source": "'api'",
+    "last_seen_at_ms": "0",
+    **_MADE,
+}
+_TICKETS = {
+    "ticket_id": _id("tkt"),
+    "number": "i",
+    "channel": _in_turn(["messenger_b", "virtual"], "messenger_a"),
+    "subscriber_id": _SUBSCRIBER.format(other=_id("sub", "2 + i % 100")),
+    **dict.fromkeys(("customer_name", "customer_email", "subject"), "''"),
+    "status": _in_turn(["open", "pending", "snoozed"], "closed"),
+    "priority": _in_turn(["urgent", "high", "low"], "normal"),
+    "assignee_id": _in_turn(["mem_rare"], "mem_most"),
+    "source": "'message'",
+    "updated_at_ms": "0",
+    "last_message_at_ms": "0",
+    **_MADE,
+}
+_RULE = '{"timezone": "UTC", "anchor_ms": 0, "hours": 1}'
+_OTHERS: Mapping[str, Mapping[str, str]] = {
+    "core_events": {
+        "event_id": _id("evt"),
+        "name": _in_turn(["button.clicked"], "delivery.success"),
+        "data": "'{}'",
+        "occurred_at_ms": "0",
+    },
+    "core_mailings": {
+        "job_id": _id("job"),
+        "source": _in_turn(["recurring"], "broadcasts"),
+        "status": _in_turn(
+            ["recurring", "scheduled", "running", "paused", "cancelled"], "completed"
+        ),
+        "content": '\'{"text": "Hi"}\'',
+        "audience": "'{\"all\": true}'",
+        **dict.fromkeys(("total", "sent", "failed", "skipped", "next_us", "timed_from"), "0"),
+        "finished_at_ms": f"CASE WHEN i > {5 * RARE} THEN 1 END",
+        **_MADE,
+    },
+    "core_recipients": {
+        "subscriber_id": _id("sub"),
+        "job_id": ":job_id",
+        "bot": "'messenger_a'",
+        # Whose turn has not come are the first in the list: a mailing begins with the oldest.
+        "status": "CASE WHEN i > :others - :others / 5 THEN 'queued'"
+        f" ELSE {_in_turn(['failed', 'unknown', 'skipped'], 'sent')} END",
+        "attempts": "1",
+    },
+    "core_members": {
+        "member_id": _id("mem"),
+        "name": "'Ann'",
+        "email": "'ann' || CAST(i AS text) || '@shop.example'",
+        "role": _in_turn(["owner", "admin", "viewer"], "agent"),
+        "status": _in_turn(["active"], "removed"),
+        **_MADE,
+    },
+    "core_jobs": {
+        "job_id": _id("job"),
+        "lane": _in_turn(["default"], "channel:messenger_a"),
+        "priority": "1",
+        "run_at_ms": f"{START_MS} * 2",
+        "name": _in_turn(["drip.step"], "message.deliver"),
+        "payload": "'{}'",
+        "state": _in_turn(["dead", "running"], "ready"),
+        **dict.fromkeys(("attempts", "deliveries"), "0"),
+        **_MADE,
+    },
+    "helpdesk_entries": {
+        "entry_id": _id("ent"),
+        "ticket_id": _id("tkt", "1"),
+        "author": "'customer'",
+        "internal": "i < 0",
+        "text": "'Hi'",
+        "format": "'plain'",
+        **_MADE,
+    },
+    "helpdesk_blocklist": {"subscriber_id": _id("sub"), "reason": "''", **_MADE},
+    "drip_enrollments": {
+        "enrollment_id": _id("enr"),
+        "drip_id": ":drip_id",
+        "version": "1",
+        "subscriber_id": _SUBSCRIBER.format(other=_id("sub")),
+        "status": _in_turn(["cancelled", "stopped", "active", "paused"], "completed"),
+        "next_step": "1",
+        "finished_at_ms": "1",
+        **_MADE,
+    },
+    "forms_submissions": {
+        "submission_id": _id("fsb"),
+        "form_id": ":form_id",
+        "version": "1",
+        "source": _in_turn(["messenger", "web"], "web"),
+        "lang": "'en'",
+        # Spam is what most of it is, as where a form is found by those who send it.
+        "spam": f"CASE WHEN i > {2 * RARE} THEN 'honeypot' END",
+        "answers": "'[]'",
+        "leads": "'[]'",
+        **_MADE,
+    },
+    "scheduling_records": {
+        "record_id": _id("sch"),
+        "kind": _in_turn(["recurring"], "once"),
+        "status": _in_turn(["active", "scheduled", "failed", "skipped"], "sent"),
+        "message": '\'{"text": "Hi"}\'',
+        "audience": "'{\"all\": true}'",
+        "send_at_ms": f"CASE WHEN i > {RARE} THEN {START_MS} END",
+        "rule": f"CASE WHEN i <= {RARE} THEN '{_RULE}' END",
+        "finished_at_ms": "1",
+        **_MADE,
+    },
+    "webhooks_deliveries": {
+        "delivery_id": _id("whd"),
+        "webhook_id": ":webhook_id",
+        "event_id": _id("evt"),
+        "event": _in_turn(["button.clicked"], "delivery.success"),
+        "body": "'{}'",
+        "status": _in_turn(["failed", "pending", "cancelled"], "delivered"),
+        **dict.fromkeys(("attempts", "step"), "1"),
+        **_MADE,
+    },
+}
+
+#: What people carry.
+_NAMED: Mapping[str, Mapping[str, str]] = {
+    "core_tags": {"name": "'{name}'", **_MADE},
+    "core_permissions": {
+        "key": "'{name}'",
+        "title": '\'{{"en": "News"}}\'',
+        "description": "NULL",
+        "is_default": "i < 0",
+        **_MADE,
+    },
+}
+
+#: Who carries what: the table, and the name of what all carry and of what the oldest carry.
+_CARRIED = (
+    ("core_subscriber_tags", "subscriber_id", "sub", "tag", "subscribers"),
+    ("core_subscriber_permissions", "subscriber_id", "sub", "permission", "subscribers"),
+    ("helpdesk_ticket_tags", "ticket_id", "tkt", "tag", "tickets"),
+)
+
+
+async def fill(tx: Tx, project_id: str, ids: Mapping[str, str], sizes: Sizes) -> None:
+    """Writes the rows. `ids` are those of the form, chain, mailing and webhook that they belong to."""
+    given = {
+        **ids,
+        "project_id": project_id,
+        "subscribers": sizes.subscribers,
+        "others": sizes.others,
+    }
+    tables = {
+        "core_subscribers": (sizes.subscribers, _SUBSCRIBERS),
+        "core_messages": (sizes.messages, _MESSAGES),
+        "helpdesk_tickets": (sizes.tickets, _TICKETS),
+        **{name: (sizes.others, columns) for name, columns in _OTHERS.items()},
+    }
+    for table, (count, columns) in tables.items():
+        await _insert(tx, table, {"project_id": ":project_id", **columns}, given, count)
+    await _begin_mailing(tx, project_id, ids["job_id"], sizes.others)
+    for name in ("most", "rare"):
+        for table, columns in _NAMED.items():
+            named = {key: value.format(name=name) for key, value in columns.items()}
+            await _insert(tx, table, {"project_id": ":project_id", **named}, given, 1)
+    for table, key, prefix, column, owners in _CARRIED:
+        for name, count in (("most", getattr(sizes, owners)), ("rare", RARE)):
+            columns = {"project_id": ":project_id", key: _id(prefix), column: f"'{name}'"}
+            if column == "permission":
+                columns["granted_at_ms"] = "0"
+            await _insert(tx, table, columns, given, count)
+
+
+async def _begin_mailing(tx: Tx, project_id: str, job_id: str, total: int) -> None:
+    """Has the mailing whose recipients there are be where they say that it is."""
+    key = {"project_id": project_id, "job_id": job_id}
+    await tx.execute(
+        "UPDATE core_mailings SET status = 'running', total = :total, sent = :sent, failed = 6,"
+        " skipped = 3 WHERE project_id = :project_id AND job_id = :job_id",
+        {**key, "total": total, "sent": total - total // 5 - 3 * RARE},
+    )
+    walked_to = id_of("sub", total - total // 5)
+    way = {"bot": "messenger_a", "walked_to": walked_to, "in_hand": "[]", "is_done": False}
+    await tx.insert("core_mailing_ways", {**key, **way})
+
+
+async def _insert(
+    tx: Tx, table: str, columns: Mapping[str, str], given: Mapping[str, object], count: int
+) -> None:
+    values = ", ".join(
+        f"CAST({value} AS text)" if value.startswith(":") else value for value in columns.values()
+    )
+    named = {name: value for name, value in given.items() if f":{name}" in values}
+    await tx.execute(
+        "INSERT INTO {table} ({names}) WITH RECURSIVE numbers (i) AS (SELECT 1 UNION ALL"
+        " SELECT i + 1 FROM numbers WHERE i < {count}) SELECT {values} FROM numbers".format(
+            table=table, names=", ".join(columns), count=count, values=values
+        ),
+        named,
+    )

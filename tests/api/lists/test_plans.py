@@ -1,0 +1,110 @@
+"""However much a project has, a page of a list looks at few rows, whatever it is filtered by."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.service import Service
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from tests.api.lists.asking import Asked, lists
+from tests.api.lists.filling import Sizes, fill
+from tests.api.lists.plans import Explainer, PostgresExplainer, SQLiteExplainer, Statement
+from tests.api.resources import HOOK, LATER, PLUGINS, SETTINGS
+
+SIZES = Sizes(messages=4000, subscribers=4000, tickets=4000, others=4000)
+
+#: Entries of a page.
+PAGE = 3
+
+#: Rows that a statement may look at for a page, with what belongs to its entries.
+MOST_LOOKED_AT = 300
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    return await make_service(
+        plugins=PLUGINS, webhooks=SETTINGS["webhooks"], jobs={"runner": "none"}
+    )
+
+
+@pytest.fixture
+async def ids(service: Service, client: httpx2.AsyncClient, tenant: Tenant) -> dict[str, str]:
+    """What the rows belong to, and what lists have in their paths."""
+    field = {"key": "name", "type": "text", "label": "Name"}
+    steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
+    made = {
+        "form_id": ("/v1/forms", {"slug": "form", "title": "Form", "fields": [field]}),
+        "drip_id": ("/v1/drips", {"name": "Hi", "trigger": {"on": "manual"}, "steps": steps}),
+        "job_id": ("/v1/broadcast", {"audience": {"all": True}, "text": "Hi", "send_at": LATER}),
+        "webhook_id": ("/v1/webhooks", {"url": HOOK}),
+    }
+    ids = {}
+    for name, (path, body) in made.items():
+        answer = await client.post(path, json=body)
+        assert answer.is_success, answer.text
+        ids[name] = answer.json()[name]
+    async with service.db.transaction() as tx:
+        await fill(tx, tenant.project.project_id, ids, SIZES)
+    return {**ids, "ticket_id": "1"}
+
+
+@pytest.fixture
+async def explainer(service: Service, ids: dict[str, str]) -> AsyncIterator[Explainer]:
+    url = service.settings.database_url
+    made: Explainer = (
+        SQLiteExplainer(url) if url.startswith("sqlite") else await PostgresExplainer.open(url)
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
+    """Every statement that is run and answers rows."""
+    statements: list[Statement] = []
+    fetch_all = Tx.fetch_all
+
+    async def noted(tx: Tx, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        statements.append(Statement(sql, params or {}))
+        return await fetch_all(tx, sql, params)
+
+    monkeypatch.setattr(Tx, "fetch_all", noted)
+    return statements
+
+
+async def test_every_page_of_every_list_looks_at_few_rows(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ids: dict[str, str],
+    asked: list[Statement],
+    explainer: Explainer,
+) -> None:
+    unserved: list[str] = []
+    for requests in lists(service.endpoints, ids, SIZES).values():
+        for request in requests:
+            pages = await first_pages(client, request)
+            assert asked, request
+            for statement in asked:
+                work = await explainer.explain(statement)
+                if work.looked_at > MOST_LOOKED_AT:
+                    unserved.append(f"{request} {pages}: {work.looked_at}\n{work.plan}")
+            asked.clear()
+
+    assert not unserved, f"{len(unserved)} of them\n" + "\n\n".join(unserved)
+
+
+async def first_pages(client: httpx2.AsyncClient, request: Asked) -> list[int]:
+    """Asks for two pages; says how many entries they have."""
+    seen, cursor = [], None
+    while len(seen) < 2 and (cursor or not seen):
+        query = {**request.query, "limit": PAGE} | ({} if cursor is None else {"cursor": cursor})
+        answer = await client.get(request.path, params=query)
+        assert answer.status_code == 200, f"{request}: {answer.text}"
+        found = answer.json()
+        found = found.get("messages", found)
+        seen.append(len(found["data"]))
+        cursor = found["next_cursor"]
+    return seen
