@@ -10,6 +10,7 @@ from msgsvc_core.api.types import MomentMs, refuse_null
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.localized import Language
 from msgsvc_core.record import record
+from msgsvc_core.subscribers import searching
 
 #: How somebody came to subscribe (event `subscription.created`).
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
@@ -122,7 +123,22 @@ class SubscriberFilters(Query):
 
 
 class SubscriberQuery(SubscriberFilters, PageQuery):
-    """Filters, all of which a subscriber must meet, and paging."""
+    """Filters, all of which a subscriber must meet, a search, and paging."""
+
+    query: str | None = Field(
+        None,
+        min_length=1,
+        max_length=searching.MOST,
+        description="What their first name, username or `external_id` begins with, whatever its case."
+        " The list goes by that name then, instead of newest first.",
+    )
+
+    def place_of(self, subscriber: Subscriber) -> str:
+        """What stands for a subscriber in the cursor."""
+        if self.query is None:
+            return subscriber.subscriber_id
+        names = (subscriber.first_name, subscriber.username, subscriber.external_id)
+        return searching.place_of(self.query, subscriber.subscriber_id, *names)
 
 
 class UpdateSubscriberBody(Body):

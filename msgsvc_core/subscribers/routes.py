@@ -18,9 +18,9 @@ router = Router(area="subscribers")
 
 @router.get("/v1/subscribers", errors=(BadRequest,))
 async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberList:
-    """Lists the project's subscribers, newest first."""
+    """Lists the project's subscribers, newest first; with `query` those who are found, by name."""
     found = await ctx.service.subscribers.page(ctx.tx, ctx.project_id, query)
-    page, following = query.cut(found, lambda subscriber: subscriber.subscriber_id)
+    page, following = query.cut(found, query.place_of)
     return SubscriberList(
         data=[SubscriberAnswer.of(subscriber) for subscriber in page],
         next_cursor=following,

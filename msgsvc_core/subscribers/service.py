@@ -15,7 +15,7 @@ from msgsvc_core.errors import (
 )
 from msgsvc_core.ids import new_id
 from msgsvc_core.json_text import to_json
-from msgsvc_core.subscribers import erasing, store
+from msgsvc_core.subscribers import erasing, search_store, store
 from msgsvc_core.subscribers.models import (
     Receiver,
     Source,
@@ -24,6 +24,7 @@ from msgsvc_core.subscribers.models import (
     SubscriberQuery,
     UpdateSubscriberBody,
 )
+from msgsvc_core.subscribers.searching import read_place
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -199,16 +200,27 @@ class Subscribers:
         return max(on_channel, key=lambda found: (found.status == "active", found.last_seen_at_ms))
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
-        """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        """Up to one more than `query.limit`, so that the caller sees if more follow.
+
+        Newest first; with `query.query` by the name that begins with it. `BadRequest` for a cursor that
+        is of no such list.
+        """
+        if query.query is not None:
+            after = read_place(query.after)
+            self._check_channel(project_id, query)
+            return await search_store.search(tx, project_id, query.query, query, after, query.most)
         return await self.list_after(tx, project_id, query, query.after, query.most)
 
     async def list_after(
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
     ) -> list[Subscriber]:
         """Up to `most` subscribers, newest first, from the one after the id `after` on."""
+        self._check_channel(project_id, filters)
+        return await store.list_page(tx, project_id, filters, after, most)
+
+    def _check_channel(self, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:
             self._service.channels.check_name(project_id, filters.channel)
-        return await store.list_page(tx, project_id, filters, after, most)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
         """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.

@@ -9,6 +9,7 @@ from msgsvc_core.db.sql import joined, key_params, key_table
 from msgsvc_core.json_text import from_json, to_json
 from msgsvc_core.subscribers.filters import filter_of
 from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
+from msgsvc_core.subscribers.searching import columns_of
 
 #: In the order of `Subscriber`'s fields, which rows become by position.
 _COLUMNS = (
@@ -27,11 +28,14 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     return bool(
         await tx.execute(
             # What they chose by /lang in this chat holds for whatever they subscribe to there.
-            f"INSERT INTO core_subscribers ({_COLUMNS}) VALUES (:project_id, :subscriber_id,"
+            f"INSERT INTO core_subscribers ({_COLUMNS}, search_name, search_username)"
+            " VALUES (:project_id, :subscriber_id,"
             " :channel, :bot, :user_id, :chat_id, :first_name, :username, COALESCE((SELECT lang"
             " FROM core_chats WHERE channel = :bot AND chat_id = :chat_id), :lang), NULL, :status,"
-            " :source, :now_ms, :now_ms) ON CONFLICT (project_id, channel, user_id) DO NOTHING",
+            " :source, :now_ms, :now_ms, :search_name, :search_username)"
+            " ON CONFLICT (project_id, channel, user_id) DO NOTHING",
             {
+                **columns_of(first_name=subscriber.first_name, username=subscriber.username),
                 "project_id": subscriber.project_id,
                 "subscriber_id": subscriber.subscriber_id,
                 "channel": subscriber.channel,
@@ -62,9 +66,11 @@ async def refresh(tx: Tx, seen: Subscriber) -> bool | None:
     where = "project_id = :project_id AND channel = :channel AND user_id = :user_id"
     is_known = await tx.execute(
         "UPDATE core_subscribers SET first_name = :first_name, username = :username,"
+        " search_name = :search_name, search_username = :search_username,"
         f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}",
         {
             **key,
+            **columns_of(first_name=seen.first_name, username=seen.username),
             "first_name": seen.first_name,
             "username": seen.username,
             "bot": seen.bot,
@@ -232,7 +238,8 @@ async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_
     """Binds the project's own id, unless the subscriber has one or it is taken on the channel."""
     return bool(
         await tx.execute(
-            "UPDATE core_subscribers SET external_id = :external_id"
+            "UPDATE core_subscribers SET external_id = :external_id,"
+            " search_external_id = :search_external_id"
             " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
             " AND external_id IS NULL AND NOT EXISTS (SELECT 1 FROM core_subscribers other"
             " WHERE other.project_id = :project_id AND other.external_id = :external_id"
@@ -241,6 +248,7 @@ async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_
                 "project_id": project_id,
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
+                **columns_of(external_id=external_id),
             },
         )
     )
@@ -252,6 +260,8 @@ async def update(tx: Tx, project_id: str, subscriber_id: str, given: Mapping[str
     Nobody else changes the subscriber until the transaction ends, even if nothing is given. False if
     there is no such subscriber, or `external_id` is taken on their channel.
     """
+    if "external_id" in given:
+        given = {**given, **columns_of(external_id=given["external_id"])}
     params = {"project_id": project_id, "subscriber_id": subscriber_id, **given}
     # The first assignment changes nothing and takes the row.
     assignments = ["status = status", *(f"{column} = :{column}" for column in given)]

@@ -23,6 +23,8 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "tag": ["most", "rare"],
         "permission": ["most", "rare"],
         "external_id": ["customer-1"],
+        # All by name; a tenth by username; three; one by `external_id`; nobody.
+        "query": ["ANN", "ann1", "жан", "customer-100", "zoe"],
     },
     "list_events": {"event": ["delivery.success", "button.clicked"]},
     "list_tickets": {
@@ -47,6 +49,8 @@ TOGETHER: Mapping[str, Sequence[Mapping[str, str]]] = {
         {"tag": "rare", "permission": "most"},
         {"tag": "rare", "status": "active"},
         {"permission": "rare", "channel": "messenger_b"},
+        {"query": "ann", "status": "active"},
+        {"query": "ann", "tag": "most"},
     ],
     "list_tickets": [
         {"status": "open", "assignee_id": "mem_rare"},

@@ -1,0 +1,80 @@
+"""People by the beginning of a name, a username or an `external_id`, whatever its case.
+
+What is looked for stands beside each subscriber as `folded` makes it, for SQLite's own lower() knows
+ASCII alone. An index on each of the three is gone through in its order, so a page of few reads few
+however many are meant: that order is the list's. Whom several of the three name, is there once, at the
+first. See docs/decisions/0044-lists-of-a-million.md.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.errors import BadRequest
+
+#: Characters by which people are found; what is behind them is not looked at.
+MOST = 64
+
+#: A subscriber's fields, and the columns with what they are looked for by.
+COLUMNS = {
+    "first_name": "search_name",
+    "username": "search_username",
+    "external_id": "search_external_id",
+}
+
+#: Behind every text that begins with what is looked for.
+_LAST = "\U0010ffff"
+
+
+def folded(text: str) -> str:
+    """A text without what people don't care for when they search: case, forms of a letter, spaces, `@`."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(plain.split()).removeprefix("@")[:MOST]
+
+
+def columns_of(**fields: str | None) -> dict[str, str | None]:
+    """The values of the columns for as many of a subscriber's fields as are given."""
+    return {
+        COLUMNS[name]: None if value is None else folded(value) for name, value in fields.items()
+    }
+
+
+def place_of(text: str, subscriber_id: str, *fields: str | None) -> str:
+    """What stands for an id in the cursor of a search: where the subscriber is in the list."""
+    names = [folded(field) for field in fields if field is not None]
+    found = min((name for name in names if name.startswith(folded(text))), default="")
+    return f"{found.encode().hex()}_{subscriber_id}"
+
+
+def read_place(after: str | None) -> tuple[str, str] | None:
+    """The name and the id of what `place_of` made. Raises `BadRequest` for anything else."""
+    if after is None:
+        return None
+    name, _, subscriber_id = after.partition("_")
+    try:
+        found = bytes.fromhex(name).decode()
+    except ValueError:
+        found = "\0"
+    if "\0" in found or not subscriber_id:
+        raise BadRequest("cursor: not one that this service gave for this search")
+    return found, subscriber_id
+
+
+def search_of(text: str, after: tuple[str, str] | None) -> tuple[dict[str, str], dict[str, Any]]:
+    """For each column the condition on a subscriber `s` to be found by it; and the parameters."""
+    params: dict[str, Any] = {"begins": folded(text), "ends": folded(text) + _LAST}
+    if after is not None:
+        params["after_name"], params["after"] = after
+    conditions = {}
+    for column in COLUMNS.values():
+        conditions[column] = f"s.{column} >= :begins AND s.{column} < :ends"
+        if after is not None:
+            conditions[column] += f" AND (s.{column}, s.subscriber_id) > (:after_name, :after)"
+    return conditions, params
+
+
+def is_first(text: str, place: int, names: Sequence[str | None]) -> bool:
+    """Whether of a subscriber's names, which stand in the columns, the one at `place` is the first found."""
+    begins = folded(text)
+    found = [(name, at) for at, name in enumerate(names) if name and name.startswith(begins)]
+    return not found or min(found)[1] == place
