@@ -55,7 +55,7 @@ bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
 bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a million messages
-	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 $(BENCH_ARGS)
+	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 --rows 1000000 $(BENCH_ARGS)
 
 clean: ## Removes .venv, caches and what the demo left
 	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -23,6 +23,7 @@ from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
 from tests.bench.jobs import jobs
 from tests.bench.lane import lane
+from tests.bench.lists import listing
 from tests.bench.load import generator_name
 from tests.bench.memory import memory
 from tests.bench.paced import paced
@@ -45,6 +46,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "broadcast": broadcast,
     "paced": paced,
     "webhooks": webhooks,
+    "lists": listing,
     "jobs": jobs,
     "polls": polls,
     "memory": memory,
@@ -86,6 +88,9 @@ def _read(arguments: Sequence[str] | None) -> Options:
         "--messages", type=int, help="that wait in a lane, and deliveries to webhooks"
     )
     parser.add_argument("--audience", type=int, help="of the largest broadcast")
+    parser.add_argument(
+        "--rows", type=int, help="messages of the project whose lists are asked for"
+    )
     parser.add_argument("--window", type=int, help="seconds beside a broadcast with a pace")
     parser.add_argument(
         "--peers",

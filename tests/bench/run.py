@@ -27,6 +27,7 @@ class Options:
     sends: int = 30_000
     messages: int = 10_000
     audience: int = 10_000
+    rows: int = 100_000
     window: int = 10
     peers: bool = False
     only: Sequence[str] = ()

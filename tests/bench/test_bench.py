@@ -44,6 +44,20 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_lists_are_measured_each_by_the_page_that_grows_most(tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+
+    main(f"--only lists --databases sqlite --rows 1000 --out {out}".split())
+
+    found = json.loads(out.read_text())
+    names = [finding["name"].partition(" ")[0] for finding in found]
+    assert {"list_messages", "list_subscribers", "list_tickets", "list_tags"} <= {*names}
+    assert len(names) == len({*names})
+    assert {finding["target"] for finding in found} == {5}
+    assert all(finding["value"] > 0 < finding["reference"] for finding in found)
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_broadcasts_are_measured_without_peers_which_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,9 +78,12 @@ class Asked:
 
 
 def lists(
-    endpoints: Sequence[Endpoint], ids: Mapping[str, str], sizes: Sizes
+    endpoints: Sequence[Endpoint], ids: Mapping[str, str], sizes: Sizes, *, counted: bool = False
 ) -> dict[str, list[Asked]]:
-    """The requests by route: without a filter first, with one at a time, with several."""
+    """The requests by route: without a filter first, with one at a time, with several.
+
+    With `counted` also those that are `COUNTED`.
+    """
     return {
         endpoint.name: [
             Asked(endpoint.path.format(**ids), query) for query in _queries(endpoint, sizes)
@@ -88,7 +91,7 @@ def lists(
         for endpoint in endpoints
         if endpoint.query is not None
         and issubclass(endpoint.query, PageQuery)
-        and endpoint.name not in COUNTED
+        and (counted or endpoint.name not in COUNTED)
     }
 
 

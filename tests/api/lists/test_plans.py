@@ -7,12 +7,15 @@ import httpx2
 import pytest
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.jobs import letters
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_forms import store as submissions
 from tests.api.lists.asking import Asked, lists
-from tests.api.lists.filling import Sizes, fill
+from tests.api.lists.filling import START_MS, Sizes, fill
 from tests.api.lists.plans import Explainer, PostgresExplainer, SQLiteExplainer, Statement
-from tests.api.resources import HOOK, LATER, PLUGINS, SETTINGS
+from tests.api.lists.project import ids_of
+from tests.api.resources import PLUGINS, SETTINGS
 
 SIZES = Sizes(messages=4000, subscribers=4000, tickets=4000, others=4000)
 
@@ -33,19 +36,7 @@ async def service(make_service: ServiceFactory) -> Service:
 @pytest.fixture
 async def ids(service: Service, client: httpx2.AsyncClient, tenant: Tenant) -> dict[str, str]:
     """What the rows belong to, and what lists have in their paths."""
-    field = {"key": "name", "type": "text", "label": "Name"}
-    steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
-    made = {
-        "form_id": ("/v1/forms", {"slug": "form", "title": "Form", "fields": [field]}),
-        "drip_id": ("/v1/drips", {"name": "Hi", "trigger": {"on": "manual"}, "steps": steps}),
-        "job_id": ("/v1/broadcast", {"audience": {"all": True}, "text": "Hi", "send_at": LATER}),
-        "webhook_id": ("/v1/webhooks", {"url": HOOK}),
-    }
-    ids = {}
-    for name, (path, body) in made.items():
-        answer = await client.post(path, json=body)
-        assert answer.is_success, answer.text
-        ids[name] = answer.json()[name]
+    ids = await ids_of(client)
     async with service.db.transaction() as tx:
         await fill(tx, tenant.project.project_id, ids, SIZES)
     return {**ids, "ticket_id": "1"}
@@ -87,13 +78,43 @@ async def test_every_page_of_every_list_looks_at_few_rows(
         for request in requests:
             pages = await first_pages(client, request)
             assert asked, request
-            for statement in asked:
-                work = await explainer.explain(statement)
-                if work.looked_at > MOST_LOOKED_AT:
-                    unserved.append(f"{request} {pages}: {work.looked_at}\n{work.plan}")
-            asked.clear()
+            unserved += [f"{request} {pages} {told}" for told in await too_much(asked, explainer)]
 
     assert not unserved, f"{len(unserved)} of them\n" + "\n\n".join(unserved)
+
+
+@pytest.mark.usefixtures("ids")
+async def test_what_operators_list_and_what_is_removed_in_time_looks_at_few_rows(
+    service: Service, asked: list[Statement], explainer: Explainer
+) -> None:
+    unserved: list[str] = []
+    late_ms = START_MS * 2
+    async with service.db.read() as tx:
+        for work in (
+            lambda: service.mailings.list_any(tx, ended=True, limit=PAGE),
+            lambda: service.mailings.list_any(tx, ended=False, limit=PAGE),
+            lambda: letters.list_jobs(tx, letters.Filter(), PAGE),
+            lambda: letters.list_jobs(tx, letters.Filter("dead"), PAGE),
+            lambda: letters.list_jobs(tx, letters.Filter("dead", name="message.deliver"), PAGE),
+            lambda: letters.list_jobs(tx, letters.Filter("running"), PAGE),
+            lambda: submissions.list_old(tx, late_ms, spam=True, limit=PAGE),
+            lambda: submissions.list_old(tx, late_ms, spam=False, limit=PAGE),
+        ):
+            await work()
+            unserved += await too_much(asked, explainer)
+
+    assert not unserved, "\n\n".join(unserved)
+
+
+async def too_much(asked: list[Statement], explainer: Explainer) -> list[str]:
+    """Takes the statements, and says which of them looked at too many rows, and how."""
+    works = [(statement, await explainer.explain(statement)) for statement in asked]
+    asked.clear()
+    return [
+        f"{work.looked_at} rows: {statement.sql}\n{work.plan}"
+        for statement, work in works
+        if work.looked_at > MOST_LOOKED_AT
+    ]
 
 
 async def first_pages(client: httpx2.AsyncClient, request: Asked) -> list[int]:

@@ -1,0 +1,23 @@
+"""What the rows of a filled project belong to."""
+
+import httpx2
+
+from tests.api.resources import HOOK, LATER
+
+
+async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
+    """Makes a form, a chain, a broadcast and a webhook; returns their ids by the paths' parameters."""
+    field = {"key": "name", "type": "text", "label": "Name"}
+    steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
+    made = {
+        "form_id": ("/v1/forms", {"slug": "form", "title": "Form", "fields": [field]}),
+        "drip_id": ("/v1/drips", {"name": "Hi", "trigger": {"on": "manual"}, "steps": steps}),
+        "job_id": ("/v1/broadcast", {"audience": {"all": True}, "text": "Hi", "send_at": LATER}),
+        "webhook_id": ("/v1/webhooks", {"url": HOOK}),
+    }
+    ids = {}
+    for name, (path, body) in made.items():
+        answer = await client.post(path, json=body)
+        assert answer.is_success, answer.text
+        ids[name] = answer.json()[name]
+    return ids
