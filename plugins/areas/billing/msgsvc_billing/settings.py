@@ -1,7 +1,77 @@
 """The section `[billing]` of the configuration."""
 
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from msgsvc_core.accounts import Plan
 from msgsvc_core.settings import Section
+
+#: What each operation costs unless the configuration says otherwise (interface spec, section 1.8).
+PRICES = {"auth.confirmed": 1}
+
+
+class PlanSettings(Section):
+    """What an account gets by a plan. What is not given is unlimited."""
+
+    monthly_credits: int | None = Field(
+        None, ge=0, le=1_000_000_000, description="Credits of each month; a login costs one."
+    )
+    max_projects: int | None = Field(None, ge=1, description="Projects of the account.")
+    max_members: int | None = Field(None, ge=1, description="Active members of each project.")
+    csv_export: bool = Field(True, description="Whether lists can be saved as CSV.")
+
+
+def _shipped() -> dict[str, PlanSettings]:
+    """The plans of the interface spec, section 8, and an example of a larger one."""
+    return {
+        "free": PlanSettings(monthly_credits=100, max_projects=1, max_members=1, csv_export=False),
+        "basic": PlanSettings(monthly_credits=700),
+        "pro": PlanSettings(monthly_credits=10_000),
+    }
 
 
 class BillingSettings(Section):
     """What is sold, and for how much."""
+
+    plans: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")], PlanSettings] = Field(
+        default_factory=_shipped,
+        description="Plans by name, `[billing.plans.<name>]`; they take the place of `free`, `basic`"
+        " and `pro`, which there are if none is given.",
+    )
+    default_plan: str = Field("free", description="The plan of a new account.")
+    grace_days: float = Field(
+        3,
+        ge=0,
+        le=365,
+        description="Days for which paid operations go on after the last credit is spent.",
+    )
+    prices: dict[str, Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
+        default_factory=dict,
+        description="Credits for one `auth.confirmed` (1), `message.sent`, `otp.send`,"
+        " `broadcast.message`, `ticket.reply` or `form.submission` (each 0); of other plugins' operations"
+        " as well.",
+    )
+
+    @model_validator(mode="after")
+    def _known_default(self) -> "BillingSettings":
+        if self.default_plan not in self.plans:
+            raise ValueError(f"default_plan: must be one of {', '.join(sorted(self.plans))}")
+        return self
+
+    @property
+    def grace_ms(self) -> int:
+        return round(self.grace_days * 24 * 3600 * 1000)
+
+    def price(self, operation: str) -> int:
+        """Credits for one of it; 0 for what nobody named."""
+        return self.prices.get(operation, PRICES.get(operation, 0))
+
+    def terms(self, plan: str) -> PlanSettings:
+        """Of a plan that is not sold any more, those of the default plan."""
+        return self.plans.get(plan, self.plans[self.default_plan])
+
+    def plan(self, name: str) -> Plan:
+        """What the core knows of a plan."""
+        terms = self.terms(name)
+        return Plan(name, terms.max_projects, terms.max_members, terms.csv_export)

@@ -7,3 +7,5 @@ from msgsvc_core.testing import PluginContract
 class TestBilling(PluginContract):
     plugin = plugin
     name = "billing"
+    # They belong to accounts, which pay for several projects.
+    tables_without_project = frozenset({"billing_accounts", "billing_ledger", "billing_usage"})

@@ -1,0 +1,56 @@
+"""Whether a project is blocked, from memory: sends ask many thousand times a second."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_billing import store
+from msgsvc_billing.charges import Charges
+from msgsvc_billing.models import State
+from msgsvc_billing.service import Billing
+from msgsvc_core.db import Lookup, Tx
+from msgsvc_core.errors import BillingBlocked
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Milliseconds for which an answer is used again.
+FRESH_MS = 1000
+
+#: Projects that are remembered; beyond it all are asked for anew.
+MOST_KNOWN = 10_000
+
+
+class Admission:
+    """`service.get(Admission)`."""
+
+    def __init__(self, service: "Service", billing: Billing, charges: Charges) -> None:
+        self._clock = service.clock
+        self._billing = billing
+        self._charges = charges
+        self._states: Lookup[str, State] = Lookup(service.db, store.find_many_paying)
+        #: Until when it is known, and why the project is refused, if it is.
+        self._known: dict[str, tuple[int, str | None]] = {}
+        billing.on_change.append(self._known.clear)
+
+    async def admit(self, project_id: str, tx: Tx | None) -> None:
+        """Raises `BillingBlocked`."""
+        now_ms = self._clock.now_ms()
+        known = self._known.get(project_id) if tx is None else None
+        if known is None or known[0] <= now_ms:
+            known = await self._ask(project_id, tx, now_ms)
+        if known[1] is not None:
+            raise BillingBlocked(known[1])
+
+    async def _ask(self, project_id: str, tx: Tx | None, now_ms: int) -> tuple[int, str | None]:
+        state = await self._states.get(project_id, tx)
+        why = None
+        if state is not None:
+            try:
+                self._charges.check(self._billing.as_of_now(state))
+            except BillingBlocked as error:
+                why = error.message
+        known = (now_ms + FRESH_MS, why)
+        if tx is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[project_id] = known
+        return known

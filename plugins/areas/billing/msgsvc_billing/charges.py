@@ -1,0 +1,170 @@
+"""What paid operations take from accounts, each once, and when they are refused."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgsvc_billing import ledger, store
+from msgsvc_billing.models import DAY_MS, Entry, State, Taken
+from msgsvc_billing.service import Billing
+from msgsvc_core.charging import MESSAGE, Charge
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.events import Event
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Operations that correct what another was charged, of the same resource.
+SETTLES = {"broadcast.settlement": "broadcast.message"}
+
+
+class Charges:
+    """`service.get(Charges)`."""
+
+    def __init__(self, service: "Service", billing: Billing) -> None:
+        self._service = service
+        self._billing = billing
+
+    async def charge(self, tx: Tx, charge: Charge) -> None:
+        """Takes what an operation costs, once. Raises `BillingBlocked` if it may be refused."""
+        if charge.operation in SETTLES:
+            await self._settle(tx, charge, SETTLES[charge.operation])
+            return
+        account_id, state = await store.find_paying(tx, charge.project_id)
+        if account_id is None:
+            return
+        if charge.refusable and state is not None:
+            self.check(self._billing.as_of_now(state))
+        price = self._billing.settings.price(charge.operation)
+        if price and charge.quantity > 0:
+            state = await self._billing.opened(tx, account_id, state)
+            if charge.refusable:
+                self.check(state)
+            await self._take(tx, state, charge.operation, price, [charge])
+
+    def check(self, state: State) -> None:
+        """Raises `BillingBlocked` for a state as of now."""
+        if self._billing.standing(state) == "blocked":
+            assert state.exhausted_at_ms is not None, "else it would not be blocked"
+            raise BillingBlocked(
+                f"the credits were used up on {to_rfc3339(state.exhausted_at_ms)} and the days of grace"
+                " are over; paid operations go on with a credit pack, a larger plan or the next month"
+            )
+
+    async def delivered(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Charges messages that messengers took, where they have a price. Mass sends have their own."""
+        price = self._billing.settings.price(MESSAGE)
+        if not price:
+            return
+        told = [
+            event
+            for event in events
+            if event.name == "delivery.success" and not event.data.get("job_id")
+        ]
+        owners = await store.find_owners(tx, sorted({event.project_id for event in told}))
+        by_account: dict[str, list[Charge]] = defaultdict(list)
+        for event in told:
+            if (owner := owners.get(event.project_id)) is not None:
+                charge = Charge(event.project_id, MESSAGE, event.data["message_id"], False)
+                by_account[owner].append(charge)
+        # In one order, or two batches could wait for each other.
+        for account_id, charges in sorted(by_account.items()):
+            state = await self._billing.opened(tx, account_id)
+            await self._take(tx, state, MESSAGE, price, charges)
+
+    async def _take(
+        self, tx: Tx, state: State, operation: str, price: int, charges: Sequence[Charge]
+    ) -> None:
+        account_id, now_ms = state.account_id, self._service.clock.now_ms()
+        keys = [(one.project_id, one.resource_id, one.quantity) for one in charges]
+        claimed = await ledger.claim(tx, account_id, operation, keys, now_ms)
+        new = [one for one in charges if one.resource_id in claimed]
+        if not new:
+            return
+        spent: Mapping[str, Taken] = {}
+        if not self._billing.is_unlimited(state.plan):
+            cost = price * sum(one.quantity for one in new)
+            taken = await self._take_cost(tx, account_id, cost, now_ms)
+            spent = await self._write_down(tx, account_id, price, new, taken)
+        by_project: dict[str, tuple[int, int]] = {}
+        for one in new:
+            of_it = spent.get(one.resource_id, Taken(0, 0))
+            quantity, paid = by_project.get(one.project_id, (0, 0))
+            paid += of_it.allowance + of_it.packs
+            by_project[one.project_id] = (quantity + one.quantity, paid)
+        await ledger.count_usage(tx, account_id, operation, now_ms // DAY_MS, by_project)
+
+    async def _take_cost(self, tx: Tx, account_id: str, cost: int, now_ms: int) -> Taken:
+        while (took := await store.take(tx, account_id, cost, now_ms)) is None:
+            await self._billing.opened(tx, account_id)
+        taken, state = took
+        if state.exhausted_at_ms == now_ms and taken.allowance + taken.packs:
+            self._billing.log_exhausted(tx, state)
+        return taken
+
+    async def _write_down(
+        self, tx: Tx, account_id: str, price: int, charges: Sequence[Charge], taken: Taken
+    ) -> Mapping[str, Taken]:
+        """Says in the ledger what each took: the first of the allowance, the last of nothing."""
+        shares = shared_out(taken, [price * one.quantity for one in charges])
+        alike: dict[tuple[int, int, int], list[str]] = defaultdict(list)
+        spent: dict[str, Taken] = {}
+        for one, (share, unpaid) in zip(charges, shares, strict=True):
+            alike[share.allowance, share.packs, unpaid].append(one.resource_id)
+            spent[one.resource_id] = share
+        operation = charges[0].operation
+        for (allowance, packs, unpaid), resources in alike.items():
+            share = Taken(allowance, packs)
+            await ledger.settle(tx, account_id, operation, resources, share, unpaid)
+        return spent
+
+    async def _settle(self, tx: Tx, charge: Charge, operation: str) -> None:
+        """Corrects what was charged to what has taken place, at the price of then."""
+        account_id, _ = await store.find_paying(tx, charge.project_id)
+        if account_id is None:
+            return
+        before = await ledger.find(tx, account_id, operation, charge.resource_id)
+        if before is None or before.quantity == 0:
+            return
+        now_ms = self._service.clock.now_ms()
+        key = (charge.project_id, charge.resource_id, charge.quantity)
+        if not await ledger.claim(tx, account_id, charge.operation, [key], now_ms):
+            return
+        price = (before.unpaid - before.amount) // before.quantity
+        taken = Taken(0, 0)
+        if charge.quantity > 0 and price:
+            await self._billing.opened(tx, account_id)
+            taken = await self._take_cost(tx, account_id, price * charge.quantity, now_ms)
+        elif price:
+            taken = await self._give_back(tx, before, price * -charge.quantity)
+        unpaid = max(0, price * charge.quantity - taken.allowance - taken.packs)
+        await ledger.settle(tx, account_id, charge.operation, [charge.resource_id], taken, unpaid)
+        change = {charge.project_id: (charge.quantity, taken.allowance + taken.packs)}
+        # Where the operation stands: a day on which less than nothing was used tells nobody anything.
+        await ledger.count_usage(tx, account_id, operation, before.at_ms // DAY_MS, change)
+
+    async def _give_back(self, tx: Tx, before: Entry, credits_back: int) -> Taken:
+        """First what was never paid is forgiven, then packs get theirs, which were spent last."""
+        left = max(0, credits_back - before.unpaid)
+        packs = min(left, -before.packs)
+        allowance = min(left - packs, -before.allowance)
+        if packs + allowance == 0:
+            return Taken(0, 0)
+        await self._billing.opened(tx, before.account_id)
+        changed = await store.give_back(tx, before.account_id, allowance, packs, before.at_ms)
+        assert changed is not None, "it was opened"
+        return changed[0]
+
+
+def shared_out(taken: Taken, costs: Sequence[int]) -> list[tuple[Taken, int]]:
+    """What each of several costs took of what all of them took, in their order, and what it lacks."""
+    allowance, packs = taken.allowance, taken.packs
+    shares = []
+    for cost in costs:
+        of_allowance = min(cost, allowance)
+        of_packs = min(cost - of_allowance, packs)
+        allowance, packs = allowance - of_allowance, packs - of_packs
+        shares.append((Taken(of_allowance, of_packs), cost - of_allowance - of_packs))
+    return shares

@@ -1,0 +1,105 @@
+"""Accounts as billing sees them, and what stands in their ledgers."""
+
+from typing import Literal
+
+from msgsvc_core.record import record
+
+Standing = Literal["ok", "grace", "blocked"]
+
+#: What a ledger says beside operations that were paid for.
+GRANTED, EXPIRED = "allowance.granted", "allowance.expired"
+PLAN_CHANGED = "plan.changed"
+PACK_GRANTED, PACK_WITHDRAWN = "pack.granted", "pack.withdrawn"
+
+DAY_MS = 24 * 3600 * 1000
+
+
+@record
+class State:
+    """What an account has. `granted` and `used` are of this month's allowance; packs stay until used."""
+
+    account_id: str
+    plan: str
+    #: When its months began to count.
+    anchor_ms: int
+    period_started_ms: int
+    period_ends_ms: int
+    granted: int
+    used: int
+    packs: int
+    #: When the last credit was spent; None while there is one, and for plans without a limit.
+    exhausted_at_ms: int | None
+
+    @property
+    def allowance(self) -> int:
+        """Credits of this month that are left. More may be used than a smaller plan has."""
+        return max(0, self.granted - self.used)
+
+    @property
+    def balance(self) -> int:
+        return self.allowance + self.packs
+
+
+@record
+class Taken:
+    """What one change took: of the allowance and of packs; below 0 it gave."""
+
+    allowance: int
+    packs: int
+
+
+@record
+class Entry:
+    """A line of a ledger. `unpaid` is the part of the price that there was no credit for."""
+
+    account_id: str
+    entry_id: str
+    project_id: str | None
+    operation: str
+    resource_id: str
+    quantity: int
+    allowance: int
+    packs: int
+    unpaid: int
+    note: str
+    at_ms: int
+
+    @property
+    def amount(self) -> int:
+        """What it did to the balance."""
+        return self.allowance + self.packs
+
+
+@record
+class Usage:
+    """What was done of an operation on a day, or in some days, and what it cost.
+
+    `day` is the number of the day since 1970, in UTC.
+    """
+
+    day: int
+    operation: str
+    quantity: int
+    credits: int
+
+
+@record
+class LedgerFilter:
+    """Which lines of a ledger; None leaves out no line."""
+
+    account_id: str
+    #: Only this project's lines.
+    project_id: str | None = None
+    operation: str | None = None
+    since_ms: int | None = None
+
+
+@record
+class Customer:
+    """An account as the operator sees it: who it is, and what it has."""
+
+    account_id: str
+    email: str
+    name: str
+    created_at_ms: int
+    state: State

@@ -1,0 +1,276 @@
+"""The rules of accounts: their plans, months and packs, and how they stand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_billing import ledger, store
+from msgsvc_billing.models import (
+    EXPIRED,
+    GRANTED,
+    PACK_GRANTED,
+    PACK_WITHDRAWN,
+    PLAN_CHANGED,
+    Customer,
+    Entry,
+    Standing,
+    State,
+    Taken,
+)
+from msgsvc_billing.months import period_at
+from msgsvc_billing.settings import BillingSettings
+from msgsvc_core.accounts import Plan
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.ids import new_id
+from msgsvc_core.mail_address import normalized
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Credits of one pack: what a slip of the finger should not exceed.
+MOST_CREDITS = 1_000_000_000
+
+#: Characters of a note.
+NOTE_LENGTH = 200
+
+log = structlog.get_logger(__name__)
+
+
+class Billing:
+    """`service.get(Billing)`."""
+
+    def __init__(self, service: "Service", settings: BillingSettings) -> None:
+        self._service = service
+        self.settings = settings
+        #: Called after a commit that may have ended, or begun, that an account is blocked.
+        self.on_change: list[Callable[[], None]] = []
+
+    # ---- what an account has --------------------------------------------------------------------
+
+    async def state_of(self, tx: Tx, account_id: str) -> State:
+        """What an account has now, without writing: a month that is over counts as renewed.
+
+        Raises `NotFound`.
+        """
+        state = await store.find(tx, account_id)
+        if state is not None:
+            return self.as_of_now(state)
+        return self._begun(account_id, await self._beginning(tx, account_id))
+
+    async def opened(self, tx: Tx, account_id: str, state: State | None = None) -> State:
+        """The same, but written: the account has a row of this month. Raises `NotFound`."""
+        if state is None:
+            state = await store.find(tx, account_id)
+        if state is None:
+            await self._open(tx, account_id)
+            state = await store.find(tx, account_id)
+        assert state is not None, "it is there, or was made"
+        while state.period_ends_ms <= self._service.clock.now_ms():
+            state = await self.renew(tx, state)
+        return state
+
+    def as_of_now(self, state: State) -> State:
+        """What it will be found to be: renewed, if its month is over."""
+        now_ms = self._service.clock.now_ms()
+        if state.period_ends_ms > now_ms:
+            return state
+        fresh = self._fresh(state, now_ms)
+        is_empty = fresh.balance == 0 and not self.is_unlimited(state.plan)
+        exhausted_at_ms = None if not is_empty else state.exhausted_at_ms or fresh.period_started_ms
+        return replace(fresh, exhausted_at_ms=exhausted_at_ms)
+
+    def standing(self, state: State) -> Standing:
+        """Of a state as of now."""
+        ends_ms = self.grace_ends_ms(state)
+        if ends_ms is None:
+            return "ok"
+        return "grace" if self._service.clock.now_ms() < ends_ms else "blocked"
+
+    def grace_ends_ms(self, state: State) -> int | None:
+        """When paid operations end, or ended; None while there are credits."""
+        if state.exhausted_at_ms is None or self.is_unlimited(state.plan):
+            return None
+        return state.exhausted_at_ms + self.settings.grace_ms
+
+    def is_unlimited(self, plan: str) -> bool:
+        return self.settings.terms(plan).monthly_credits is None
+
+    async def plan_of(self, tx: Tx, account_id: str) -> Plan:
+        """What an account may do by its plan."""
+        state = await store.find(tx, account_id)
+        return self.settings.plan(self.settings.default_plan if state is None else state.plan)
+
+    # ---- what the operator does -----------------------------------------------------------------
+
+    async def account_id_of(self, tx: Tx, email: str) -> str:
+        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
+        try:
+            address = normalized(email)
+        except ValueError as error:
+            raise ValidationFailed(f"email: {error}") from None
+        account_id = await store.find_account_id(tx, address)
+        if account_id is None:
+            raise NotFound(f"there is no account {address!r}")
+        return account_id
+
+    async def grant(self, tx: Tx, account_id: str, count: int, note: str = "") -> State:
+        """Adds a pack of credits, which stay until they are used; below 0 it takes them back.
+
+        Raises `NotFound`, `ValidationFailed`, and `Conflict` where there are not so many.
+        """
+        if not 0 < abs(count) <= MOST_CREDITS:
+            raise ValidationFailed(f"credits: 1 to {MOST_CREDITS}, or as many below 0")
+        state = await self.opened(tx, account_id)
+        changed = await store.add_packs(
+            tx,
+            account_id,
+            count,
+            unlimited=self.is_unlimited(state.plan),
+            now_ms=self._service.clock.now_ms(),
+        )
+        if changed is None:
+            raise Conflict("credits: the account's packs do not hold as many")
+        operation = PACK_GRANTED if count > 0 else PACK_WITHDRAWN
+        await self.note(tx, account_id, operation, changed[0], note=_checked(note))
+        return self._changed(tx, changed[1])
+
+    async def change_plan(self, tx: Tx, account_id: str, plan: str, note: str = "") -> State:
+        """Changes the plan at once. What was used this month counts for the new plan.
+
+        Raises `NotFound`, `ValidationFailed` for no plan, and `Conflict` for the plan that it is.
+        """
+        if plan not in self.settings.plans:
+            known = ", ".join(sorted(self.settings.plans))
+            raise ValidationFailed(f"plan: must be one of {known}")
+        before = await self.opened(tx, account_id)
+        now_ms = self._service.clock.now_ms()
+        granted = self.settings.terms(plan).monthly_credits
+        changed = await store.set_plan(
+            tx, account_id, plan, granted or 0, unlimited=granted is None, now_ms=now_ms
+        )
+        if changed is None:
+            raise Conflict(f"plan: it is {plan!r} already")
+        said = f"{before.plan} -> {plan}" + (f": {note}" if _checked(note) else "")
+        await self.note(tx, account_id, PLAN_CHANGED, changed[0], note=said)
+        return self._changed(tx, changed[1])
+
+    async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
+        """Up to `limit` accounts, the newest first, and what they have; `search` begins their e-mail."""
+        found = await store.list_customers(tx, search.strip().lower(), after, limit)
+        return [
+            store.customer(
+                row,
+                self._begun(row["id"], row["created_at_ms"])
+                if state is None
+                else self.as_of_now(state),
+            )
+            for row, state in found
+        ]
+
+    # ---- months ---------------------------------------------------------------------------------
+
+    async def renew(self, tx: Tx, before: State) -> State:
+        """Begins the month of now, of an account whose month is over, unless somebody did."""
+        now_ms = self._service.clock.now_ms()
+        fresh = self._fresh(before, now_ms)
+        unlimited = self.is_unlimited(before.plan)
+        changed = await store.renew(tx, before, fresh, unlimited=unlimited, now_ms=now_ms)
+        if changed is None:
+            found = await store.find(tx, before.account_id)
+            assert found is not None, "an account with credits is not removed by itself"
+            return found
+        taken, state = changed
+        month = str(fresh.period_started_ms)
+        if taken.allowance:
+            await self.note(tx, before.account_id, EXPIRED, taken, month)
+        await self._note_granted(tx, state)
+        log.info("billing_month_begun", account_id=state.account_id, credits=state.granted)
+        return self._changed(tx, state)
+
+    async def _open(self, tx: Tx, account_id: str) -> None:
+        state = self._begun(account_id, await self._beginning(tx, account_id))
+        if await store.insert(tx, state):
+            await self._note_granted(tx, state)
+
+    async def _beginning(self, tx: Tx, account_id: str) -> int:
+        beginning_ms = await store.find_beginning(tx, account_id)
+        if beginning_ms is None:
+            raise NotFound(f"there is no account {account_id!r}")
+        return beginning_ms
+
+    def _begun(self, account_id: str, anchor_ms: int) -> State:
+        """An account that was never charged yet."""
+        plan, now_ms = self.settings.default_plan, self._service.clock.now_ms()
+        state = State(account_id, plan, anchor_ms, 0, 0, 0, 0, 0, None)
+        fresh = self._fresh(state, now_ms)
+        is_empty = fresh.granted == 0 and not self.is_unlimited(plan)
+        return replace(fresh, exhausted_at_ms=fresh.period_started_ms if is_empty else None)
+
+    def _fresh(self, state: State, now_ms: int) -> State:
+        started_ms, ends_ms = period_at(state.anchor_ms, now_ms)
+        return replace(
+            state,
+            period_started_ms=started_ms,
+            period_ends_ms=ends_ms,
+            granted=self.settings.terms(state.plan).monthly_credits or 0,
+            used=0,
+        )
+
+    # ---- the ledger -----------------------------------------------------------------------------
+
+    async def note(
+        self,
+        tx: Tx,
+        account_id: str,
+        operation: str,
+        taken: Taken,
+        resource_id: str = "",
+        note: str = "",
+    ) -> None:
+        """Writes down what concerns the account, and none of its projects."""
+        entry = Entry(
+            account_id=account_id,
+            entry_id=new_id("led"),
+            project_id=None,
+            operation=operation,
+            resource_id=resource_id or new_id("led"),
+            quantity=1,
+            allowance=-taken.allowance,
+            packs=-taken.packs,
+            unpaid=0,
+            note=note,
+            at_ms=self._service.clock.now_ms(),
+        )
+        await ledger.add(tx, entry)
+
+    async def _note_granted(self, tx: Tx, state: State) -> None:
+        if state.granted:
+            month = str(state.period_started_ms)
+            await self.note(tx, state.account_id, GRANTED, Taken(-state.granted, 0), month)
+
+    def _changed(self, tx: Tx, state: State) -> State:
+        for told in self.on_change:
+            tx.on_commit(told)
+        return state
+
+    def log_exhausted(self, tx: Tx, state: State) -> None:
+        """Says, after the commit, that an account's last credit is spent."""
+        grace_ends_ms = self.grace_ends_ms(state)
+        told = partial(
+            log.info,
+            "billing_credits_exhausted",
+            account_id=state.account_id,
+            grace_ends_ms=grace_ends_ms,
+        )
+        tx.on_commit(told)
+
+
+def _checked(note: str) -> str:
+    """Raises `ValidationFailed`."""
+    if len(note) > NOTE_LENGTH or not note.isprintable():
+        raise ValidationFailed(f"note: at most {NOTE_LENGTH} characters on one line")
+    return note

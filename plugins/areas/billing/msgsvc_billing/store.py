@@ -1,0 +1,277 @@
+"""The SQL of accounts' credits: each change is one UPDATE, which says what it took."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgsvc_billing.models import Customer, State, Taken
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import among, listed
+
+_COLUMNS = (
+    "b.account_id, b.plan, b.anchor_ms, b.period_started_ms, b.period_ends_ms, b.granted, b.used,"
+    " b.packs, b.exhausted_at_ms"
+)
+
+#: What is left of this month's allowance.
+_LEFT = "CASE WHEN granted > used THEN granted - used ELSE 0 END"
+
+#: What a charge takes: of the allowance as far as it goes, then of packs.
+_OF_ALLOWANCE = f"CASE WHEN {_LEFT} < :cost THEN {_LEFT} ELSE :cost END"
+_OF_PACKS = (
+    f"CASE WHEN packs < :cost - ({_OF_ALLOWANCE}) THEN packs ELSE :cost - ({_OF_ALLOWANCE}) END"
+)
+
+
+async def find(tx: Tx, account_id: str) -> State | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM billing_accounts b WHERE b.account_id = :account_id",
+        {"account_id": account_id},
+    )
+    return None if row is None else _state(row)
+
+
+async def find_paying(tx: Tx, project_id: str) -> tuple[str | None, State | None]:
+    """The account that pays for a project, if one does, and what it has, if it had anything yet."""
+    row = await tx.fetch_one(
+        f"SELECT p.account_id AS payer, {_COLUMNS} FROM core_projects p"
+        " LEFT JOIN billing_accounts b ON b.account_id = p.account_id"
+        " WHERE p.project_id = :project_id",
+        {"project_id": project_id},
+    )
+    if row is None or row["payer"] is None:
+        return None, None
+    return row["payer"], None if row["account_id"] is None else _state(row)
+
+
+async def find_many_paying(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, State]:
+    """By project; those that nobody pays for, or whose account had nothing yet, are left out."""
+    rows = await tx.fetch_all(
+        f"SELECT p.project_id, {_COLUMNS} FROM core_projects p"
+        " JOIN billing_accounts b ON b.account_id = p.account_id"
+        f" WHERE {among('p.project_id', 'project_ids', tx.dialect)}",
+        {"project_ids": listed(project_ids, tx.dialect)},
+    )
+    return {row["project_id"]: _state(row) for row in rows}
+
+
+async def find_owners(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, str]:
+    """The accounts that pay, by project; those that nobody pays for are left out."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, account_id FROM core_projects WHERE account_id IS NOT NULL"
+        f" AND {among('project_id', 'project_ids', tx.dialect)}",
+        {"project_ids": listed(project_ids, tx.dialect)},
+    )
+    return {row["project_id"]: row["account_id"] for row in rows}
+
+
+async def find_account_id(tx: Tx, email: str) -> str | None:
+    account_id: str | None = await tx.fetch_val(
+        "SELECT account_id FROM core_accounts WHERE email = :email", {"email": email}
+    )
+    return account_id
+
+
+async def find_beginning(tx: Tx, account_id: str) -> int | None:
+    """When somebody's account was made; None if there is none."""
+    created_at_ms: int | None = await tx.fetch_val(
+        "SELECT created_at_ms FROM core_accounts WHERE account_id = :account_id",
+        {"account_id": account_id},
+    )
+    return created_at_ms
+
+
+async def insert(tx: Tx, state: State) -> bool:
+    """False if the account is there."""
+    return bool(
+        await tx.execute(
+            "INSERT INTO billing_accounts (account_id, plan, anchor_ms, period_started_ms,"
+            " period_ends_ms, granted, used, packs, took_allowance, took_packs, exhausted_at_ms)"
+            " VALUES (:account_id, :plan, :anchor_ms, :period_started_ms, :period_ends_ms, :granted,"
+            " 0, 0, 0, 0, :exhausted_at_ms) ON CONFLICT DO NOTHING",
+            {
+                "account_id": state.account_id,
+                "plan": state.plan,
+                "anchor_ms": state.anchor_ms,
+                "period_started_ms": state.period_started_ms,
+                "period_ends_ms": state.period_ends_ms,
+                "granted": state.granted,
+                "exhausted_at_ms": state.exhausted_at_ms,
+            },
+        )
+    )
+
+
+async def take(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Taken, State] | None:
+    """Takes `cost`, or as much of it as there is, and says if that was the last.
+
+    None if the account's month is over, or it has none.
+    """
+    return await _change(
+        tx,
+        f"took_allowance = {_OF_ALLOWANCE}, took_packs = {_OF_PACKS},"
+        f" used = used + {_OF_ALLOWANCE}, packs = packs - ({_OF_PACKS}),"
+        f" exhausted_at_ms = CASE WHEN {_LEFT} + packs <= :cost THEN COALESCE(exhausted_at_ms,"
+        " :now_ms) END",
+        "period_ends_ms > :now_ms",
+        {"account_id": account_id, "cost": cost, "now_ms": now_ms},
+    )
+
+
+async def give_back(
+    tx: Tx, account_id: str, allowance: int, packs: int, taken_at_ms: int
+) -> tuple[Taken, State] | None:
+    """Gives back what was taken then; of an allowance of a month that is over there is nothing to give."""
+    used = (
+        "used - CASE WHEN :taken_at_ms < period_started_ms THEN 0 WHEN used < :allowance THEN used"
+        " ELSE :allowance END"
+    )
+    left = f"CASE WHEN granted > {used} THEN granted - ({used}) ELSE 0 END"
+    return await _change(
+        tx,
+        f"took_allowance = {_LEFT} - {left}, took_packs = 0 - :packs,"
+        f" used = {used}, packs = packs + :packs,"
+        f" exhausted_at_ms = CASE WHEN {left} + packs + :packs = 0 THEN exhausted_at_ms END",
+        "1 = 1",
+        {
+            "account_id": account_id,
+            "allowance": allowance,
+            "packs": packs,
+            "taken_at_ms": taken_at_ms,
+        },
+    )
+
+
+async def add_packs(
+    tx: Tx, account_id: str, count: int, *, unlimited: bool, now_ms: int
+) -> tuple[Taken, State] | None:
+    """Adds credits that stay; below 0 it takes them. None if there are not so many."""
+    return await _change(
+        tx,
+        "took_allowance = 0, took_packs = 0 - :count, packs = packs + :count,"
+        f" exhausted_at_ms = CASE WHEN :unlimited = 0 AND {_LEFT} + packs + :count = 0"
+        " THEN COALESCE(exhausted_at_ms, :now_ms) END",
+        "packs + :count >= 0",
+        {
+            "account_id": account_id,
+            "count": count,
+            "unlimited": int(unlimited),
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def renew(
+    tx: Tx, before: State, fresh: State, *, unlimited: bool, now_ms: int
+) -> tuple[Taken, State] | None:
+    """Begins another month; what was left of the one before is gone. None if somebody else did."""
+    return await _change(
+        tx,
+        f"took_allowance = {_LEFT}, took_packs = 0, granted = :granted, used = 0,"
+        " period_started_ms = :period_started_ms, period_ends_ms = :period_ends_ms,"
+        " exhausted_at_ms = CASE WHEN :unlimited = 0 AND :granted + packs = 0"
+        " THEN COALESCE(exhausted_at_ms, :now_ms) END",
+        "period_ends_ms = :ended_ms AND plan = :plan",
+        {
+            "account_id": before.account_id,
+            "ended_ms": before.period_ends_ms,
+            "plan": before.plan,
+            "granted": fresh.granted,
+            "period_started_ms": fresh.period_started_ms,
+            "period_ends_ms": fresh.period_ends_ms,
+            "unlimited": int(unlimited),
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def set_plan(
+    tx: Tx, account_id: str, plan: str, granted: int, *, unlimited: bool, now_ms: int
+) -> tuple[Taken, State] | None:
+    """What was used of this month counts for the new plan. None if it is the plan already."""
+    left = "CASE WHEN :granted > used THEN :granted - used ELSE 0 END"
+    return await _change(
+        tx,
+        f"took_allowance = {_LEFT} - {left}, took_packs = 0, plan = :plan, granted = :granted,"
+        f" exhausted_at_ms = CASE WHEN :unlimited = 0 AND {left} + packs = 0"
+        " THEN COALESCE(exhausted_at_ms, :now_ms) END",
+        "plan <> :plan",
+        {
+            "account_id": account_id,
+            "plan": plan,
+            "granted": granted,
+            "unlimited": int(unlimited),
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def list_ended(tx: Tx, now_ms: int, limit: int) -> list[State]:
+    """Accounts whose month is over, the longest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM billing_accounts b WHERE b.period_ends_ms <= :now_ms"
+        " ORDER BY b.period_ends_ms LIMIT :limit",
+        {"now_ms": now_ms, "limit": limit},
+    )
+    return [_state(row) for row in rows]
+
+
+async def count_exhausted(tx: Tx, before_ms: int) -> int:
+    """Accounts whose credits ended by then."""
+    return int(
+        await tx.fetch_val(
+            "SELECT COUNT(*) FROM billing_accounts WHERE exhausted_at_ms <= :before_ms",
+            {"before_ms": before_ms},
+        )
+    )
+
+
+async def list_customers(
+    tx: Tx, search: str, after: str | None, limit: int
+) -> list[tuple[Row, State | None]]:
+    """Accounts, the newest first, and what they have; `search` begins their e-mail."""
+    conditions, params = ["1 = 1"], dict[str, Any](limit=limit)
+    if search:
+        conditions.append("a.email >= :search AND a.email < :beyond")
+        params |= {"search": search, "beyond": search + "\U0010ffff"}
+    if after is not None:
+        conditions.append("a.account_id < :after")
+        params["after"] = after
+    rows = await tx.fetch_all(
+        "SELECT a.account_id AS id, a.email, a.name, a.created_at_ms,"
+        f" {_COLUMNS} FROM core_accounts a"
+        " LEFT JOIN billing_accounts b ON b.account_id = a.account_id"
+        f" WHERE {' AND '.join(conditions)} ORDER BY a.account_id DESC LIMIT :limit",
+        params,
+    )
+    return [(row, None if row["account_id"] is None else _state(row)) for row in rows]
+
+
+async def _change(
+    tx: Tx, changes: str, condition: str, params: Mapping[str, Any]
+) -> tuple[Taken, State] | None:
+    row = await tx.fetch_one(
+        f"UPDATE billing_accounts SET {changes} WHERE account_id = :account_id AND {condition}"
+        f" RETURNING took_allowance, took_packs, {_COLUMNS.replace('b.', '')}",
+        params,
+    )
+    if row is None:
+        return None
+    return Taken(row["took_allowance"], row["took_packs"]), _state(row)
+
+
+def _state(row: Row) -> State:
+    return State(
+        account_id=row["account_id"],
+        plan=row["plan"],
+        anchor_ms=row["anchor_ms"],
+        period_started_ms=row["period_started_ms"],
+        period_ends_ms=row["period_ends_ms"],
+        granted=row["granted"],
+        used=row["used"],
+        packs=row["packs"],
+        exhausted_at_ms=row["exhausted_at_ms"],
+    )
+
+
+def customer(row: Row, state: State) -> Customer:
+    return Customer(row["id"], row["email"], row["name"], row["created_at_ms"], state)
