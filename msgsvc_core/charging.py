@@ -5,6 +5,9 @@ Without such a plugin nothing is charged and nothing refused.
 
 from dataclasses import dataclass
 
+#: A message to one subscriber: of `POST /v1/send` and `/v1/send/batch`, a schedule or a chain.
+MESSAGE = "message.sent"
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:

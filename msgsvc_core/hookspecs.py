@@ -168,11 +168,14 @@ class HookSpecs:
         """
 
     @hookspec
-    async def admit(self, service: "Service", project_id: str, operation: str) -> None:
-        """A paid operation that only adds rows is about to be taken, outside of any transaction. Async.
+    async def admit(
+        self, service: "Service", project_id: str, operation: str, tx: "Tx | None"
+    ) -> None:
+        """A paid operation is about to be taken that is charged later, or not at all. Async.
 
-        For sends, many thousand a second: answer from what you remember. Raise `BillingBlocked` to
-        refuse it. What it costs, if anything, is charged when it has taken place.
+        `message.sent` comes many thousand times a second and without a `tx`: answer from what you
+        remember. With `tx`, ask there: a transaction must not wait for another connection. Raise
+        `BillingBlocked` to refuse it.
         """
 
     @hookspec(firstresult=True)

@@ -135,6 +135,8 @@ class Service:
         self.clock = clock or SystemClock()
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
+        #: Asked for every send, so that who bills nothing pays nothing for it.
+        self._is_admitting = bool(hook.admit.get_hookimpls())
         self._sections = read_sections(settings, hook.register_settings())
         self.db = Database(
             settings.database_url,
@@ -224,11 +226,17 @@ class Service:
         """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
         await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
 
-    async def admit(self, project_id: str, operation: str) -> None:
-        """Raises `BillingBlocked` where a paid operation would be refused; for those that only add rows."""
-        await in_turn(
-            self.plugins.hook.admit(service=self, project_id=project_id, operation=operation)
-        )
+    async def admit(self, project_id: str, operation: str, tx: Tx | None = None) -> None:
+        """Raises `BillingBlocked` where a paid operation would be refused that is not charged now.
+
+        `tx` is the caller's transaction, if there is one.
+        """
+        if self._is_admitting:
+            await in_turn(
+                self.plugins.hook.admit(
+                    service=self, project_id=project_id, operation=operation, tx=tx
+                )
+            )
 
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""

@@ -2,8 +2,10 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.errors import (
     BadRequest,
+    BillingBlocked,
     Conflict,
     InvalidExternalId,
     MutuallyExclusiveIdentifiers,
@@ -28,6 +30,7 @@ router = Router(area="messages")
     grouped=True,
     shows_secrets=False,
     errors=(
+        BillingBlocked,
         SubscriberNotFound,
         NotFound,
         MutuallyExclusiveIdentifiers,
@@ -40,6 +43,7 @@ async def send(ctx: Context, body: SendBody) -> SendAnswer:
 
     What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
     """
+    await ctx.service.admit(ctx.project_id, MESSAGE)
     message = await ctx.service.messages.add(ctx.unit, ctx.project_id, body)
     return SendAnswer(message_id=message.message_id)
 

@@ -9,6 +9,7 @@ from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.db import Lookup, Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
@@ -50,7 +51,9 @@ class Messages:
         Raises the errors of `POST /v1/send`.
         """
         unit = Unit()
-        message = await self.add(unit, project_id, body or validate(SendBody, fields))
+        body = body or validate(SendBody, fields)
+        await self._service.admit(project_id, MESSAGE)
+        message = await self.add(unit, project_id, body)
         await self._service.db.write(unit)
         return message
 

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.metrics import store
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ FRESH_S = 5.0
 TIMEOUT_S = 2.0
 
 STATES = ("ready", "delayed", "running", "dead")
+
+#: Asks on a reading connection, for a moment, and keeps the answer until the next time.
+Question = Callable[[Tx], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,8 @@ class DatabaseMetrics(Collector):
         self._service = service
         self._monotonic = monotonic
         self._timeout_s = timeout_s
+        #: What plugins ask along with it, for gauges of their own in `service.metrics.registry`.
+        self.questions: list[Question] = []
         self._asking = asyncio.Lock()
         self._asked_at = -FRESH_S
         self._up = False
@@ -73,6 +78,8 @@ class DatabaseMetrics(Collector):
         async with self._service.db.read() as tx:
             rows = await store.jobs_by_lane(tx, now_ms)
             troubled = await self._service.channel_states.troubled(tx)
+            for ask in self.questions:
+                await ask(tx)
         self._note_channels(troubled)
         # Lanes without jobs are shown too: an alert on what is absent never fires.
         prefixes = [spec.prefix for spec in self._service.lane_specs]

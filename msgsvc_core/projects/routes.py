@@ -27,14 +27,16 @@ async def update_project(ctx: Context, body: ProjectBody) -> ProjectAnswer:
 
 
 async def _shown(ctx: Context) -> ProjectAnswer:
+    accounts = ctx.service.accounts
     # Not `ctx.project`, which may be a second old.
     project = await ctx.service.projects.find(ctx.tx, ctx.project_id)
+    plan = await accounts.plan_of(ctx.tx, await accounts.owner_of(ctx.tx, ctx.project_id))
     texts = await ctx.service.projects.texts(ctx.tx, ctx.project_id)
     return ProjectAnswer(
         project_id=project.project_id,
         name=project.name,
         status=project.status,
-        plan=None,
+        plan=None if plan is None else plan.name,
         created_at=to_rfc3339(project.created_at_ms),
         welcome=texts.welcome,
         farewell=texts.farewell,

@@ -2,13 +2,16 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import NotFound
+from msgsvc_core.charging import MESSAGE
+from msgsvc_core.errors import BillingBlocked, NotFound
 from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
 
 router = Router(area="messages")
 
 
-@router.post("/v1/send/batch", status=202, grouped=True, shows_secrets=False)
+@router.post(
+    "/v1/send/batch", status=202, grouped=True, shows_secrets=False, errors=(BillingBlocked,)
+)
 async def send_batch(ctx: Context, body: BatchBody) -> BatchAnswer:
     """Queues up to 500 messages, each judged by itself.
 
@@ -16,6 +19,7 @@ async def send_batch(ctx: Context, body: BatchBody) -> BatchAnswer:
     accepted are final, `batch.completed` tells how many were sent, failed and skipped.
     `GET /v1/messages?batch_id=` lists them.
     """
+    await ctx.service.admit(ctx.project_id, MESSAGE)
     return await ctx.service.batches.add(ctx.unit, ctx.project_id, body.messages)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.api.validation import validate
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
@@ -32,9 +33,11 @@ class Batches:
     async def send(self, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
         """Queues messages in a transaction of its own; for callers in the same process.
 
-        Each is a `SendBody` or a mapping of its fields. Raises `ValidationFailed` for too many.
+        Each is a `SendBody` or a mapping of its fields. Raises `ValidationFailed` for too many,
+        `BillingBlocked`.
         """
         unit = Unit()
+        await self._service.admit(project_id, MESSAGE)
         answer = await self.add(unit, project_id, messages)
         await self._service.db.write(unit)
         return answer

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Unit
-from msgsvc_core.errors import ApiError
+from msgsvc_core.errors import ApiError, BillingBlocked
 from msgsvc_core.messages import Message
 from msgsvc_core.record import record
 from msgsvc_core.service import Service
@@ -57,6 +58,7 @@ async def plan_all(
 ) -> list[Plan]:
     """A plan for each. What can't be sent to somebody is left out, with the reason."""
     plans = [_plan(candidate, late_minutes, now_ms) for candidate in candidates]
+    await _leave_out_unpaid(service, plans)
     contents = Contents(service)
     await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
     await contents.find_bots(plan.subscriber for plan in plans if plan.step)
@@ -64,6 +66,23 @@ async def plan_all(
         if plan.step is not None:
             _add_message(service, contents, plan, plan.step)
     return plans
+
+
+async def _leave_out_unpaid(service: Service, plans: Sequence[Plan]) -> None:
+    """Chains go on without what nobody pays for: later steps may come when credits are there."""
+    refused: dict[str, str | None] = {}
+    for plan in plans:
+        if plan.step is None:
+            continue
+        project_id = plan.subscriber.project_id
+        if project_id not in refused:
+            try:
+                await service.admit(project_id, MESSAGE)
+                refused[project_id] = None
+            except BillingBlocked as error:
+                refused[project_id] = error.message
+        if (why := refused[project_id]) is not None:
+            plan.leave_out(why)
 
 
 def left_out(one: Candidate, why: str, late_minutes: int, now_ms: int) -> Plan:

@@ -51,7 +51,7 @@ async def send_otp(ctx: Context, body: SendOtpBody) -> SendOtpAnswer:
     return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms))
 
 
-@router.post("/v1/otp/request", status=201)
+@router.post("/v1/otp/request", status=201, errors=(BillingBlocked,))
 async def request_otp(ctx: Context, body: RequestOtpBody) -> RequestOtpAnswer:
     """Makes a link that subscribes whoever opens it first, and sends them a code.
 

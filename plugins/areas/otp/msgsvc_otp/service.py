@@ -89,8 +89,9 @@ class OneTimeCodes:
     ) -> tuple[OneTimeCode, str]:
         """A request that waits for somebody to open its link, and the link's token.
 
-        Raises `ValidationFailed`.
+        Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is made.
         """
+        await self._service.admit(project_id, OPERATION, tx)
         if body.channel is not None:
             self._service.channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)

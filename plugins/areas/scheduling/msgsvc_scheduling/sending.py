@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError
+from msgsvc_core.errors import ApiError, BillingBlocked
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import SendBody
 from msgsvc_scheduling.models import Outcome, Record
@@ -33,7 +34,10 @@ class Sending:
         """Adds the message to what is written together; what can't be sent adds nothing."""
         try:
             body = _to_one(record)
+            await self._service.admit(record.project_id, MESSAGE)
             judged = await self._service.messages.judge(record.project_id, body)
+        except BillingBlocked as error:
+            return _unpaid(error)
         except ApiError as error:
             return Outcome("failed", reason=error.code, error=error.message)
         if (status := judged.receiver.status) != "active":
@@ -47,9 +51,16 @@ class Sending:
             async with tx.savepoint():
                 new = _to_many(record)
                 mailing = await self._service.mailings.start(tx, record.project_id, new)
+        except BillingBlocked as error:
+            return _unpaid(error)
         except ApiError as error:
             return Outcome("failed", reason=error.code, error=error.message)
         return Outcome("sent", job_id=mailing.job_id)
+
+
+def _unpaid(error: BillingBlocked) -> Outcome:
+    """Nothing is wrong with it: a recurring one is sent again when credits are there."""
+    return Outcome("skipped", reason=error.code, error=error.message)
 
 
 def _to_one(record: Record) -> SendBody:
