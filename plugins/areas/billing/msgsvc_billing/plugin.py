@@ -8,9 +8,11 @@ from msgsvc_billing.admission import Admission
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.jobs import RENEW_JOB
 from msgsvc_billing.metrics import BillingMetrics
+from msgsvc_billing.routes import router
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_core.accounts import Plan
+from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
@@ -48,6 +50,11 @@ def register_services(service: Service) -> Mapping[type, Any]:
 @hookimpl
 def register_jobs() -> Sequence[JobSpec]:
     return [RENEW_JOB]
+
+
+@hookimpl
+def register_endpoints() -> Sequence[Endpoint]:
+    return router.endpoints
 
 
 @hookimpl

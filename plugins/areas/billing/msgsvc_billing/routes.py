@@ -1,0 +1,52 @@
+"""/v1/billing."""
+
+from msgsvc_billing.answers import (
+    BillingAnswer,
+    DayAnswer,
+    DaysAnswer,
+    EntryAnswer,
+    LedgerAnswer,
+    LedgerQuery,
+    UsageQuery,
+    billed,
+    unbilled,
+)
+from msgsvc_billing.service import Billing
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.errors import BadRequest
+
+router = Router(area="billing")
+
+
+@router.get("/v1/billing")
+async def get_billing(ctx: Context) -> BillingAnswer:
+    """Shows the plan, the credits that are left, and whether paid operations go on."""
+    billing = ctx.get(Billing)
+    state = await billing.paying_for(ctx.tx, ctx.project_id)
+    if state is None:
+        return unbilled()
+    return billed(
+        state,
+        billing.standing(state),
+        await billing.used_this_month(ctx.tx, state, ctx.project_id),
+        unlimited=billing.is_unlimited(state.plan),
+        grace_ends_ms=billing.grace_ends_ms(state),
+    )
+
+
+@router.get("/v1/billing/ledger", errors=(BadRequest,))
+async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
+    """Lists what was charged for this project, newest first, one line for each operation."""
+    found = await ctx.get(Billing).ledger_of(
+        ctx.tx, ctx.project_id, query.operation, query.since, query.after, query.most
+    )
+    page, following = query.cut(found, lambda entry: entry.entry_id)
+    return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
+
+
+@router.get("/v1/billing/usage")
+async def get_usage(ctx: Context, query: UsageQuery) -> DaysAnswer:
+    """Shows what this project used, by day and operation."""
+    found = await ctx.get(Billing).used_of_days(ctx.tx, ctx.project_id, query.days)
+    return DaysAnswer(data=[DayAnswer.of(usage) for usage in found])
