@@ -1,6 +1,6 @@
 """`msgsvc`: what there is to run, and what a person reads when it can't."""
 
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import Annotated, Any
 
 import typer
@@ -31,8 +31,27 @@ from msgsvc_core.settings import SettingsError
 REFUSED, UNUSABLE = 1, 2
 
 
+#: Entry points of plugins that have commands: a `typer.Typer`, by the name of the command.
+COMMANDS_GROUP = "msgsvc.commands"
+
+
 class Commands(TyperGroup):
-    """Tells what a person can mend in a line or two; a traceback is left for what is our fault."""
+    """Tells what a person can mend in a line or two; a traceback is left for what is our fault.
+
+    Commands of plugins are loaded when they are called, or listed.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        known = super().list_commands(ctx)
+        return [*known, *sorted(entry_points(group=COMMANDS_GROUP).names - set(known))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        for point in entry_points(group=COMMANDS_GROUP, name=cmd_name):
+            return typer.main.get_command(point.load())
+        return None
 
     def invoke(self, ctx: Any) -> Any:
         try:

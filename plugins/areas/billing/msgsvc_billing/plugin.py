@@ -6,14 +6,17 @@ from typing import Any
 
 from msgsvc_billing.admission import Admission
 from msgsvc_billing.charges import Charges
+from msgsvc_billing.dashboard import pages
 from msgsvc_billing.jobs import RENEW_JOB
 from msgsvc_billing.metrics import BillingMetrics
 from msgsvc_billing.routes import router
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
+from msgsvc_billing.statements import Statements
 from msgsvc_core.accounts import Plan
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.charging import Charge
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
 from msgsvc_core.hookspecs import hookimpl
@@ -35,6 +38,11 @@ def register_migrations() -> MigrationSource:
 
 
 @hookimpl
+def register_locale() -> Path:
+    return HERE / "locale"
+
+
+@hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
     settings = service.section(BillingSettings)
     billing = Billing(service, settings)
@@ -43,6 +51,7 @@ def register_services(service: Service) -> Mapping[type, Any]:
         Billing: billing,
         Charges: charges,
         Admission: Admission(service, billing, charges),
+        Statements: Statements(service),
         BillingMetrics: BillingMetrics(service, settings),
     }
 
@@ -55,6 +64,11 @@ def register_jobs() -> Sequence[JobSpec]:
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
     return router.endpoints
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

@@ -11,7 +11,9 @@ from msgsvc_billing.answers import (
     billed,
     unbilled,
 )
+from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
+from msgsvc_billing.statements import Statements
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.errors import BadRequest
@@ -29,7 +31,7 @@ async def get_billing(ctx: Context) -> BillingAnswer:
     return billed(
         state,
         billing.standing(state),
-        await billing.used_this_month(ctx.tx, state, ctx.project_id),
+        await ctx.get(Statements).used_this_month(ctx.tx, state, ctx.project_id),
         unlimited=billing.is_unlimited(state.plan),
         grace_ends_ms=billing.grace_ends_ms(state),
     )
@@ -38,9 +40,12 @@ async def get_billing(ctx: Context) -> BillingAnswer:
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
 async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
     """Lists what was charged for this project, newest first, one line for each operation."""
-    found = await ctx.get(Billing).ledger_of(
-        ctx.tx, ctx.project_id, query.operation, query.since, query.after, query.most
-    )
+    statements = ctx.get(Statements)
+    account_id = await statements.payer_of(ctx.tx, ctx.project_id)
+    if account_id is None:
+        return LedgerAnswer(data=[], next_cursor=None)
+    wanted = LedgerFilter(account_id, ctx.project_id, query.operation, query.since)
+    found = await statements.page(ctx.tx, wanted, query.after, query.most)
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
 
@@ -48,5 +53,9 @@ async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
 @router.get("/v1/billing/usage")
 async def get_usage(ctx: Context, query: UsageQuery) -> DaysAnswer:
     """Shows what this project used, by day and operation."""
-    found = await ctx.get(Billing).used_of_days(ctx.tx, ctx.project_id, query.days)
+    statements = ctx.get(Statements)
+    account_id = await statements.payer_of(ctx.tx, ctx.project_id)
+    if account_id is None:
+        return DaysAnswer(data=[])
+    found = await statements.used_of_days(ctx.tx, account_id, ctx.project_id, query.days)
     return DaysAnswer(data=[DayAnswer.of(usage) for usage in found])

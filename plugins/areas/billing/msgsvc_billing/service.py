@@ -9,7 +9,6 @@ import structlog
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import (
-    DAY_MS,
     EXPIRED,
     GRANTED,
     PACK_GRANTED,
@@ -17,11 +16,9 @@ from msgsvc_billing.models import (
     PLAN_CHANGED,
     Customer,
     Entry,
-    LedgerFilter,
     Standing,
     State,
     Taken,
-    Usage,
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings
@@ -115,43 +112,6 @@ class Billing:
         if account_id is None:
             return None
         return await self.state_of(tx, account_id) if state is None else self.as_of_now(state)
-
-    async def ledger_of(
-        self,
-        tx: Tx,
-        project_id: str,
-        operation: str | None,
-        since_ms: int | None,
-        after: str | None,
-        limit: int,
-    ) -> list[Entry]:
-        """Up to `limit` lines of this project, newest first, from `after` on."""
-        account_id, _ = await store.find_paying(tx, project_id)
-        if account_id is None:
-            return []
-        wanted = LedgerFilter(account_id, project_id, operation, since_ms)
-        return await ledger.list_page(tx, wanted, after, limit)
-
-    async def used_of_days(self, tx: Tx, project_id: str, days: int) -> list[Usage]:
-        """Of this project, by day and operation, the oldest day first; the last is today, in UTC."""
-        account_id, _ = await store.find_paying(tx, project_id)
-        if account_id is None:
-            return []
-        from_day = self._service.clock.now_ms() // DAY_MS - days + 1
-        return await ledger.usage_by_day(tx, account_id, project_id, from_day)
-
-    async def used_this_month(self, tx: Tx, state: State, project_id: str) -> list[Usage]:
-        """Of this project, by operation, since the day on which the account's month began."""
-        from_day = state.period_started_ms // DAY_MS
-        sums: dict[str, Usage] = {}
-        for one in await ledger.usage_by_day(tx, state.account_id, project_id, from_day):
-            before = sums.get(one.operation, Usage(from_day, one.operation, 0, 0))
-            sums[one.operation] = replace(
-                before,
-                quantity=before.quantity + one.quantity,
-                credits=before.credits + one.credits,
-            )
-        return list(sums.values())
 
     # ---- what the operator does -----------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+"""`msgsvc billing`: what the operator grants, and what accounts have."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msgsvc_billing.models import State
+from msgsvc_billing.service import Billing
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.projects import Json
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import Tx
+from msgsvc_core.service import Service
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Plans and credits of accounts.")
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Names the account.")]
+Note = Annotated[str, typer.Option("--note", help="Why; it stands in the ledger.")]
+
+
+@app.command()
+def grant(
+    email: Email,
+    count: Annotated[
+        int, typer.Argument(metavar="CREDITS", help="Below 0, after `--`, takes them back.")
+    ],
+    note: Note = "",
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Give an account a pack of credits, which stay until they are used."""
+
+    async def work(billing: Billing, tx: Tx, account_id: str) -> State:
+        return await billing.grant(tx, account_id, count, note)
+
+    state = asyncio.run(_change(config, email, work))
+    _tell(state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs")
+
+
+@app.command()
+def plan(
+    email: Email,
+    name: Annotated[str, typer.Argument(metavar="PLAN", help="One of `[billing.plans]`.")],
+    note: Note = "",
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Change an account's plan at once; what was used this month counts for it."""
+
+    async def work(billing: Billing, tx: Tx, account_id: str) -> State:
+        return await billing.change_plan(tx, account_id, name, note)
+
+    state = asyncio.run(_change(config, email, work))
+    _tell(state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits")
+
+
+@app.command()
+def show(email: Email, config: ConfigOption = None, as_json: Json = False) -> None:
+    """Show an account's plan and credits."""
+
+    async def work(billing: Billing, tx: Tx, account_id: str) -> State:
+        return await billing.state_of(tx, account_id)
+
+    state = asyncio.run(_change(config, email, work))
+    until = to_rfc3339(state.period_ends_ms)
+    _tell(
+        state,
+        as_json,
+        f"{email} has the plan {state.plan!r}; {state.allowance} credits of this month, until {until};"
+        f" {state.packs} of packs",
+    )
+
+
+async def _change(config: Path | None, email: str, work: Any) -> State:
+    async with opened(config) as service, service.db.transaction() as tx:
+        billing = _billing(service)
+        state: State = await work(billing, tx, await billing.account_id_of(tx, email))
+        return state
+
+
+def _billing(service: Service) -> Billing:
+    if "billing" not in service.settings.plugins:
+        raise typer.BadParameter("the configuration's `plugins` do not name billing")
+    return service.get(Billing)
+
+
+def _tell(state: State, as_json: bool, text: str) -> None:
+    if not as_json:
+        typer.echo(text)
+        return
+    shown = {
+        "account_id": state.account_id,
+        "plan": state.plan,
+        "allowance_left": state.allowance,
+        "packs": state.packs,
+        "balance": state.balance,
+        "period_ends_at": to_rfc3339(state.period_ends_ms),
+    }
+    typer.echo(json.dumps(shown))

@@ -1,0 +1,100 @@
+"""Pages of who owns a project: what it has, what it used, and every line of its ledger."""
+
+from msgsvc_billing.dashboard.area import operations, pages
+from msgsvc_billing.dashboard.chart import DAYS, chart_of
+from msgsvc_billing.models import LedgerFilter
+from msgsvc_billing.service import Billing
+from msgsvc_billing.statements import Statements
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.clock import from_rfc3339, to_rfc3339
+from msgsvc_core.dashboard import Download, Nav, PageContext, Shown
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Forbidden, NotFound, ValidationFailed
+
+#: Lines of one page.
+LIMIT = 50
+
+
+@pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
+async def credits_left(page: PageContext) -> Shown:
+    billing, statements = page.get(Billing), page.get(Statements)
+    state = await billing.paying_for(page.tx, page.project_id)
+    if state is None:
+        return Shown("unbilled.html")
+    only = _only(page, state.account_id)
+    used = await statements.used_of_days(page.tx, state.account_id, only, DAYS)
+    return Shown(
+        "credits.html",
+        {
+            "state": state,
+            "standing": billing.standing(state),
+            "grace_ends_ms": billing.grace_ends_ms(state),
+            "unlimited": billing.is_unlimited(state.plan),
+            "terms": billing.settings.terms(state.plan),
+            "chart": chart_of(used, statements.today),
+            "used": await statements.used_this_month(page.tx, state, only),
+            "operations": operations(page._),
+            "is_whole": only is None,
+        },
+    )
+
+
+@pages.get("/billing/ledger", access="own")
+async def ledger_lines(page: PageContext) -> Shown:
+    statements = page.get(Statements)
+    problem, wanted = "", None
+    try:
+        wanted = await _wanted(page, page.tx)
+    except ValidationFailed as error:
+        problem = error.message
+    lines = []
+    if wanted is not None:
+        after = after_cursor(page.query.get("cursor") or None)
+        lines = await statements.page(page.tx, wanted, after, LIMIT + 1)
+    following = ""
+    if len(lines) > LIMIT:
+        asked = {"operation": page.query.get("operation"), "since": page.query.get("since")}
+        cursor = next_cursor(lines[LIMIT - 1].entry_id)
+        following = page.url("/billing/ledger", cursor=cursor, **asked)
+    return Shown(
+        "ledger.html",
+        {
+            "lines": lines[:LIMIT],
+            "following": following,
+            "operations": operations(page._),
+            "problem": problem,
+            "may_export": page.plan is None or page.plan.csv_export,
+        },
+    )
+
+
+@pages.get("/billing/ledger/export", access="own", holds_connection=False)
+async def export_ledger(page: PageContext) -> Download:
+    if page.plan is not None and not page.plan.csv_export:
+        raise Forbidden(f"the plan {page.plan.name!r} has no CSV export; a higher plan has")
+    async with page.service.db.read() as tx:
+        wanted = await _wanted(page, tx)
+    if wanted is None:
+        raise NotFound("nobody pays for this project, so there is no ledger")
+    day = to_rfc3339(page.service.clock.now_ms()).partition("T")[0]
+    return Download(page.get(Statements).csv(wanted), f"credits-{day}.csv")
+
+
+async def _wanted(page: PageContext, tx: Tx) -> LedgerFilter | None:
+    """None where nobody pays. Raises `ValidationFailed` for what is no day."""
+    account_id = await page.get(Statements).payer_of(tx, page.project_id)
+    if account_id is None:
+        return None
+    operation, since = page.query.get("operation") or None, page.query.get("since")
+    since_ms = None
+    if since:
+        try:
+            since_ms = from_rfc3339(f"{since}T00:00:00Z")
+        except ValueError:
+            raise ValidationFailed(page._("From the day: must be one, as 2026-01-31")) from None
+    return LedgerFilter(account_id, _only(page, account_id), operation, since_ms)
+
+
+def _only(page: PageContext, account_id: str) -> str | None:
+    """Who pays sees all their projects, another owner this one alone."""
+    return None if page.account.account_id == account_id else page.project_id

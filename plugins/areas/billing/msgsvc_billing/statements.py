@@ -1,0 +1,98 @@
+"""What is shown of an account to who looks at it: the lines of its ledger, and what it used."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msgsvc_billing import ledger, store
+from msgsvc_billing.models import DAY_MS, Entry, LedgerFilter, State, Usage
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.csv_text import BOM, harmless, lines
+from msgsvc_core.db import Tx
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Lines that are read, and sent, at a time.
+CHUNK = 1000
+
+COLUMNS = (
+    "entry_id",
+    "created_at",
+    "project_id",
+    "operation",
+    "resource_id",
+    "quantity",
+    "amount",
+    "allowance",
+    "packs",
+    "unpaid",
+    "note",
+)
+
+
+class Statements:
+    """`service.get(Statements)`. Where `project_id` is given, of that project alone."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def payer_of(self, tx: Tx, project_id: str) -> str | None:
+        """The account that pays for a project; None where none does."""
+        account_id, _ = await store.find_paying(tx, project_id)
+        return account_id
+
+    async def page(
+        self, tx: Tx, wanted: LedgerFilter, after: str | None, limit: int
+    ) -> list[Entry]:
+        """Up to `limit` lines of a ledger, newest first, from `after` on."""
+        return await ledger.list_page(tx, wanted, after, limit)
+
+    async def used_of_days(
+        self, tx: Tx, account_id: str, project_id: str | None, days: int
+    ) -> list[Usage]:
+        """By day and operation, the oldest day first; the last is today, in UTC."""
+        return await ledger.usage_by_day(tx, account_id, project_id, self.today - days + 1)
+
+    async def used_this_month(self, tx: Tx, state: State, project_id: str | None) -> list[Usage]:
+        """By operation, since the day on which the account's month began."""
+        from_day = state.period_started_ms // DAY_MS
+        sums: dict[str, Usage] = {}
+        for one in await ledger.usage_by_day(tx, state.account_id, project_id, from_day):
+            before = sums.get(one.operation, Usage(from_day, one.operation, 0, 0))
+            sums[one.operation] = replace(
+                before,
+                quantity=before.quantity + one.quantity,
+                credits=before.credits + one.credits,
+            )
+        return list(sums.values())
+
+    @property
+    def today(self) -> int:
+        """The number of the day since 1970, in UTC."""
+        return self._service.clock.now_ms() // DAY_MS
+
+    async def csv(self, wanted: LedgerFilter) -> AsyncIterator[bytes]:
+        """The lines of a ledger as a file for spreadsheets, newest first."""
+        after: str | None = None
+        text = BOM + lines([COLUMNS])
+        while True:
+            async with self._service.db.read() as tx:
+                found = await ledger.list_page(tx, wanted, after, CHUNK)
+            yield (text + lines([_cells(entry) for entry in found])).encode()
+            if len(found) < CHUNK:
+                return
+            after, text = found[-1].entry_id, ""
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    numbers = (entry.quantity, entry.amount, entry.allowance, entry.packs, entry.unpaid)
+    return (
+        entry.entry_id,
+        to_rfc3339(entry.at_ms),
+        entry.project_id or "",
+        entry.operation,
+        harmless(entry.resource_id),
+        *map(str, numbers),
+        harmless(entry.note),
+    )
