@@ -18,7 +18,15 @@ import structlog
 from starlette.types import ASGIApp
 
 from msgsvc_core import key_canary
-from msgsvc_core.accounts import Accounts
+from msgsvc_core.accounts import (
+    AccountLinks,
+    Accounts,
+    Audit,
+    MessengerSignIn,
+    SecondFactor,
+    SignIn,
+    Team,
+)
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
@@ -157,6 +165,12 @@ class Service:
         self.links = SubscriptionLinks(self)
         self.greetings = Greetings(self)
         self.accounts = Accounts(self)
+        self.account_links = AccountLinks(self)
+        self.audit = Audit(self)
+        self.second_factor = SecondFactor(self)
+        self.sign_in = SignIn(self)
+        self.messenger_sign_in = MessengerSignIn(self)
+        self.team = Team(self)
         self.members = Members(self)
         self.member_links = MemberLinks(self)
         self.conversation = Conversation(self)
@@ -178,6 +192,7 @@ class Service:
                 *self.conversation.rules(),
                 *self.links.rules(),
                 *self.member_links.rules(),
+                *self.messenger_sign_in.rules(),
                 *answers(hook.register_inbound(service=self)),
             ],
         )

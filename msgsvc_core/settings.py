@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from msgsvc_core.sections import (
+    AccountSettings,
     MediaSettings,
     MetricsSettings,
     OwnChannelSettings,
@@ -32,6 +33,7 @@ from msgsvc_core.sections import (
 )
 
 __all__ = [
+    "AccountSettings",
     "ChannelSettings",
     "JobSettings",
     "LimitSettings",
@@ -219,6 +221,7 @@ class Settings(BaseModel):
     limits: LimitSettings = LimitSettings()
     media: MediaSettings = MediaSettings()
     own_channels: OwnChannelSettings = OwnChannelSettings()
+    accounts: AccountSettings = AccountSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
 

@@ -1,6 +1,6 @@
 """Accounts, inside."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgsvc_core.record import record
 
@@ -52,3 +52,116 @@ class Plan:
     #: Active members of each project.
     max_members: int | None = None
     csv_export: bool = True
+
+
+@record
+class Browser:
+    """Who asks to be signed in. `device` is what an earlier sign-in left there, if it did."""
+
+    ip: str
+    user_agent: str
+    device: str = ""
+
+
+@record
+class Secrets:
+    """What an account is known by. `totp_secret` is encrypted, and counts once it is confirmed."""
+
+    password_hash: str | None
+    password_set_at_ms: int | None
+    totp_secret: str | None
+    totp_confirmed_at_ms: int | None
+
+
+#: How somebody came in, as the audit log says it.
+Way = Literal["password", "link", "messenger"]
+
+
+@record
+class SignedIn:
+    """The secret of a new session, and what the browser keeps so that it is known again."""
+
+    session: AccountSession
+    token: str
+    device: str
+
+
+@record
+class CodeNeeded:
+    """So far so good; now a code of the second factor, together with this ticket."""
+
+    ticket: str
+
+
+@record
+class Refused:
+    """The e-mail, the password, the code or the link is wrong; nobody is told which."""
+
+
+@record
+class TooMany:
+    """No more tries for that long, in seconds."""
+
+    retry_after_s: int
+
+
+Outcome = SignedIn | CodeNeeded | Refused | TooMany
+
+
+@record
+class AuditEntry:
+    """Who changed what. `account_id` is None where it was nobody who was signed in."""
+
+    entry_id: str
+    project_id: str | None
+    account_id: str | None
+    account_name: str | None
+    at_ms: int
+    action: str
+    target: str | None
+    detail: dict[str, Any]
+    ip: str
+
+
+LinkPurpose = Literal["sign_in", "invitation", "password"]
+
+
+@record
+class OneTimeLink:
+    """A link that works once. An invitation makes whoever accepts it that member."""
+
+    purpose: LinkPurpose
+    account_id: str | None
+    project_id: str | None
+    member_id: str | None
+    expires_at_ms: int
+
+
+RequestPurpose = Literal["sign_in", "link"]
+RequestStatus = Literal["pending", "confirmed", "denied", "used"]
+
+
+@record
+class MessengerRequest:
+    """A browser that waits for a Yes in a messenger: to be signed in, or (`link`) to have the messenger
+    of whoever says Yes be the account's. `account_id` is whose browser it is, or who said Yes."""
+
+    digest: str
+    purpose: RequestPurpose
+    account_id: str | None
+    status: RequestStatus
+    ip: str
+    user_agent: str
+    created_at_ms: int
+    expires_at_ms: int
+
+
+@record
+class LinkedMessenger:
+    """By which messenger an account signs in. `bot` is the key of the channel."""
+
+    bot: str
+    user_id: str
+    account_id: str
+    name: str
+    linked_at_ms: int

@@ -4,19 +4,26 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from msgsvc_core.accounts import store
-from msgsvc_core.accounts.models import Account, AccountSession, Plan
+from msgsvc_core.accounts import session_store, store, team_store
+from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession, Plan
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id, new_token
-from msgsvc_core.members.models import Role
+from msgsvc_core.mail_address import normalized
+from msgsvc_core.members.models import AddMemberBody, Role
+from msgsvc_core.projects.models import Project
 from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Milliseconds for which a browser stays signed in: two weeks.
-SESSION_MS = 14 * 24 * 3600 * 1000
+DAY_MS = 24 * 3600 * 1000
+
+#: Milliseconds after which it is noted anew that a browser was here.
+SEEN_EVERY_MS = 60_000
+
+#: Characters of a user agent that are kept.
+AGENT_LENGTH = 512
 
 
 @record
@@ -35,11 +42,12 @@ class Accounts:
         self._service = service
 
     async def create(self, tx: Tx, *, email: str, name: str, is_operator: bool = False) -> Account:
-        """A new account, which can't sign in by a password yet. Raises `Conflict` for a known e-mail."""
+        """A new account, which can't sign in by a password yet. Raises `Conflict` for a known e-mail,
+        and `ValidationFailed` for what is none."""
         account = Account(
             account_id=new_id("acc"),
-            email=email,
-            name=name,
+            email=_address(email),
+            name=_name(name),
             status="active",
             is_operator=is_operator,
             lang=None,
@@ -47,7 +55,7 @@ class Accounts:
             created_at_ms=self._service.clock.now_ms(),
         )
         if not await store.insert(tx, account):
-            raise Conflict(f"email: there is an account {email!r} already")
+            raise Conflict(f"email: there is an account {account.email!r} already")
         return account
 
     async def find(self, tx: Tx, account_id: str) -> Account:
@@ -59,7 +67,35 @@ class Accounts:
 
     async def speak(self, tx: Tx, account_id: str, lang: str) -> None:
         """The language in which the account reads its pages from now on."""
-        await store.set_lang(tx, account_id, lang)
+        await self.change(tx, account_id, lang=lang)
+
+    async def by_email(self, tx: Tx, email: str) -> Account:
+        """Raises `NotFound`."""
+        account = await store.find_by_email(tx, _address(email))
+        if account is None:
+            raise NotFound(f"there is no account {email!r}")
+        return account
+
+    async def page(self, tx: Tx, after: str | None, most: int) -> list[Account]:
+        """All accounts, the newest first."""
+        return await store.list_page(tx, after, most)
+
+    async def change(self, tx: Tx, account_id: str, **changes: str | bool | None) -> None:
+        """Changes `name`, `lang`, `timezone` and `is_operator`. Raises `NotFound`."""
+        assert set(changes) <= {"name", "lang", "timezone", "is_operator"}
+        if "name" in changes:
+            changes["name"] = _name(str(changes["name"]))
+        if not await store.update(tx, account_id, changes):
+            raise NotFound(f"there is no account {account_id!r}")
+
+    async def set_active(self, tx: Tx, account_id: str, active: bool) -> None:
+        """Lets somebody in or not; who is disabled is out everywhere at once. Raises `NotFound`."""
+        status = "active" if active else "disabled"
+        if not await store.update(tx, account_id, {"status": status}):
+            raise NotFound(f"there is no account {account_id!r}")
+        if not active:
+            await session_store.end_all(tx, account_id)
+            await self._service.account_links.end_of_account(tx, account_id)
 
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str
@@ -67,22 +103,51 @@ class Accounts:
         """Signs a browser in, whatever it has shown before; the session and its secret."""
         now_ms = self._service.clock.now_ms()
         account = await self.find(tx, account_id)
-        token = new_token()
+        token = new_token(256)
         session = AccountSession(
             session_id=new_id("ase"),
             account=account,
             created_at_ms=now_ms,
             seen_at_ms=now_ms,
-            expires_at_ms=now_ms + SESSION_MS,
+            expires_at_ms=now_ms + self._service.settings.accounts.session_days * DAY_MS,
             ip=ip,
-            user_agent=user_agent,
+            user_agent=user_agent[:AGENT_LENGTH],
         )
-        await store.insert_session(tx, session, digest_of(token))
+        await session_store.insert(tx, session, digest_of(token))
         return session, token
 
     async def session_of(self, tx: Tx, token: str) -> AccountSession | None:
         """Who is signed in by this secret; None if nobody is any more."""
-        return await store.find_session(tx, digest_of(token), self._service.clock.now_ms())
+        return await session_store.find(tx, digest_of(token), self._service.clock.now_ms())
+
+    async def visit(self, token: str) -> AccountSession | None:
+        """The same, for a browser that asks for a page; once a minute it is noted that it was there."""
+        async with self._service.db.read() as tx:
+            session = await self.session_of(tx, token)
+        now_ms = self._service.clock.now_ms()
+        if session is not None and session.seen_at_ms <= now_ms - SEEN_EVERY_MS:
+            async with self._service.db.transaction() as tx:
+                await session_store.saw(
+                    tx,
+                    session.session_id,
+                    session.account.account_id,
+                    now_ms,
+                    now_ms - SEEN_EVERY_MS,
+                )
+        return session
+
+    async def sessions_of(self, tx: Tx, account_id: str) -> list[AccountSession]:
+        """The browsers in which somebody is signed in, the newest first."""
+        return await session_store.list_of(tx, account_id, self._service.clock.now_ms())
+
+    async def end_session(self, tx: Tx, account_id: str, session_id: str) -> None:
+        """Signs one browser out. Raises `NotFound`."""
+        if not await session_store.end(tx, account_id, session_id):
+            raise NotFound("that browser is not signed in any more")
+
+    async def end_others(self, tx: Tx, account_id: str, session_id: str) -> int:
+        """Signs out all browsers but that of `session_id`; how many they were."""
+        return await session_store.end_all(tx, account_id, but=session_id)
 
     async def role_in(self, tx: Tx, account_id: str, project_id: str) -> Role | None:
         """What somebody is in a project; None where they are nobody, or where there is none."""
@@ -92,6 +157,54 @@ class Accounts:
         """The oldest first."""
         found = await store.list_projects(tx, account_id)
         return [Belonging(id_, name, cast("Role", role)) for id_, name, role in found]
+
+    async def create_project(self, tx: Tx, account: Account, name: str) -> Project:
+        """A new project of somebody's, in which they are a member too: their name stands beside what
+        they answer. Raises `Conflict` beyond their plan's number, `ValidationFailed` for the name."""
+        await tx.lock(f"projects of {account.account_id}")
+        plan = await self.plan_of(tx, account.account_id)
+        owned = await store.count_owned(tx, account.account_id)
+        if plan is not None and plan.max_projects is not None and owned >= plan.max_projects:
+            raise Conflict(
+                f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has more"
+            )
+        project = await self._service.projects.add(tx, name)
+        await self.give_project(tx, project.project_id, account.account_id)
+        body = AddMemberBody(name=account.name, email=account.email, role="owner")
+        member = await self._service.members.add(tx, project.project_id, body)
+        await self.make_member(tx, project.project_id, member.member_id, account.account_id)
+        return project
+
+    async def check_members(self, tx: Tx, project_id: str, email: str) -> None:
+        """Raises `Conflict` where the plan has no place for another member. Whom a project belongs to
+        is one of its people, member or not. Waits for who adds another at the same time."""
+        owner_id = await store.find_owner(tx, project_id)
+        plan = await self.plan_of(tx, owner_id)
+        if owner_id is None or plan is None or plan.max_members is None:
+            return
+        await tx.lock(f"members of {project_id}")
+        owner = await self.find(tx, owner_id)
+        if email == owner.email:
+            return
+        others = await team_store.count_others(tx, project_id, owner)
+        if 1 + others >= plan.max_members:
+            raise Conflict(
+                f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner"
+                " among them; another plan has more"
+            )
+
+    async def all_projects(
+        self, tx: Tx, after: str | None, most: int
+    ) -> list[tuple[Project, str | None]]:
+        """Every project, with its owner's e-mail, the newest first; for the operator."""
+        rows = await store.list_owners(tx, after, most)
+        return [
+            (
+                Project(row["project_id"], row["name"], row["status"], row["created_at_ms"]),
+                row["email"],
+            )
+            for row in rows
+        ]
 
     async def owner_of(self, tx: Tx, project_id: str) -> str | None:
         """The account that a project belongs to; None where it is the operator's alone."""
@@ -123,3 +236,17 @@ class Accounts:
 def digest_of(token: str) -> str:
     """What stands for a secret in the database: it has 128 random bits, so it can't be guessed back."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _address(email: str) -> str:
+    try:
+        return normalized(email)
+    except ValueError as error:
+        raise ValidationFailed(f"email: {error}") from None
+
+
+def _name(name: str) -> str:
+    text = " ".join(name.split())
+    if not 0 < len(text) <= NAME_LENGTH or not text.isprintable():
+        raise ValidationFailed(f"name: must have 1-{NAME_LENGTH} characters")
+    return text

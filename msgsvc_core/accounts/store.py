@@ -1,9 +1,13 @@
-"""The SQL of accounts and their sessions."""
+"""The SQL of accounts, and of what is theirs."""
 
-from msgsvc_core.accounts.models import Account, AccountSession
+from collections.abc import Mapping
+from typing import Any
+
+from msgsvc_core.accounts.models import Account
 from msgsvc_core.db import Row, Tx
 
-_COLUMNS = (
+#: Of `core_accounts a`, for `account_of`.
+COLUMNS = (
     "a.account_id, a.email, a.name, a.status, a.is_operator, a.lang, a.timezone, a.created_at_ms,"
     " a.signed_in_at_ms, a.password_hash IS NOT NULL AS has_password,"
     " a.totp_confirmed_at_ms IS NOT NULL AS has_totp"
@@ -33,55 +37,10 @@ async def insert(tx: Tx, account: Account) -> bool:
 
 async def find(tx: Tx, account_id: str) -> Account | None:
     row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM core_accounts a WHERE a.account_id = :account_id",
+        f"SELECT {COLUMNS} FROM core_accounts a WHERE a.account_id = :account_id",
         {"account_id": account_id},
     )
-    return None if row is None else _account(row)
-
-
-async def set_lang(tx: Tx, account_id: str, lang: str) -> None:
-    await tx.execute(
-        "UPDATE core_accounts SET lang = :lang WHERE account_id = :account_id",
-        {"account_id": account_id, "lang": lang},
-    )
-
-
-async def insert_session(tx: Tx, session: AccountSession, digest: str) -> None:
-    await tx.insert(
-        "core_account_sessions",
-        {
-            "digest": digest,
-            "account_id": session.account.account_id,
-            "session_id": session.session_id,
-            "created_at_ms": session.created_at_ms,
-            "seen_at_ms": session.seen_at_ms,
-            "expires_at_ms": session.expires_at_ms,
-            "ip": session.ip,
-            "user_agent": session.user_agent,
-        },
-    )
-
-
-async def find_session(tx: Tx, digest: str, now_ms: int) -> AccountSession | None:
-    """The session of an active account, unless it has ended."""
-    row = await tx.fetch_one(
-        f"SELECT {_COLUMNS}, s.session_id, s.created_at_ms AS begun_at_ms, s.seen_at_ms,"
-        " s.expires_at_ms, s.ip, s.user_agent FROM core_account_sessions s"
-        " JOIN core_accounts a ON a.account_id = s.account_id"
-        " WHERE s.digest = :digest AND s.expires_at_ms > :now_ms AND a.status = 'active'",
-        {"digest": digest, "now_ms": now_ms},
-    )
-    if row is None:
-        return None
-    return AccountSession(
-        session_id=row["session_id"],
-        account=_account(row),
-        created_at_ms=row["begun_at_ms"],
-        seen_at_ms=row["seen_at_ms"],
-        expires_at_ms=row["expires_at_ms"],
-        ip=row["ip"],
-        user_agent=row["user_agent"],
-    )
+    return None if row is None else account_of(row)
 
 
 async def find_role(tx: Tx, account_id: str, project_id: str) -> str | None:
@@ -140,7 +99,61 @@ async def find_owner(tx: Tx, project_id: str) -> str | None:
     return owner
 
 
-def _account(row: Row) -> Account:
+async def find_by_email(tx: Tx, email: str) -> Account | None:
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS} FROM core_accounts a WHERE a.email = :email", {"email": email}
+    )
+    return None if row is None else account_of(row)
+
+
+async def list_page(tx: Tx, after: str | None, most: int) -> list[Account]:
+    """The newest first, from before the account `after`."""
+    condition, params = "", dict[str, Any](most=most)
+    if after is not None:
+        condition, params["after"] = " WHERE a.account_id < :after", after
+    rows = await tx.fetch_all(
+        f"SELECT {COLUMNS} FROM core_accounts a{condition} ORDER BY a.account_id DESC LIMIT :most",
+        params,
+    )
+    return [account_of(row) for row in rows]
+
+
+async def update(tx: Tx, account_id: str, changes: Mapping[str, Any]) -> bool:
+    """False if there is no such account. The names of columns are ours."""
+    assignments = ", ".join(f"{column} = :{column}" for column in changes)
+    return bool(
+        await tx.execute(
+            f"UPDATE core_accounts SET {assignments} WHERE account_id = :account_id",
+            {"account_id": account_id, **changes},
+        )
+    )
+
+
+async def count_owned(tx: Tx, account_id: str) -> int:
+    """Projects that belong to the account."""
+    return int(
+        await tx.fetch_val(
+            "SELECT COUNT(*) FROM core_projects WHERE account_id = :account_id",
+            {"account_id": account_id},
+        )
+    )
+
+
+async def list_owners(tx: Tx, after: str | None, most: int) -> list[Row]:
+    """`project_id`, `name`, `status`, `created_at_ms`, and `email` of the owner; the newest first."""
+    condition, params = "", dict[str, Any](most=most)
+    if after is not None:
+        condition, params["after"] = " WHERE p.project_id < :after", after
+    return await tx.fetch_all(
+        "SELECT p.project_id, p.name, p.status, p.created_at_ms, a.email FROM core_projects p"
+        f" LEFT JOIN core_accounts a ON a.account_id = p.account_id{condition}"
+        " ORDER BY p.project_id DESC LIMIT :most",
+        params,
+    )
+
+
+def account_of(row: Row) -> Account:
+    """Of a row with `COLUMNS`."""
     return Account(
         account_id=row["account_id"],
         email=row["email"],

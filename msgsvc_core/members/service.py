@@ -61,7 +61,8 @@ class Members:
         return await store.list_page(tx, project_id, query)
 
     async def add(self, tx: Tx, project_id: str, body: AddMemberBody) -> Member:
-        """Raises `Conflict` for an e-mail that an active member has."""
+        """Raises `Conflict` for an e-mail that an active member has, and beyond the plan's number."""
+        await self._service.accounts.check_members(tx, project_id, body.email)
         member = Member(
             project_id=project_id,
             member_id=new_id("mem"),

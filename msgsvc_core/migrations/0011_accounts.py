@@ -1,7 +1,9 @@
 """Accounts: who signs in, owns projects and is a member of them; their sessions; what they changed.
 
 An e-mail names one account. `totp_secret` is encrypted, `password_hash` is argon2id's; tokens of
-sessions and links are kept by their digest. A project without an account belongs to the operator alone.
+sessions, links, recovery codes and requests are kept by their digest. A project without an account
+belongs to the operator alone. `core_account_messengers` says whose account a person on a bot is;
+`core_account_requests` wait for a Yes in a messenger.
 `core_audit.project_id` is null for what concerns an account or the installation.
 """
 
@@ -66,6 +68,34 @@ def upgrade() -> None:
     op.create_index("core_account_links_account", "core_account_links", ["account_id"])
     op.create_index("core_account_links_member", "core_account_links", ["project_id", "member_id"])
     op.create_index("core_account_links_end", "core_account_links", ["expires_at_ms"])
+    op.create_table(
+        "core_account_codes",
+        sa.Column("account_id", Id, _account(), primary_key=True),
+        sa.Column("digest", sa.Text, primary_key=True),
+    )
+    op.create_table(
+        "core_account_messengers",
+        sa.Column("bot", Id, primary_key=True),
+        sa.Column("user_id", Id, primary_key=True),
+        sa.Column("account_id", Id, _account(), nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("linked_at_ms", Ms, nullable=False),
+    )
+    op.create_index("core_account_messengers_account", "core_account_messengers", ["account_id"])
+    op.create_table(
+        "core_account_requests",
+        sa.Column("digest", sa.Text, primary_key=True),
+        sa.Column("purpose", sa.Text, nullable=False),
+        sa.Column("browser_digest", sa.Text, nullable=False, unique=True),
+        sa.Column("account_id", Id, _account()),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("ip", sa.Text, nullable=False),
+        sa.Column("user_agent", sa.Text, nullable=False),
+        sa.Column("created_at_ms", Ms, nullable=False),
+        sa.Column("expires_at_ms", Ms, nullable=False),
+    )
+    op.create_index("core_account_requests_account", "core_account_requests", ["account_id"])
+    op.create_index("core_account_requests_end", "core_account_requests", ["expires_at_ms"])
     op.add_column("core_projects", sa.Column("account_id", Id))
     op.create_index("core_projects_account", "core_projects", ["account_id", "project_id"])
     op.add_column("core_members", sa.Column("account_id", Id))
@@ -91,6 +121,8 @@ def upgrade() -> None:
     )
     op.create_index("core_audit_project", "core_audit", ["project_id", "entry_id"])
     op.create_index("core_audit_account", "core_audit", ["account_id", "entry_id"])
+    op.create_index("core_audit_person", "core_audit", ["project_id", "account_id", "entry_id"])
+    op.create_index("core_audit_time", "core_audit", ["at_ms"])
 
 
 def _account() -> sa.ForeignKey:
@@ -103,5 +135,6 @@ def downgrade() -> None:
     op.drop_column("core_members", "account_id")
     op.drop_index("core_projects_account", "core_projects")
     op.drop_column("core_projects", "account_id")
-    for table in ("core_account_links", "core_account_sessions", "core_accounts"):
-        op.drop_table(table)
+    for table in ("requests", "messengers", "codes", "links", "sessions"):
+        op.drop_table(f"core_account_{table}")
+    op.drop_table("core_accounts")

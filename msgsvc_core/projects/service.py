@@ -57,10 +57,14 @@ class Projects:
         Raises `ValidationFailed` unless the name has 1-64 printable characters: people read it in
         messages, where a newline or a change of direction could make it say something else.
         """
+        async with self._db.transaction() as tx:
+            return await self.add(tx, name)
+
+    async def add(self, tx: Tx, name: str) -> Project:
+        """The same, in a transaction of the caller's."""
         _check_name(name)
         project = Project(new_id("prj"), name, "active", self._clock.now_ms())
-        async with self._db.transaction() as tx:
-            await store.insert_project(tx, project)
+        await store.insert_project(tx, project)
         return project
 
     async def list(self) -> list[Project]:

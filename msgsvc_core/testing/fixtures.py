@@ -47,6 +47,8 @@ _SETTINGS: dict[str, Any] = {
     "jobs": {"sweep_s": 0.05},
     # Who waits for something asks again and again, and more often where the machine is slow.
     "limits": {"requests_per_minute": 100_000},
+    # As they should be, a hundred passwords would take ten seconds.
+    "accounts": {"password_memory_kib": 8, "password_passes": 1},
 }
 
 ServiceFactory = Callable[..., Awaitable[Service]]
@@ -155,7 +157,8 @@ async def make_service(
 
         values = {**_SETTINGS, **settings}
         values["jobs"] = {**runner.job_settings, **values["jobs"]}
-        values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
+        for section in ("limits", "accounts"):
+            values[section] = {**_SETTINGS[section], **values[section]}
         if "database_url" not in values:
             hook = load_plugins(values["plugins"], plugins).hook
             fresh.append(await backend.fresh([CORE_MIGRATIONS, *hook.register_migrations()]))

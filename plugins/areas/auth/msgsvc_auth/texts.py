@@ -5,12 +5,12 @@ All of it is plain text: a project's name and a user agent are other people's wo
 
 from collections.abc import Callable, Sequence
 
-from msgsvc_auth.agents import readable_agent
 from msgsvc_auth.buttons import Choice
 from msgsvc_auth.models import Session
 from msgsvc_auth.sites import readable_site
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.texts import Translate
+from msgsvc_core.user_agents import readable_agent
 
 MINUTE_MS = 60_000
 

@@ -1,0 +1,77 @@
+"""The audit log: who changed what in the dashboard, in the transaction of the change."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgsvc_core.accounts import audit_store as store
+from msgsvc_core.accounts.models import AuditEntry
+from msgsvc_core.db import Tx
+from msgsvc_core.ids import new_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.dashboard import Page, PageContext
+    from msgsvc_core.service import Service
+
+DAY_MS = 24 * 3600 * 1000
+
+
+class Audit:
+    """`service.audit`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def write(
+        self,
+        tx: Tx,
+        action: str,
+        *,
+        project_id: str | None = None,
+        account_id: str | None = None,
+        target: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        ip: str = "",
+    ) -> None:
+        """Adds an entry. `detail` holds ids and names, never secrets or texts of people."""
+        entry = AuditEntry(
+            entry_id=new_id("aud"),
+            project_id=project_id,
+            account_id=account_id,
+            account_name=None,
+            at_ms=self._service.clock.now_ms(),
+            action=action,
+            target=target,
+            detail=dict(detail or {}),
+            ip=ip,
+        )
+        await store.insert(tx, entry)
+
+    async def write_page(self, tx: Tx, ctx: "PageContext", page: "Page") -> None:
+        """Adds what a form of the dashboard did: the page, the ids in its address, what it noted."""
+        named = [value for name, value in ctx.params.items() if name != "project_id"]
+        await self.write(
+            tx,
+            page.name,
+            project_id=ctx.project.project_id if ctx.project else None,
+            account_id=ctx.account.account_id,
+            target=" ".join(map(str, named)) or None,
+            detail=ctx.noted,
+            ip=ctx.ip,
+        )
+
+    async def of_project(
+        self, tx: Tx, project_id: str, *, account_id: str | None, after: str | None, most: int
+    ) -> list[AuditEntry]:
+        """The newest first; of one person alone, if they are named."""
+        return await store.list_of_project(tx, project_id, account_id, after, most)
+
+    async def of_account(
+        self, tx: Tx, account_id: str, *, after: str | None, most: int
+    ) -> list[AuditEntry]:
+        """What somebody did everywhere, and who failed to sign in as them."""
+        return await store.list_of_account(tx, account_id, after, most)
+
+    async def forget_old(self, tx: Tx) -> None:
+        """Removes what is older than the setting says."""
+        kept_ms = self._service.settings.accounts.audit_days * DAY_MS
+        await store.delete_before(tx, self._service.clock.now_ms() - kept_ms)

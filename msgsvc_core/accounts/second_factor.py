@@ -1,0 +1,120 @@
+"""The second factor: an app's codes, each taken once, and ten codes for the day the phone is gone."""
+
+import secrets
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.accounts import credential_store as store
+from msgsvc_core.accounts import totp
+from msgsvc_core.accounts.models import Account
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.security.secret_box import DecryptionError
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Recovery codes that are given out at once.
+CODES = 10
+
+#: Without 0, 1, i, l, o and u, which are misread; ten characters hold 49 bits.
+_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
+_CODE_LENGTH = 10
+
+_PURPOSE = "recovery code"
+
+log = structlog.get_logger(__name__)
+
+
+class SecondFactor:
+    """`service.second_factor`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def offer(self, tx: Tx, account: Account) -> str:
+        """A new secret, which counts once a code of it was entered. Raises `Conflict` where one does."""
+        secret = totp.new_secret()
+        if not await store.offer_totp(
+            tx, account.account_id, self._service.secrets.encrypt(secret)
+        ):
+            raise Conflict("you have a second factor; remove it before you set up another")
+        return secret
+
+    async def offered(self, tx: Tx, account_id: str) -> str | None:
+        """The secret that waits for its first code."""
+        kept = await store.find(tx, account_id)
+        if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
+            return None
+        return self._service.secrets.decrypt(kept.totp_secret)
+
+    async def confirm(self, tx: Tx, account_id: str, code: str) -> list[str]:
+        """Has the second factor asked for from now on; returns the recovery codes, which can't be read
+        again. Raises `Conflict` where none is offered, `ValidationFailed` for a wrong code."""
+        secret = await self.offered(tx, account_id)
+        if secret is None:
+            raise Conflict("there is no second factor to confirm; begin again")
+        now_ms = self._service.clock.now_ms()
+        step = totp.step_of(secret, code, now_ms)
+        if step is None:
+            raise ValidationFailed("code: is not the one that the app shows now")
+        if not await store.confirm_totp(tx, account_id, step, now_ms):
+            raise Conflict("the second factor is confirmed already")
+        return await self.renew_codes(tx, account_id)
+
+    async def renew_codes(self, tx: Tx, account_id: str) -> list[str]:
+        """New recovery codes in place of those that there were."""
+        codes = [_new_code() for _ in range(CODES)]
+        hashes = [self._hashes(account_id, code)[0] for code in codes]
+        await store.replace_codes(tx, account_id, hashes)
+        return codes
+
+    async def remove(self, tx: Tx, account_id: str) -> None:
+        """Signs in without it from now on."""
+        await store.drop_totp(tx, account_id)
+
+    async def codes_left(self, tx: Tx, account_id: str) -> int:
+        return await store.count_codes(tx, account_id)
+
+    async def take(self, tx: Tx, account_id: str, code: str) -> str | None:
+        """Uses up a code of the app, or a recovery code: `app` or `recovery`; None for a wrong one."""
+        kept = await store.find(tx, account_id)
+        if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
+            return None
+        step = self._step(kept.totp_secret, code)
+        if step is not None:
+            return "app" if await store.take_step(tx, account_id, step) else None
+        hashes = self._hashes(account_id, code)
+        return "recovery" if await store.use_code(tx, account_id, hashes) else None
+
+    async def reseal(self, tx: Tx) -> None:
+        """Encrypts by the current key what an older one encrypted."""
+        box = self._service.secrets
+        for account_id, sealed in await store.list_totp(tx):
+            try:
+                renewed = box.renewed(sealed)
+            except DecryptionError:
+                log.error("second_factor_unreadable", account_id=account_id)
+                continue
+            if renewed is not None:
+                await store.reseal_totp(tx, account_id, sealed, renewed)
+
+    def _step(self, sealed: str, code: str) -> int | None:
+        try:
+            secret = self._service.secrets.decrypt(sealed)
+        except DecryptionError:
+            # A key was taken away too early. `msgsvc account link --forget-codes` lets them in.
+            log.error("second_factor_unreadable")
+            return None
+        return totp.step_of(secret, code, self._service.clock.now_ms())
+
+    def _hashes(self, account_id: str, code: str) -> list[str]:
+        """Keyed: whoever has the database alone could try all of 49 bits."""
+        plain = "".join(code.lower().replace("-", "").split())
+        return self._service.secrets.keyed_hashes(_PURPOSE, f"{account_id}:{plain}")
+
+
+def _new_code() -> str:
+    text = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+    return f"{text[:5]}-{text[5:]}"

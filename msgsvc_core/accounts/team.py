@@ -1,0 +1,110 @@
+"""Who works on a project, as its owners and admins see to it: invitations, roles, leaving.
+
+An invitation makes whoever accepts it a member, with an account of their own. It opens no account that
+is there already: whoever invites an e-mail has the link too, and would get in as somebody else.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.accounts import store, team_store
+from msgsvc_core.accounts.models import Account, OneTimeLink
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict, Forbidden, NotFound
+from msgsvc_core.members.models import AddMemberBody, Member, Role, UpdateMemberBody
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Team:
+    """`service.team`. `by` is the role of whoever asks: only owners make owners, and end them."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    async def invite(
+        self, tx: Tx, project_id: str, body: AddMemberBody, *, by: Role
+    ) -> tuple[Member, str]:
+        """A new member, and the secret of their invitation.
+
+        Raises `Conflict` for an e-mail that is a member's, and beyond the plan's number of members.
+        """
+        self._check(by, body.role)
+        member = await self._service.members.add(tx, project_id, body)
+        token = await self._service.account_links.for_member(tx, project_id, member.member_id)
+        return member, token
+
+    async def invite_again(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> str:
+        """A new link in place of the old one. Raises `Conflict` for who has joined, or was removed."""
+        member = await self._service.members.find(tx, project_id, member_id)
+        self._check(by, member.role)
+        if member.status != "active" or await self.account_of(tx, project_id, member_id):
+            raise Conflict(f"{member.name} has joined, or was removed")
+        return await self._service.account_links.for_member(tx, project_id, member_id)
+
+    async def invitation(self, tx: Tx, link: OneTimeLink) -> tuple[Member, Account | None]:
+        """Who is invited, and the account of their e-mail if there is one. Raises `NotFound`."""
+        assert link.project_id is not None
+        assert link.member_id is not None
+        member = await self._service.members.find(tx, link.project_id, link.member_id)
+        if member.status != "active":
+            raise NotFound("this invitation was taken back")
+        return member, await store.find_by_email(tx, member.email)
+
+    async def join(self, tx: Tx, token: str, account: Account) -> Member:
+        """Makes an account the member that a link invites. Raises `NotFound`, and `Conflict` for who
+        is a member already."""
+        link = await self._service.account_links.use(tx, token)
+        if link.purpose != "invitation":
+            raise NotFound("this link is no invitation")
+        member, _known = await self.invitation(tx, link)
+        if await self._service.members.of_account(tx, member.project_id, account.account_id):
+            raise Conflict("you are a member of this project already")
+        await self._service.accounts.make_member(
+            tx, member.project_id, member.member_id, account.account_id
+        )
+        return member
+
+    async def change_role(
+        self, tx: Tx, project_id: str, member_id: str, role: Role, *, by: Role
+    ) -> Member:
+        """Raises `Forbidden`, and `Conflict` where the project would have no owner any more."""
+        await self._lock(tx, project_id)
+        before = await self._service.members.find(tx, project_id, member_id)
+        self._check(by, before.role, role)
+        if before.role == "owner" and role != "owner":
+            await self._keep_an_owner(tx, project_id, member_id)
+        return await self._service.members.change(
+            tx, project_id, member_id, UpdateMemberBody(role=role)
+        )
+
+    async def remove(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
+        """Ends what somebody may do here, in the dashboard from the next page on. Raises as above."""
+        await self._lock(tx, project_id)
+        member = await self._service.members.find(tx, project_id, member_id)
+        self._check(by, member.role)
+        if member.role == "owner":
+            await self._keep_an_owner(tx, project_id, member_id)
+        await self._service.account_links.end_of_member(tx, project_id, member_id)
+        await self._service.members.remove(tx, project_id, member_id)
+        return member
+
+    async def accounts_of(self, tx: Tx, project_id: str) -> dict[str, Account]:
+        """The account of each member that has one, by the member's id."""
+        return await team_store.accounts_of(tx, project_id)
+
+    async def account_of(self, tx: Tx, project_id: str, member_id: str) -> Account | None:
+        """The account of a member; None until they join."""
+        return (await team_store.accounts_of(tx, project_id, member_id)).get(member_id)
+
+    async def _keep_an_owner(self, tx: Tx, project_id: str, member_id: str) -> None:
+        if not await team_store.has_other_owner(tx, project_id, member_id):
+            raise Conflict("this is the project's last owner; make somebody else owner first")
+
+    async def _lock(self, tx: Tx, project_id: str) -> None:
+        # Two owners who remove each other at once would both see that one is left.
+        await tx.lock(f"owners of {project_id}")
+
+    def _check(self, by: Role, *roles: Role) -> None:
+        if by not in {"owner", "admin"} or ("owner" in roles and by != "owner"):
+            raise Forbidden("only owners make owners, change them and remove them")

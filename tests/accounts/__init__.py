@@ -1,0 +1,1 @@
+"""Who signs in to the dashboard, as the core sees to it."""
