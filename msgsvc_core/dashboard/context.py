@@ -47,6 +47,8 @@ class PageContext:
     #: Where the dashboard begins, e.g. `/dashboard`, also below another application.
     root: str
     ip: str
+    #: The browser in which they are signed in.
+    session_id: str = ""
     #: The id of the htmx target that asks for a fragment; empty for a whole page.
     fragment: str = ""
     error: "ApiError | None" = None

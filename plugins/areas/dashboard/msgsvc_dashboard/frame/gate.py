@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from msgsvc_core.accounts import AccountSession, Plan
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
-from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, SESSION_COOKIE, csrf_token
+from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Forbidden, NotFound
 from msgsvc_core.members.models import Member, Role
@@ -37,11 +37,9 @@ class Gate:
 
     async def session(self, request: Request) -> AccountSession | None:
         """Who is signed in; None for nobody."""
-        token = request.cookies.get(SESSION_COOKIE, "")
-        if not token:
-            return None
-        async with self._service.db.read() as tx:
-            return await self._service.accounts.session_of(tx, token)
+        name = session_cookie(self._service.settings.base_url)
+        token = request.cookies.get(name, "")
+        return await self._service.accounts.visit(token) if token else None
 
     def token(self, session: AccountSession) -> str:
         """What forms of ours carry."""
@@ -78,6 +76,7 @@ class Gate:
             form=PostedForm(),
             root=root_of(request),
             ip=request.client.host if request.client else "",
+            session_id=session.session_id,
             fragment=request.headers.get("hx-target", "") if asks_by_htmx else "",
         )
         if not context.may(page.access):

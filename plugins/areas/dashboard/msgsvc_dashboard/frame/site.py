@@ -121,6 +121,7 @@ class Site:
         async with self._service.db.transaction() as tx:
             try:
                 result = await page.handler(replace(context, _tx=tx))
+                await self._service.audit.write_page(tx, context, page)
             except ApiError as error:
                 if not error.keeps_writes:
                     raise
