@@ -21,13 +21,16 @@ Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object,
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Shown to operators.")],
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="EMAIL", help="Whose it is to be.")
+    ] = None,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
     """Create a project; `msgsvc key create` then opens it to an integrator."""
     if not name.strip():
         raise typer.BadParameter("a name is needed", param_hint="NAME")
-    project = asyncio.run(_create(config, name.strip()))
+    project = asyncio.run(_create(config, name.strip(), account))
     if as_json:
         typer.echo(json.dumps(_plain(project), ensure_ascii=False))
         return
@@ -51,6 +54,17 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
 
 
 @app.command()
+def give(
+    project_id: ProjectId,
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Whose it is from now on.")],
+    config: ConfigOption = None,
+) -> None:
+    """Make somebody the owner of a project, who has an account (`msgsvc account`)."""
+    asyncio.run(_give(config, project_id, email))
+    typer.echo(f"{project_id} belongs to {email}")
+
+
+@app.command()
 def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
     """Refuse a project's requests from now on, and pause its mass sends; nothing of it is removed."""
     asyncio.run(_set_active(config, project_id, active=False))
@@ -64,9 +78,18 @@ def enable(project_id: ProjectId, config: ConfigOption = None) -> None:
     typer.echo(f"{project_id} is enabled")
 
 
-async def _create(config: Path | None, name: str) -> Project:
-    async with opened(config) as service:
-        return await service.projects.create(name)
+async def _create(config: Path | None, name: str, email: str | None) -> Project:
+    async with opened(config) as service, service.db.transaction() as tx:
+        if email is None:
+            return await service.projects.add(tx, name)
+        account = await service.accounts.by_email(tx, email)
+        return await service.accounts.create_project(tx, account, name)
+
+
+async def _give(config: Path | None, project_id: str, email: str) -> None:
+    async with opened(config) as service, service.db.transaction() as tx:
+        account = await service.accounts.by_email(tx, email)
+        await service.accounts.give_project(tx, project_id, account.account_id)
 
 
 async def _list(config: Path | None) -> list[Project]:

@@ -30,8 +30,8 @@ def run(folder: Path) -> Iterator[Run]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
 
-    def invoke(*arguments: str) -> Result:
-        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    def invoke(*arguments: str, typed: str | None = None) -> Result:
+        return CliRunner().invoke(app, arguments, input=typed, catch_exceptions=False)
 
     yield invoke
     # Commands set up logging for a process of their own; here it is the tests'.

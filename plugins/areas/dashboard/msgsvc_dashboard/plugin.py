@@ -13,6 +13,7 @@ from msgsvc_core.service import Service
 from msgsvc_dashboard import developers, overview
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview import FOLD_JOB, Counts
+from msgsvc_dashboard.sign_in import SignInPages
 
 HERE = Path(__file__).parent
 
@@ -49,4 +50,4 @@ def register_dashboard() -> Sequence[Pages]:
 
 @hookimpl
 def register_pages(service: Service) -> Sequence[Any]:
-    return service.get(Site).routes()
+    return [*SignInPages(service).routes(), *service.get(Site).routes()]

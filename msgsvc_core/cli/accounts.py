@@ -1,0 +1,187 @@
+"""`msgsvc account`: who signs in to the dashboard. The first one, who runs the installation, begins here."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msgsvc_core.accounts import Account
+from msgsvc_core.accounts.models import LinkPurpose
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.projects import Json
+from msgsvc_core.cli.tables import show_table
+from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.service import Service
+
+#: Accounts that are read at once.
+PAGE = 100
+
+app = typer.Typer(no_args_is_help=True, help="Let people sign in to the dashboard, or not.")
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Names the account.")]
+
+
+@app.command()
+def create(
+    email: Email,
+    name: Annotated[str, typer.Option("--name", help="What others read.")],
+    operator: Annotated[
+        bool, typer.Option("--operator", help="They run the installation: see all accounts.")
+    ] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read a password from standard input.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Make an account. Without a password, a link is printed that signs in once."""
+    password = sys.stdin.readline().rstrip("\r\n") if password_stdin else None
+    account, link = asyncio.run(_create(config, email, name, operator, password))
+    if as_json:
+        plain = {**_plain(account), **({} if link is None else {"link": link})}
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    typer.echo(f"created {account.account_id}, {account.email}")
+    if link is not None:
+        typer.echo(f"sign in once, within an hour: {link}")
+
+
+@app.command()
+def link(
+    email: Email,
+    password: Annotated[
+        bool, typer.Option("--password", help="The link sets a new password, within a day.")
+    ] = False,
+    forget_codes: Annotated[
+        bool,
+        typer.Option("--forget-codes", help="Remove the second factor: the phone is gone."),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Print a link that signs somebody in once; whoever has it is them."""
+    purpose: LinkPurpose = "password" if password else "sign_in"
+    typer.echo(asyncio.run(_link(config, email, purpose, forget_codes=forget_codes)))
+
+
+@app.command("list")
+def list_(config: ConfigOption = None, as_json: Json = False) -> None:
+    """List all accounts, the newest first."""
+    accounts = asyncio.run(_list(config))
+    if as_json:
+        data = [_plain(account) for account in accounts]
+        typer.echo(json.dumps({"data": data}, ensure_ascii=False))
+        return
+    if not accounts:
+        typer.echo("there are no accounts; `msgsvc account create EMAIL --name NAME` makes one")
+        return
+    rows = [
+        [
+            account.account_id,
+            account.email,
+            account.status + (", operator" if account.is_operator else ""),
+            optional_rfc3339(account.signed_in_at_ms) or "never",
+            account.name,
+        ]
+        for account in accounts
+    ]
+    show_table(["id", "e-mail", "status", "signed in", "name"], rows)
+
+
+@app.command()
+def disable(email: Email, config: ConfigOption = None) -> None:
+    """Let somebody in no more, and sign them out everywhere; nothing of theirs is removed."""
+    asyncio.run(_set_active(config, email, active=False))
+    typer.echo(f"{email} is disabled")
+
+
+@app.command()
+def enable(email: Email, config: ConfigOption = None) -> None:
+    """Let somebody in again."""
+    asyncio.run(_set_active(config, email, active=True))
+    typer.echo(f"{email} is enabled")
+
+
+@app.command()
+def operator(
+    email: Email,
+    off: Annotated[bool, typer.Option("--off", help="They run it no more.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Have somebody run the installation: they see all accounts and projects."""
+    asyncio.run(_set_operator(config, email, wanted=not off))
+    typer.echo(f"{email} {'runs the installation no more' if off else 'runs the installation'}")
+
+
+async def _create(
+    config: Path | None, email: str, name: str, operator: bool, password: str | None
+) -> tuple[Account, str | None]:
+    async with opened(config) as service:
+        hashed = None
+        if password is not None:
+            hashed = await service.sign_in.hashed(password, email)
+        async with service.db.transaction() as tx:
+            account = await service.accounts.create(
+                tx, email=email, name=name, is_operator=operator
+            )
+            await _note(service, tx, "account.created", account)
+            if hashed is not None:
+                await service.sign_in.set_password(tx, account.account_id, hashed)
+                return account, None
+            token = await service.account_links.for_account(tx, account.account_id, "sign_in")
+            return account, service.account_links.url(token)
+
+
+async def _link(
+    config: Path | None, email: str, purpose: LinkPurpose, *, forget_codes: bool
+) -> str:
+    async with opened(config) as service, service.db.transaction() as tx:
+        account = await service.accounts.by_email(tx, email)
+        if forget_codes:
+            await service.second_factor.remove(tx, account.account_id)
+        await _note(service, tx, "account.link_made", account)
+        token = await service.account_links.for_account(tx, account.account_id, purpose)
+        return service.account_links.url(token)
+
+
+async def _list(config: Path | None) -> list[Account]:
+    found: list[Account] = []
+    async with opened(config) as service, service.db.read() as tx:
+        after = None
+        while page := await service.accounts.page(tx, after, PAGE):
+            found += page
+            after = page[-1].account_id
+    return found
+
+
+async def _set_active(config: Path | None, email: str, *, active: bool) -> None:
+    async with opened(config) as service, service.db.transaction() as tx:
+        account = await service.accounts.by_email(tx, email)
+        await service.accounts.set_active(tx, account.account_id, active)
+        await _note(service, tx, "account.enabled" if active else "account.disabled", account)
+
+
+async def _set_operator(config: Path | None, email: str, *, wanted: bool) -> None:
+    async with opened(config) as service, service.db.transaction() as tx:
+        account = await service.accounts.by_email(tx, email)
+        await service.accounts.change(tx, account.account_id, is_operator=wanted)
+        await _note(service, tx, "account.operator", account)
+
+
+async def _note(service: Service, tx: Any, action: str, account: Account) -> None:
+    """Who has the command line needs no account, and stands in no entry."""
+    await service.audit.write(tx, action, account_id=account.account_id, detail={"by": "cli"})
+
+
+def _plain(account: Account) -> dict[str, Any]:
+    return {
+        "account_id": account.account_id,
+        "email": account.email,
+        "name": account.name,
+        "status": account.status,
+        "is_operator": account.is_operator,
+        "created_at": to_rfc3339(account.created_at_ms),
+        "signed_in_at": optional_rfc3339(account.signed_in_at_ms),
+    }

@@ -1,0 +1,5 @@
+"""The pages for who is not signed in yet: password, code, messenger, one-time links; and signing out."""
+
+from msgsvc_dashboard.sign_in.pages import SignInPages
+
+__all__ = ["SignInPages"]

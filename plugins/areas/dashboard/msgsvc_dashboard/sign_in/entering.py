@@ -1,0 +1,60 @@
+"""What follows when somebody has shown who they are: the session, or first a code."""
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from zoneinfo import available_timezones
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from msgsvc_core.accounts.models import CodeNeeded, SignedIn
+from msgsvc_core.dashboard import PostedForm
+from msgsvc_dashboard.frame.addresses import is_ours, root_of
+from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
+from msgsvc_dashboard.sign_in.rendering import HEADERS
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Entering:
+    """Leads on to where somebody wanted to go."""
+
+    def __init__(self, service: "Service", cookies: Cookies) -> None:
+        self._service = service
+        self._cookies = cookies
+
+    async def go_on(
+        self, request: Request, outcome: SignedIn | CodeNeeded, form: PostedForm, to: str
+    ) -> Response:
+        """`to` leads to a page of ours; what leads elsewhere is left out."""
+        to = wanted(request, to)
+        if isinstance(outcome, CodeNeeded):
+            response = see_other(step(request, "code", to))
+            self._cookies.write(response, request, TICKET, outcome.ticket)
+            return response
+        await self._learn_timezone(outcome, form.text("timezone"))
+        response = see_other(to or root_of(request))
+        self._cookies.enter(response, request, outcome)
+        return response
+
+    async def _learn_timezone(self, done: SignedIn, timezone: str) -> None:
+        """The browser's, for who has chosen none."""
+        account = done.session.account
+        if account.timezone is None and timezone in available_timezones():
+            async with self._service.db.transaction() as tx:
+                await self._service.accounts.change(tx, account.account_id, timezone=timezone)
+
+
+def wanted(request: Request, to: str) -> str:
+    """The page of ours that somebody wanted; empty for none, or another site's."""
+    return to if to and is_ours(request, to) else ""
+
+
+def step(request: Request, name: str, to: str) -> str:
+    """The address of a step of signing in that leads to that page in the end."""
+    return f"{root_of(request)}/sign-in/{name}" + (f"?next={quote(to)}" if to else "")
+
+
+def see_other(to: str) -> Response:
+    return RedirectResponse(to, 303, HEADERS)

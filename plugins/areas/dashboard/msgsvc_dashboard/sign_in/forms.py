@@ -1,0 +1,46 @@
+"""Forms of who is not signed in: only those that a page of ours showed to this browser.
+
+Without that, another site could sign somebody in to an account of its own, and have them write there.
+"""
+
+from hmac import compare_digest
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from msgsvc_core.dashboard import PostedForm
+from msgsvc_core.dashboard.browser import CSRF_FIELD
+from msgsvc_core.ids import new_token
+from msgsvc_dashboard.frame.gate import from_here, not_ours
+from msgsvc_dashboard.frame.reading import read_form
+from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+class Forms:
+    """Their token goes with a cookie."""
+
+    def __init__(self, service: "Service", cookies: Cookies) -> None:
+        self._secrets = service.secrets
+        self._cookies = cookies
+
+    def begin(self, request: Request) -> tuple[str, str]:
+        """The cookie of a page with a form, and the token in the form."""
+        nonce = self._cookies.read(request, FORM) or new_token()
+        return nonce, self._token(nonce)
+
+    async def read(self, request: Request) -> PostedForm:
+        """Raises `Forbidden` for a form that is none of ours."""
+        nonce = self._cookies.read(request, FORM)
+        if not nonce or not from_here(request):
+            raise not_ours()
+        form = await read_form(request, None)
+        given = form.text(CSRF_FIELD)
+        if not compare_digest(given.encode(), self._token(nonce).encode()):
+            raise not_ours()
+        return form
+
+    def _token(self, nonce: str) -> str:
+        return self._secrets.derive("dashboard sign-in form", nonce).hex()

@@ -1,0 +1,118 @@
+"""Signing in by a messenger: the link, the wait, and in when somebody has said Yes there."""
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from msgsvc_core.accounts.models import Refused, TooMany
+from msgsvc_core.dashboard import PostedForm
+from msgsvc_core.errors import NotFound, Unavailable
+from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.sign_in.cookies import WAITING, Cookies
+from msgsvc_dashboard.sign_in.entering import Entering, see_other, step, wanted
+from msgsvc_dashboard.sign_in.forms import Forms
+from msgsvc_dashboard.sign_in.rendering import HEADERS, Rendering
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Seconds between two looks of a browser without scripts.
+REFRESH_S = 5
+
+
+class MessengerPages:
+    """The browser keeps two secrets: what the link to the bot carries, and what it is signed in by. Whoever
+    sees the QR code has the first alone."""
+
+    def __init__(
+        self,
+        service: "Service",
+        gate: Gate,
+        cookies: Cookies,
+        forms: Forms,
+        rendering: Rendering,
+        entering: Entering,
+    ) -> None:
+        self._service = service
+        self._cookies = cookies
+        self._forms = forms
+        self._rendering = rendering
+        self._entering = entering
+
+    async def page(self, request: Request) -> Response:
+        """POST begins; GET shows the links until somebody has said Yes, and then signs in."""
+        if not self._service.messenger_sign_in.is_on:
+            raise NotFound("there is no such page")
+        if request.method == "POST":
+            return await self._begin(request)
+        to = wanted(request, request.query_params.get("next", ""))
+        token, secret = self._kept(request)
+        async with self._service.db.read() as tx:
+            waiting = await self._service.messenger_sign_in.waiting(tx, secret)
+        if waiting is None or waiting.purpose != "sign_in":
+            return see_other(f"{root_of(request)}/sign-in")
+        if waiting.status == "confirmed":
+            return await self._enter(request, secret, to)
+        if waiting.status != "pending":
+            _ = self._rendering.translate(request)
+            return self._rendering.told(
+                request, _("Not signed in"), _("You pressed Cancel in the messenger."), 403
+            )
+        links = self._service.messenger_sign_in.links(token)
+        return self._rendering.page(
+            request,
+            "messenger.html",
+            messengers=[(shown_name(name), link) for name, link in links.items()],
+            here=step(request, "messenger", to),
+            status_url=step(request, "messenger/status", ""),
+            refresh_s=REFRESH_S,
+        )
+
+    async def status(self, request: Request) -> Response:
+        """What the page's script asks for: `{"status": "pending"}` until there is something new."""
+        _token, secret = self._kept(request)
+        async with self._service.db.read() as tx:
+            waiting = await self._service.messenger_sign_in.waiting(tx, secret)
+        status = "ended" if waiting is None else waiting.status
+        return JSONResponse({"status": status}, headers=HEADERS)
+
+    async def _begin(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        to = wanted(request, form.text("next"))
+        browser = self._cookies.browser(request)
+        waits = await self._service.sign_in.throttle.request(browser)
+        if waits is not None:
+            values = {"next": to, "email": "", "by_messenger": True}
+            return self._rendering.too_many(request, "password.html", waits.retry_after_s, **values)
+        async with self._service.db.transaction() as tx:
+            token, secret = await self._service.messenger_sign_in.begin(tx, "sign_in", browser)
+        if not self._service.messenger_sign_in.links(token):
+            raise Unavailable("no bot is ready yet; its messenger could not be asked")
+        response = see_other(step(request, "messenger", to))
+        self._cookies.write(response, request, WAITING, f"{token}.{secret}")
+        return response
+
+    async def _enter(self, request: Request, secret: str, to: str) -> Response:
+        browser = self._cookies.browser(request)
+        async with self._service.db.transaction() as tx:
+            account_id = await self._service.messenger_sign_in.claim(tx, secret)
+            if account_id is None:
+                raise NotFound("this sign-in was used, or has expired; begin again")
+            account = await self._service.accounts.find(tx, account_id)
+            outcome = await self._service.sign_in.enter(tx, account, browser, "messenger")
+        if isinstance(outcome, Refused | TooMany):
+            raise NotFound("this account can't sign in")
+        return await self._entering.go_on(request, outcome, PostedForm(), to)
+
+    def _kept(self, request: Request) -> tuple[str, str]:
+        token, _, secret = self._cookies.read(request, WAITING).partition(".")
+        return token, secret
+
+
+def shown_name(channel: str) -> str:
+    """What people call a channel: `messenger_a` is Messenger A, `max` MAX."""
+    if channel == "max":
+        return "MAX"
+    return " ".join(word[:1].upper() + word[1:] for word in channel.replace("-", "_").split("_"))

@@ -1,0 +1,89 @@
+"""Turns what there is to show into HTML."""
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from msgsvc_core.pages import LANGS, new_templates, page_headers, read_language
+from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.qr import qr
+from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
+from msgsvc_dashboard.sign_in.forms import Forms
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from msgsvc_core.service import Service
+    from msgsvc_core.texts import Translate
+
+#: No referrer: addresses of links are secrets.
+HEADERS = page_headers()
+
+
+class Rendering:
+    """Renders the pages in both languages, each with the token of its forms."""
+
+    def __init__(self, service: "Service", cookies: Cookies, forms: Forms) -> None:
+        self._service = service
+        self._cookies = cookies
+        self._forms = forms
+
+    @cached_property
+    def _templates(self) -> "Environment":
+        made = new_templates("msgsvc_dashboard.sign_in")
+        made.filters["qr"] = qr
+        return made
+
+    def lang(self, request: Request) -> str:
+        return read_language(
+            request.query_params.get("lang", ""),
+            request.headers.get("accept-language", ""),
+            self._service.settings.default_lang,
+        )
+
+    def translate(self, request: Request) -> "Translate":
+        return self._service.texts.into(self.lang(request))
+
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
+        lang = self.lang(request)
+        nonce, token = self._forms.begin(request)
+        html = self._templates.get_template(template).render(
+            _=self._service.texts.into(lang),
+            lang=lang,
+            root=root_of(request),
+            static=f"{root_of(request)}/sign-in/_static",
+            csrf=token,
+            languages={one: _in_language(request, one) for one in LANGS},
+            **{"error": "", "next": "", **values},
+        )
+        response = HTMLResponse(html, status, HEADERS)
+        self._cookies.write(response, request, FORM, nonce)
+        return response
+
+    def told(self, request: Request, title: str, text: str, status: int) -> Response:
+        """A page that says one thing."""
+        return self.page(request, "told.html", status, title=title, text=text)
+
+    def too_many(
+        self, request: Request, template: str, retry_after_s: int, **values: Any
+    ) -> Response:
+        """The form again, and how long to wait."""
+        _ = self.translate(request)
+        minutes = math.ceil(retry_after_s / 60)
+        waits = _.ngettext(
+            "Too many tries. Please wait {count} minute.",
+            "Too many tries. Please wait {count} minutes.",
+            minutes,
+        )
+        response = self.page(request, template, 429, error=waits, **values)
+        response.headers["Retry-After"] = str(retry_after_s)
+        return response
+
+
+def _in_language(request: Request, lang: str) -> str:
+    query = {**request.query_params, "lang": lang}
+    return f"{request.scope['path']}?{urlencode(query)}"

@@ -1,0 +1,70 @@
+"""`msgsvc account`, and whose projects are."""
+
+import json
+from typing import Any
+
+LINK = "http://127.0.0.1:8000/dashboard/link/"
+
+
+def create(run: Any, email: str = "Ann@shop.example", *options: str, **more: Any) -> Any:
+    return run("account", "create", email, "--name", "Ann Lee", *options, **more)
+
+
+def listed(run: Any) -> list[dict[str, Any]]:
+    data: list[dict[str, Any]] = json.loads(run("account", "list", "--json").stdout)["data"]
+    return data
+
+
+def test_the_first_account_gets_a_link_and_a_project(run: Any, config: Any) -> None:
+    assert "msgsvc account create" in run("account", "list").stdout
+    made = create(run, "Ann@shop.example", "--operator")
+    plain = json.loads(create(run, "bob@shop.example", "--json").stdout)
+    project = json.loads(
+        run("project", "create", "Shop", "--account", "ann@shop.example", "--json").stdout
+    )
+    given = run("project", "give", project["project_id"], "bob@shop.example")
+    nobody = run("project", "give", project["project_id"], "eve@shop.example")
+
+    assert f"within an hour: {LINK}" in made.stdout
+    assert plain["link"].startswith(LINK)
+    assert [(one["email"], one["is_operator"]) for one in listed(run)] == [
+        ("bob@shop.example", False),
+        ("ann@shop.example", True),
+    ]
+    assert given.stdout == f"{project['project_id']} belongs to bob@shop.example\n"
+    assert nobody.exit_code == 1
+    assert "eve@shop.example" in nobody.stderr
+
+
+def test_a_password_is_read_and_a_bad_one_refused(run: Any, config: Any) -> None:
+    good = create(run, "ann@shop.example", "--password-stdin", typed="a winter evening\n")
+    bad = create(run, "bob@shop.example", "--password-stdin", typed="short\n")
+    again = create(run)
+    wrong = create(run, "no address")
+
+    assert LINK not in good.stdout
+    assert "winter" not in good.stdout + good.stderr
+    assert (bad.exit_code, "at least 10 characters" in bad.stderr) == (1, True)
+    assert (again.exit_code, "already" in again.stderr) == (1, True)
+    assert (wrong.exit_code, "e-mail address" in wrong.stderr) == (1, True)
+
+
+def test_an_account_is_disabled_enabled_and_made_operator(run: Any, config: Any) -> None:
+    create(run)
+    told = [
+        run("account", *asked).stdout
+        for asked in (
+            ("disable", "ann@shop.example"),
+            ("operator", "ANN@shop.example"),
+            ("link", "ann@shop.example", "--password", "--forget-codes"),
+        )
+    ]
+    disabled = listed(run)[0]
+    run("account", "enable", "ann@shop.example")
+    run("account", "operator", "ann@shop.example", "--off")
+
+    assert told[0] == "ann@shop.example is disabled\n"
+    assert told[2].startswith(LINK)
+    assert (disabled["status"], disabled["is_operator"]) == ("disabled", True)
+    assert (listed(run)[0]["status"], listed(run)[0]["is_operator"]) == ("active", False)
+    assert "never" in run("account", "list").stdout
