@@ -22,6 +22,8 @@ from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
 
+DAY_MS = 24 * 3600 * 1000
+
 
 class ShiftedClock(SystemClock):
     """Runs as the machine's does, from where tests begin: their resources have dates after that."""
@@ -100,6 +102,7 @@ async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterat
                 subscribe = subscribing(service, tenant)
                 made.ids = await resources_of(service, tenant, subscribe, "Ann")
                 made.ids["account_id"] = made.owner.account_id
+                await _history(service, project_id)
                 yield made
                 await made.owner.client.aclose()
                 await made.operator.client.aclose()
@@ -119,3 +122,30 @@ async def _tenant(service: Service, name: str) -> AsyncIterator[Tenant]:
         headers={"Authorization": f"Bearer {secret}"},
     ) as client:
         yield Tenant(project, secret, client)
+
+
+async def _history(service: Service, project_id: str) -> None:
+    """A month in which something happened every day."""
+    today = service.clock.now_ms() // DAY_MS
+    shapes = {
+        "delivery.success": (140, 90),
+        "delivery.failed": (6, 9),
+        "auth.completed": (30, 24),
+        "subscription.created": (8, 6),
+        "subscription.deleted": (1, 2),
+        "broadcast.completed": (0, 2),
+    }
+    async with service.db.transaction() as tx:
+        for event, (least, more) in shapes.items():
+            for back in range(1, 30):
+                count = least + back * back * 7 % (more + 1)
+                await tx.insert(
+                    "dashboard_counts",
+                    {
+                        "project_id": project_id,
+                        "day": today - back,
+                        "event": event,
+                        "share": 0,
+                        "count": count,
+                    },
+                )

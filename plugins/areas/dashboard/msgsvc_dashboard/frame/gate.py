@@ -1,5 +1,7 @@
 """Who asks, and whether they may: before anything that they sent is read."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hmac import compare_digest
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import root_of
-from msgsvc_dashboard.frame.reading import read_form
+from msgsvc_dashboard.frame.reading import reading
 
 
 class Place(NamedTuple):
@@ -83,19 +85,18 @@ class Gate:
             raise Forbidden("your role does not open this page")
         return context
 
-    async def form(self, page: Page, request: Request, session: AccountSession) -> PostedForm:
+    @asynccontextmanager
+    async def form(
+        self, request: Request, session: AccountSession, upload_bytes: int | None = None
+    ) -> AsyncIterator[PostedForm]:
         """What a form of ours posted; of another's, nothing is read. Raises `Forbidden`."""
         if not from_here(request):
             raise not_ours()
-        form = await read_form(request, page.upload_bytes)
-        self.check(request, session, form)
-        return form
-
-    def check(self, request: Request, session: AccountSession, form: PostedForm) -> None:
-        """Raises `Forbidden` for a form that no page of ours, shown to this session, has posted."""
-        given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
-        if not compare_digest(given.encode(), self.token(session).encode()):
-            raise not_ours()
+        async with reading(request, upload_bytes) as form:
+            given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
+            if not compare_digest(given.encode(), self.token(session).encode()):
+                raise not_ours()
+            yield form
 
     async def _place(self, tx: Tx, page: Page, request: Request, session: AccountSession) -> Place:
         if page.access in {"operate", "self"}:

@@ -7,8 +7,7 @@ from msgsvc_core.accounts import AccountSession
 from msgsvc_core.pages import known, page_headers
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
-from msgsvc_dashboard.frame.gate import Gate, from_here, not_ours
-from msgsvc_dashboard.frame.reading import read_form
+from msgsvc_dashboard.frame.gate import Gate
 
 THEME_COOKIE = "msgsvc_theme"
 THEMES = ("light", "dark")
@@ -27,25 +26,20 @@ async def change_looks(
     service: Service, gate: Gate, request: Request, session: AccountSession
 ) -> Response:
     """Leads back to the page on which the button was pressed."""
-    if not from_here(request):
-        raise not_ours()
-    form = await read_form(request, None)
-    gate.check(request, session, form)
-    back = form.text("next")
+    async with gate.form(request, session) as form:
+        theme, lang, back = form.text("theme"), known(form.text("lang")), form.text("next")
     to = back if is_ours(request, back) else root_of(request)
     response = RedirectResponse(to, 303, page_headers(referrer="same-origin"))
-    if "theme" in form:
-        chosen = form.text("theme")
+    if theme:
         response.set_cookie(
             THEME_COOKIE,
-            chosen if chosen in THEMES else "",
-            max_age=KEPT_S if chosen in THEMES else 0,
+            theme if theme in THEMES else "",
+            max_age=KEPT_S if theme in THEMES else 0,
             path=root_of(request),
             secure=request.url.scheme == "https",
             httponly=True,
             samesite="lax",
         )
-    lang = known(form.text("lang"))
     if lang is not None:
         async with service.db.transaction() as tx:
             await service.accounts.speak(tx, session.account.account_id, lang)

@@ -1,28 +1,45 @@
 """Reads what a form of the dashboard posts."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import parse_qs
 
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect, Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.dashboard import PostedFile, PostedForm
-from msgsvc_core.errors import BadRequest, PayloadTooLarge, ValidationFailed
+from msgsvc_core.errors import BadRequest, ValidationFailed
+from msgsvc_core.pages import check_text, file_name, posted_parts
 
 #: Values of one form: the builder of forms has the most.
 MOST_VALUES = 5000
 
-#: Bytes of a form without files.
+#: Bytes of a form without files, and of one value of a form with them.
 MOST_TEXT_BYTES = 1024 * 1024
 
+#: Files of one form.
+MOST_FILES = 20
 
-async def read_form(request: Request, upload_bytes: int | None) -> PostedForm:
-    """Raises `BadRequest`, `ValidationFailed` and `PayloadTooLarge`."""
+
+@asynccontextmanager
+async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[PostedForm]:
+    """What was posted; its files are gone when the request is answered.
+
+    `upload_bytes` bounds a body with files; None takes none. Raises `BadRequest`, `ValidationFailed` and
+    `PayloadTooLarge`.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data" and upload_bytes is not None:
-        return await _multipart(request, upload_bytes)
+        async with posted_parts(
+            request,
+            most_bytes=upload_bytes,
+            most_files=MOST_FILES,
+            most_values=MOST_VALUES,
+            most_value_bytes=MOST_TEXT_BYTES,
+        ) as parts:
+            yield _posted(parts)
+        return
     if kind not in {"application/x-www-form-urlencoded", ""}:
         raise BadRequest("Content-Type: must be that of a form")
     declared = request.headers.get("content-length", "0")
@@ -33,56 +50,29 @@ async def read_form(request: Request, upload_bytes: int | None) -> PostedForm:
         raise BadRequest(f"body: must be UTF-8, with at most {MOST_VALUES} values") from None
     for name, texts in values.items():
         _check([name, *texts])
-    return PostedForm(values)
+    yield PostedForm(values)
 
 
-async def _multipart(request: Request, most: int) -> PostedForm:
-    parser = MultiPartParser(
-        request.headers,
-        _limited(request, most),
-        max_files=20,
-        max_fields=MOST_VALUES,
-        max_part_size=MOST_TEXT_BYTES,
-    )
-    try:
-        form = await parser.parse()
-    except MultiPartException as error:
-        raise BadRequest(f"body: {error.message}") from None
-    except ClientDisconnect:
-        raise BadRequest("the body ended early") from None
-    except UnicodeError:
-        raise BadRequest("body: is not in the charset that it declares") from None
+def _posted(form: FormData) -> PostedForm:
     values: dict[str, list[str]] = {}
     files: dict[str, list[PostedFile]] = {}
     for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            # A field in which no file was chosen is sent all the same.
-            if value.filename or value.size:
-                filename = (value.filename or "").encode(errors="replace").decode()
-                kind = value.content_type or "application/octet-stream"
-                posted = PostedFile(value.file, filename, kind, value.size or 0)
-                files.setdefault(name, []).append(posted)
+        if not isinstance(value, UploadFile):
+            _check([name, value])
+            values.setdefault(name, []).append(value)
             continue
-        _check([name, value])
-        values.setdefault(name, []).append(value)
+        _check([name])
+        # A field in which no file was chosen is sent all the same.
+        if value.filename or value.size:
+            kind = value.content_type or "application/octet-stream"
+            posted = PostedFile(value.file, file_name(value.filename), kind, value.size or 0)
+            files.setdefault(name, []).append(posted)
     return PostedForm(values, files)
 
 
-async def _limited(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > most:
-            raise PayloadTooLarge(f"the body is larger than {most} bytes")
-        yield chunk
-
-
 def _check(texts: list[str]) -> None:
-    """No database takes NUL or half letters; a declared charset may bring them."""
+    """No database takes half letters or NUL."""
     for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ValidationFailed("body: a text holds half of a surrogate pair") from None
+        check_text(text)
         if "\0" in text:
             raise ValidationFailed("body: a text holds a NUL")

@@ -1,6 +1,7 @@
 """Routes every page: who is signed in, whether they may, the transaction, the handler, the answer."""
 
 from collections import defaultdict
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple, cast
@@ -87,10 +88,12 @@ class Site:
             if session is None:
                 return self._answers.to_sign_in(request)
             context = await self._gate.context(page, request, session)
-            if page.method == "POST":
-                context.form = await self._gate.form(page, request, session)
-            result = await self._result(page, context)
-            return await self._answers.answer(page, request, session, context, result)
+            async with AsyncExitStack() as stack:
+                if page.method == "POST":
+                    form = self._gate.form(request, session, page.upload_bytes)
+                    context.form = await stack.enter_async_context(form)
+                result = await self._result(page, context)
+                return await self._answers.answer(page, request, session, context, result)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
 

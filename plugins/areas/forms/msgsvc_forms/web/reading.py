@@ -1,16 +1,16 @@
 """Reads what a request posts: JSON, or the two encodings of HTML forms."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs
 
 from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.api.json_input import parse_json
-from msgsvc_core.errors import BadRequest, PayloadTooLarge, ValidationFailed
+from msgsvc_core.errors import BadRequest, ValidationFailed
+from msgsvc_core.pages import check_text, file_name, posted_parts
 from msgsvc_forms.definition import MOST_FIELDS
 from msgsvc_forms.fields import MOST_FILES
 from msgsvc_forms.web.posted import Posted, PostedFile
@@ -47,11 +47,14 @@ async def reading(request: Request, most_text: int, most: int) -> AsyncIterator[
     """
     kind = kind_of(request)
     if kind == MULTIPART:
-        form = await _multipart(request, most)
-        try:
+        async with posted_parts(
+            request,
+            most_bytes=most,
+            most_files=MOST_FIELDS * MOST_FILES,
+            most_values=MOST_VALUES,
+            most_value_bytes=MOST_VALUE_BYTES,
+        ) as form:
             yield _posted(form)
-        finally:
-            await form.close()
         return
     if kind not in {JSON, URLENCODED}:
         raise BadRequest(f"Content-Type: must be {JSON}, {URLENCODED} or {MULTIPART}")
@@ -75,54 +78,17 @@ def _urlencoded(raw: bytes) -> Posted:
     return Posted(values)
 
 
-async def _multipart(request: Request, most: int) -> FormData:
-    parser = MultiPartParser(
-        request.headers,
-        _limited(request, most),
-        max_files=MOST_FIELDS * MOST_FILES,
-        max_fields=MOST_VALUES,
-        max_part_size=MOST_VALUE_BYTES,
-    )
-    try:
-        return await parser.parse()
-    except MultiPartException as error:
-        raise BadRequest(f"body: {error.message}") from None
-    except ClientDisconnect:
-        raise BadRequest("the body ended early") from None
-    except UnicodeError:
-        raise BadRequest("body: is not in the charset that it declares") from None
-
-
-async def _limited(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > most:
-            raise PayloadTooLarge(f"the body is larger than {most} bytes")
-        yield chunk
-
-
 def _posted(form: FormData) -> Posted:
     values: dict[str, list[str]] = {}
     files: dict[str, list[PostedFile]] = {}
     for name, value in form.multi_items():
-        _check_text(name)
+        check_text(name)
         if not isinstance(value, UploadFile):
-            _check_text(value)
+            check_text(value)
             values.setdefault(name, []).append(value)
             continue
         chosen = files.setdefault(name, [])
         # A field in which no file was chosen is sent all the same.
         if value.filename or value.size:
-            # A name that is no UTF-8 comes as half letters, which no database takes.
-            filename = (value.filename or "").encode(errors="replace").decode()
-            chosen.append(PostedFile(value.file, filename, value.size or 0))
+            chosen.append(PostedFile(value.file, file_name(value.filename), value.size or 0))
     return Posted(values, files)
-
-
-def _check_text(text: str) -> None:
-    """Raises `ValidationFailed` for half letters: a declared charset may bring them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValidationFailed("body: a text holds half of a surrogate pair") from None

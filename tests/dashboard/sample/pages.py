@@ -1,0 +1,92 @@
+"""Its pages. What was changed is in `Kept`."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.hookspecs import hookimpl
+
+pages = Pages("sample", package="tests.dashboard.sample")
+
+
+class Counted(Conflict):
+    """Refused, and what was written before stays."""
+
+    keeps_writes = True
+
+
+@dataclass(slots=True)
+class Kept:
+    """What handlers have done."""
+
+    done: list[str] = field(default_factory=list)
+
+
+class SamplePlugin:
+    """Declares the pages."""
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Kept: Kept()}
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+
+@pages.get("/samples", access="look", nav=Nav("Samples", icon="tag", group="people"))
+async def samples(page: PageContext) -> Shown:
+    return Shown("samples.html", {"text": page.query.get("text", "")})
+
+
+@pages.get("/samples/deeper", access="look")
+async def deeper(page: PageContext) -> Shown:
+    return Shown("samples.html", {"text": str(page.member.name if page.member else "nobody")})
+
+
+@pages.get("/samples/part", access="see")
+async def part(page: PageContext) -> Shown:
+    return Shown("part.html", {"text": page.fragment})
+
+
+@pages.get("/samples/file", access="look", holds_connection=False)
+async def file(page: PageContext) -> Download:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a,b\n"
+
+    return Download(pieces(), filename='Отчёт "1".csv')
+
+
+@pages.post("/samples", access="manage", again=samples, upload_bytes=1000)
+async def change(page: PageContext) -> Moved:
+    text = page.form.text("text")
+    await page.tx.execute(
+        "UPDATE core_projects SET name = :name WHERE project_id = :project_id",
+        {"name": text, "project_id": page.project_id},
+    )
+    if text == "refused":
+        raise ValidationFailed("text: is refused")
+    if text == "counted":
+        raise Counted("text: is counted")
+    upload = page.form.file("file")
+    page.after_commit.append(lambda: page.get(Kept).done.append(text))
+    size = f" ({upload.filename}, {upload.size})" if upload else ""
+    return Moved(page.url("/samples"), notice=f"Changed to {text}{size}.")
+
+
+@pages.post("/runs", access="operate")
+async def run(page: PageContext) -> Moved:
+    page.get(Kept).done.append(page.account.email)
+    return Moved(f"{page.root}/operator/runs")
+
+
+@pages.get("/runs", access="operate", nav=Nav("Runs", icon="server", group="project"))
+async def runs(page: PageContext) -> Shown:
+    return Shown("samples.html", {"text": "runs"})
+
+
+@pages.card(access="look", order=1, wide=True)
+async def card(page: PageContext) -> Shown:
+    return Shown("part.html", {"text": "<card>"})
