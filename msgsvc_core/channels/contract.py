@@ -7,7 +7,7 @@ from typing import IO, Literal
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
-from msgsvc_core.channels.markup import TextUnit, to_spans, visible_length
+from msgsvc_core.channels.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.channels.outgoing import Format, OutgoingMessage
 from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookCall
 
@@ -166,6 +166,14 @@ class Channel(ABC):
         if message.buttons and not takes.buttons:
             return "buttons: this channel does not take any"
         return self._problem_of_length(message)
+
+    def appearance(self, message: OutgoingMessage) -> list[Span]:
+        """The text as people see it on this messenger, for previews; calls nobody.
+
+        Only looks may differ between messengers, e.g. where one shows code that is not bold as well:
+        the spans' texts together are those of `to_spans`.
+        """
+        return to_spans(message.text, message.format)
 
     def _problem_of_length(self, message: OutgoingMessage) -> str | None:
         takes, longest, where = self.capabilities, self.capabilities.max_text_length, ""

@@ -54,6 +54,8 @@ class Page:
     holds_connection: bool = True
     #: Bytes of a body with files; None takes none.
     upload_bytes: int | None = None
+    #: A POST that changes nothing: it only asks, with more than an address can hold.
+    asks: bool = False
 
     @property
     def name(self) -> str:
@@ -113,8 +115,13 @@ class Pages:
         again: Handler | None = None,
         holds_connection: bool = True,
         upload_bytes: int | None = None,
+        asks: bool = False,
     ) -> Callable[[F], F]:
-        """Declares a change. `again` shows the form anew when it is refused."""
+        """Declares a change. `again` shows the form anew when it is refused.
+
+        One that `asks` changes nothing, e.g. shows how a long text would look: it reads as a GET does,
+        and stands in no audit log.
+        """
 
         def declare(handler: F) -> F:
             self.pages.append(
@@ -127,6 +134,7 @@ class Pages:
                     again=again,
                     holds_connection=holds_connection,
                     upload_bytes=upload_bytes,
+                    asks=asks,
                 )
             )
             return handler

@@ -1,7 +1,7 @@
 """The rules of sending: who gets what, and what is refused before a platform is called."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
@@ -14,7 +14,7 @@ from msgsvc_core.db import Lookup, Tx, Unit
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
-from msgsvc_core.messages import clicks, store
+from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.changes import MessageChanges
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
@@ -155,6 +155,12 @@ class Messages:
         if query.channel is not None:
             self._service.channels.check_name(project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
+
+    def previews(
+        self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
+    ) -> list[previews.Preview]:
+        """How each of the project's channels, or of those named, would show a message or refuse it."""
+        return previews.previews(self._service, project_id, message, channels)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""

@@ -17,6 +17,7 @@ from msgsvc_core.channels import (
     Pace,
     Reason,
 )
+from msgsvc_core.channels.markup import Span
 from tests.contracts.pigeon import PigeonChannel, PigeonSettings
 from tests.contracts.pigeons import Pigeons
 
@@ -75,6 +76,12 @@ class ChokesOnMarkup(PigeonChannel):
         if message.text.count("*") % 2:
             raise DeliveryError(Reason.INVALID_MESSAGE, "can't parse entities")
         return await super().send(chat_id, message)
+
+
+@breaks("test_a_preview_has_the_text_that_is_shown_whatever_it_holds")
+class PreviewsMarkup(PigeonChannel):
+    def appearance(self, message: OutgoingMessage) -> list[Span]:
+        return [Span(message.text)]
 
 
 @breaks("test_no_short_text_is_refused_for_its_markup")

@@ -61,6 +61,22 @@ class Sending(Stage):
         )
 
     @pytest.mark.parametrize("text_format", FORMATS)
+    def test_a_preview_has_the_text_that_is_shown_whatever_it_holds(
+        self, channel: Channel, text_format: Format
+    ) -> None:
+        wrong = []
+        for text in NASTY_TEXTS:
+            spans = channel.appearance(OutgoingMessage(text, format=text_format))
+            seen, wanted = "".join(span.text for span in spans).strip(), visible(text, text_format)
+            if seen != wanted:
+                wrong.append(f"  {text[:60]!r} is previewed as {seen[:60]!r}, not {wanted[:60]!r}")
+
+        assert not wrong, (
+            f"appearance() of texts with format={text_format!r} may change looks alone, not the text of"
+            " channels.markup.to_spans:\n" + "\n".join(wrong)
+        )
+
+    @pytest.mark.parametrize("text_format", FORMATS)
     def test_no_short_text_is_refused_for_its_markup(
         self, channel: Channel, text_format: Format
     ) -> None:

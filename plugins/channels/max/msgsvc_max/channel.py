@@ -25,10 +25,11 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
+from msgsvc_core.channels.markup import Span
 from msgsvc_max import files
 from msgsvc_max.client import MaxClient
 from msgsvc_max.failures import MaxRefusal
-from msgsvc_max.formatting import MAX_TEXT, keyboard, problem_of, text_fields
+from msgsvc_max.formatting import MAX_TEXT, appearance, keyboard, problem_of, text_fields
 from msgsvc_max.mini_app import read_init_data
 from msgsvc_max.settings import MaxSettings
 from msgsvc_max.updates import UPDATE_TYPES, read_call, read_updates
@@ -132,6 +133,9 @@ class MaxChannel(Channel):
 
     def problem(self, message: OutgoingMessage) -> str | None:
         return super().problem(message) or problem_of(message)
+
+    def appearance(self, message: OutgoingMessage) -> list[Span]:
+        return appearance(message)
 
     def is_group(self, chat_id: str) -> bool:
         # Chats of many have negative ids, a dialog's is positive.

@@ -28,11 +28,15 @@ def text_fields(message: OutgoingMessage) -> dict[str, Any]:
 
     Markup counts to the length. A text that is too long with it goes without its looks; its links stay.
     """
+    return _fields(appearance(message))
+
+
+def appearance(message: OutgoingMessage) -> list[Span]:
+    """The text as people see it: with its looks, as far as there is room for their markup."""
     spans = to_spans(message.text, message.format)
-    fields = _fields(spans)
-    if utf16_length(fields["text"]) > MAX_TEXT:
-        fields = _fields([Span(span.text, href=span.href) for span in spans])
-    return fields
+    if utf16_length(_fields(spans)["text"]) > MAX_TEXT:
+        return [Span(span.text, href=span.href) for span in spans]
+    return spans
 
 
 def keyboard(buttons: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:

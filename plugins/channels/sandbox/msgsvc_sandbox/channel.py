@@ -12,8 +12,10 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_core.channels.markup import Span
 from msgsvc_sandbox import files
 from msgsvc_sandbox.faults import Faults
+from msgsvc_sandbox.formatting import to_spans
 from msgsvc_sandbox.links import start_link
 from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.mini_app import read
@@ -60,6 +62,12 @@ class SandboxChannel(Channel):
     async def delete(self, chat_id: str, message_ref: str) -> None:
         await self._faults.suffer(self.key)
         await self._mailbox.remove(self.key, chat_id, message_ref)
+
+    def appearance(self, message: OutgoingMessage) -> list[Span]:
+        return [
+            Span(span.text, tuple(span.marks), span.href)
+            for span in to_spans(message.text, message.format)
+        ]
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
         await self._faults.suffer(self.key)

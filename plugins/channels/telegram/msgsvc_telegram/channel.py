@@ -24,10 +24,11 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
+from msgsvc_core.channels.markup import Span
 from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError
-from msgsvc_telegram.formatting import MAX_ENTITIES, too_many_entities
+from msgsvc_telegram.formatting import MAX_ENTITIES, appearance, too_many_entities
 from msgsvc_telegram.messages import (
     Call,
     editing,
@@ -146,6 +147,9 @@ class TelegramChannel(Channel):
         if found is None and too_many_entities(message.text, message.format):
             return f"text: Telegram shows no more than {MAX_ENTITIES} formatted parts"
         return found
+
+    def appearance(self, message: OutgoingMessage) -> list[Span]:
+        return appearance(message.text, message.format)
 
     def is_group(self, chat_id: str) -> bool:
         return chat_id.startswith("-")

@@ -33,6 +33,18 @@ def formatted(text: str, text_format: Format) -> tuple[str, list[Entity]]:
     return "".join(span.text for span in spans), entities
 
 
+def appearance(text: str, text_format: Format) -> list[Span]:
+    """What `formatted` comes to in a chat: code is nothing else, and a link is never code."""
+    return [_as_shown(span) for span in to_spans(text, text_format)]
+
+
+def _as_shown(span: Span) -> Span:
+    code = tuple(mark for mark in span.marks if mark in {"pre", "code"})
+    if span.href is None and code:
+        return Span(span.text, code[:1])
+    return Span(span.text, tuple(mark for mark in span.marks if mark not in code), span.href)
+
+
 def too_many_entities(text: str, text_format: Format) -> bool:
     """Whether part of the formatting would be lost."""
     if text_format == "plain" or len(text) <= MAX_ENTITIES * _SHORTEST_MARKUP:

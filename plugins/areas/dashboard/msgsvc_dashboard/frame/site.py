@@ -98,7 +98,7 @@ class Site:
             return self._answers.refusal(request, session, api_error(error))
 
     async def _result(self, page: Page, context: PageContext) -> Result:
-        if page.method == "GET":
+        if page.method == "GET" or page.asks:
             return await self._read(page, context)
         try:
             return await self._change(page, context)

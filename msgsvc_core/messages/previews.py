@@ -1,0 +1,73 @@
+"""What a message looks like in each messenger, and what each would refuse, before anything is sent."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.markup import Span, visible_length
+from msgsvc_core.channels.outgoing import Button, Media, OutgoingMessage
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.record import record
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+
+@record
+class Preview:
+    """A message as one channel shows it.
+
+    `problem` is why it would be refused, naming the field; None if it would be sent. `length` is that of
+    the text without its markup, of at most `most`, in what the channel counts.
+    """
+
+    channel: str
+    bot_name: str
+    spans: tuple[Span, ...]
+    media: Media | None
+    buttons: tuple[tuple[Button, ...], ...]
+    problem: str | None
+    length: int
+    most: int
+
+
+def previews(
+    service: "Service",
+    project_id: str,
+    message: OutgoingMessage,
+    channels: Collection[str] | None = None,
+) -> list[Preview]:
+    """One for each of the project's channels, or of those named; calls no messenger."""
+    refused = _breaks_limits(service, message)
+    return [
+        _preview(service, channel, message, refused)
+        for channel in service.channels.all_of(project_id)
+        if channels is None or channel.name in channels
+    ]
+
+
+def _preview(
+    service: "Service", channel: Channel, message: OutgoingMessage, refused: str | None
+) -> Preview:
+    takes = channel.capabilities
+    most = takes.max_text_length
+    if message.media is not None and takes.max_caption_length is not None:
+        most = takes.max_caption_length
+    return Preview(
+        channel=channel.name,
+        bot_name=channel.profile.name if channel.profile else channel.name,
+        spans=tuple(channel.appearance(message)),
+        media=message.media,
+        buttons=message.buttons,
+        problem=refused or channel.problem(message),
+        length=visible_length(message.text, message.format, takes.text_unit),
+        most=min(most, service.settings.limits.text_length),
+    )
+
+
+def _breaks_limits(service: "Service", message: OutgoingMessage) -> str | None:
+    try:
+        service.messages.check_size(message)
+    except ValidationFailed as error:
+        return error.message
+    return None
