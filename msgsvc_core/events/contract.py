@@ -23,6 +23,9 @@ class EventSpec:
     meaning: str
     fields: type[Answer]
     of_subscriber: bool = True
+    #: Whether it stands in the history of its subscriber. Not where what it tells of is there itself, as
+    #: messages are; so an index over histories costs nothing where thousands are sent.
+    in_history: bool = True
 
 
 @record
@@ -34,6 +37,8 @@ class Event:
     name: str
     data: dict[str, Any]
     occurred_at_ms: int
+    #: In whose history it stands, if in anybody's.
+    history_of: str | None = None
 
 
 @record

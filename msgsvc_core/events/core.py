@@ -32,8 +32,15 @@ CORE_EVENTS = (
         PermissionChanged,
     ),
     EventSpec("event.tracked", "You told of something by `POST /v1/events`.", EventTracked),
-    EventSpec("delivery.success", "The messenger took a message.", DeliverySuccess),
-    EventSpec("delivery.failed", "A message could not be delivered, for good.", DeliveryFailed),
+    EventSpec(
+        "delivery.success", "The messenger took a message.", DeliverySuccess, in_history=False
+    ),
+    EventSpec(
+        "delivery.failed",
+        "A message could not be delivered, for good.",
+        DeliveryFailed,
+        in_history=False,
+    ),
     EventSpec(
         "batch.completed",
         "Every message of a `POST /v1/send/batch` is sent, failed or skipped.",

@@ -92,6 +92,13 @@ class Events:
             tx, project_id, names, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
         )
 
+    async def history(
+        self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
+    ) -> list[Event]:
+        """What happened with a subscriber, newest first, from the event after the id `after` on. What
+        became of messages to them is not in it."""
+        return await store.history(tx, project_id, subscriber_id, after, limit)
+
     async def count(
         self,
         tx: Tx,
@@ -113,7 +120,8 @@ class Events:
         if new.subscriber is not None:
             data.update(new.subscriber.event_fields())
         data.update(spec.fields.model_validate(dict(new.fields)).to_data())
-        return Event(new_id("evt"), new.project_id, new.name, data, now_ms)
+        history_of = data.get("subscriber_id") if spec.in_history else None
+        return Event(new_id("evt"), new.project_id, new.name, data, now_ms, history_of)
 
     def _tell_later(self, events: Iterable[Event]) -> None:
         for event in events:

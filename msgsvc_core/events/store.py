@@ -20,6 +20,7 @@ async def insert_many(tx: Tx, events: Sequence[Event]) -> None:
                 "name": event.name,
                 "data": to_json(event.data),
                 "occurred_at_ms": event.occurred_at_ms,
+                "history_of": event.history_of,
             }
             for event in events
         ],
@@ -39,6 +40,21 @@ async def list_page(
         "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
         f" WHERE {' AND '.join(conditions)} ORDER BY event_id DESC LIMIT :most",
         {"project_id": project_id, "name": name, "after": after, "most": limit},
+    )
+    return [_event(row) for row in rows]
+
+
+async def history(
+    tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
+) -> list[Event]:
+    """Newest first; `after` is the last id of the page before."""
+    before = "" if after is None else " AND event_id < :after"
+    rows = await tx.fetch_all(
+        "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
+        f" WHERE project_id = :project_id AND history_of = :subscriber_id{before}"
+        " ORDER BY event_id DESC LIMIT :most",
+        {"project_id": project_id, "subscriber_id": subscriber_id, "most": limit}
+        | ({} if after is None else {"after": after}),
     )
     return [_event(row) for row in rows]
 

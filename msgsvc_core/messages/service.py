@@ -156,6 +156,13 @@ class Messages:
             self._service.channels.check_name(project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
+    async def to_one(
+        self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, most: int
+    ) -> list[Message]:
+        """Up to `most` messages to one subscriber, newest first, from the one after the id `after` on."""
+        query = MessageQuery(subscriber_id=subscriber_id)
+        return await store.list_page(tx, project_id, query, after, most)
+
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:

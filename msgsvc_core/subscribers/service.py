@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import (
@@ -16,6 +17,7 @@ from msgsvc_core.errors import (
 from msgsvc_core.ids import new_id
 from msgsvc_core.json_text import to_json
 from msgsvc_core.subscribers import erasing, search_store, store
+from msgsvc_core.subscribers.history import Moment, history
 from msgsvc_core.subscribers.models import (
     Receiver,
     Source,
@@ -221,6 +223,12 @@ class Subscribers:
     def _check_channel(self, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:
             self._service.channels.check_name(project_id, filters.channel)
+
+    async def history(
+        self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
+    ) -> tuple[list[Moment], str | None]:
+        """A page of what happened with somebody, newest first, and the cursor of the next one."""
+        return await history(self._service, tx, project_id, subscriber_id, query)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
         """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.

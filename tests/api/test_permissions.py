@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Blocked, ChannelUser, Started
+from msgsvc_core.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
@@ -266,18 +267,46 @@ async def test_a_permission_of_active_subscribers_is_not_removed(
     assert (await client.delete("/v1/permissions/news")).status_code == 204
 
 
-async def test_the_dashboards_way_removes_a_granted_permission_too(
+async def test_a_granted_permission_is_removed_by_who_confirms_how_many_granted_it(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, subscribe: Subscribe
 ) -> None:
+    project_id = tenant.project.project_id
     await make(client, "news", default=True)
     subscriber_id = await subscribe("Ann")
+    await subscribe("Bob")
+    with pytest.raises(PermissionHasSubscribers, match="2 active"):
+        async with service.db.transaction() as tx:
+            # Bob came after the number was shown.
+            await service.permissions.delete_confirmed(tx, project_id, "news", 1)
+    kept = await granted_by(client, subscriber_id)
     async with service.db.transaction() as tx:
-        await service.permissions.delete(
-            tx, tenant.project.project_id, "news", even_if_granted=True
-        )
+        removed_from = await service.permissions.delete_confirmed(tx, project_id, "news", 2)
 
+    assert (kept, removed_from) == (["news"], 2)
     assert await granted_by(client, subscriber_id) == []
     assert (await client.get("/v1/permissions")).json()["data"] == []
+
+
+async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
+) -> None:
+    project_id = tenant.project.project_id
+
+    async def delete(key: str) -> bool:
+        try:
+            async with service.db.transaction() as tx:
+                await service.permissions.delete_confirmed(tx, project_id, key, 0)
+        except PermissionHasSubscribers:
+            return False
+        return True
+
+    for number in range(10):
+        await make(client, f"p{number}")
+        granted, removed = await asyncio.gather(
+            client.put(f"/v1/subscribers/{ann}/permissions/p{number}"), delete(f"p{number}")
+        )
+
+        assert (granted.status_code, removed) in {(200, False), (404, True)}
 
 
 @pytest.mark.parametrize("name", ["Ann", "Bob"])

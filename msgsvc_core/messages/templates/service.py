@@ -130,6 +130,20 @@ class Templates:
         unused = [name for name in body.variables if name not in rendering.variables]
         return PreviewAnswer(data=messages, unused=unused)
 
+    def try_out(
+        self, content: TemplateContent, variables: Mapping[str, Any], lang: str
+    ) -> "OutgoingMessage":
+        """The message that contents would come to which nobody has kept yet. A variable without a value
+        is shown by its name. Raises the errors of `render`."""
+        rendering = read_content(content)
+        values = {name: variables.get(name) or name for name in rendering.variables}
+        return self._rendered(rendering, values, lang).to_message()
+
+    def variables_of(self, content: TemplateContent) -> list[str]:
+        """The variables that contents use, in the order in which they come first. Raises
+        `ValidationFailed` for a text that is no template."""
+        return read_content(content).variables
+
     def answers(self, templates: Sequence[StoredTemplate]) -> list[TemplateAnswer]:
         """Templates as the API shows them."""
         found = []

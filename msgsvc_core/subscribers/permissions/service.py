@@ -48,6 +48,13 @@ class Permissions:
         keys = [permission.key for permission in permissions]
         return await store.count_active(tx, project_id, keys)
 
+    async def count_active_roughly(
+        self, tx: Tx, project_id: str, permissions: Sequence[Permission], most: int
+    ) -> dict[str, int]:
+        """Like `count_active`, but counts no further than `most`."""
+        keys = [permission.key for permission in permissions]
+        return await store.count_active_up_to(tx, project_id, keys, most) if keys else {}
+
     async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
         """Raises `Conflict` for a key that is taken, and at the limit."""
         await tx.lock(f"permissions of {project_id}")
@@ -75,21 +82,34 @@ class Permissions:
             raise _missing(key)
         return await self.find(tx, project_id, key)
 
-    async def delete(
-        self, tx: Tx, project_id: str, key: str, *, even_if_granted: bool = False
-    ) -> None:
-        """Removes a permission, and who granted it; that is told by no event.
+    async def delete(self, tx: Tx, project_id: str, key: str) -> None:
+        """Removes a permission that nobody active granted; that is told by no event.
 
-        Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it, unless
-        `even_if_granted`.
+        Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it.
         """
         if not await store.hold(tx, project_id, key):
             raise _missing(key)
-        if not even_if_granted and await store.has_active(tx, project_id, key):
+        if await store.has_active(tx, project_id, key):
             raise PermissionHasSubscribers(
                 f"active subscribers granted {key!r}; only the dashboard may delete it"
             )
         await store.delete(tx, project_id, key)
+
+    async def delete_confirmed(self, tx: Tx, project_id: str, key: str, confirmed: int) -> int:
+        """Removes a permission with all who granted it, by somebody who was told that `confirmed` active
+        subscribers did; returns how many did. For people who see the number, not for programs.
+
+        Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: they are to be told anew.
+        """
+        if not await store.hold(tx, project_id, key):
+            raise _missing(key)
+        active = (await store.count_active(tx, project_id, [key])).get(key, 0)
+        if active > confirmed:
+            raise PermissionHasSubscribers(
+                f"{active} active subscribers granted {key!r}; confirm that number to delete it"
+            )
+        await store.delete(tx, project_id, key)
+        return active
 
     async def check(self, tx: Tx, project_id: str, keys: Sequence[str]) -> None:
         """Raises `ValidationFailed`, naming the field `permissions`, for one that there is not."""

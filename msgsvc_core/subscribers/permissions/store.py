@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, held, kept, listed
+from msgsvc_core.db.sql import among, held, kept, key_params, key_table, listed
 from msgsvc_core.localized import from_column, to_column
 from msgsvc_core.subscribers.permissions.models import Permission
 
@@ -59,6 +59,23 @@ async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str
         f"SELECT g.permission, COUNT(*) AS active {_OF_ACTIVE}"
         f" AND {among('g.permission', 'keys', tx.dialect)} GROUP BY g.permission",
         {"project_id": project_id, "keys": listed(keys, tx.dialect)},
+    )
+    return {row["permission"]: row["active"] for row in rows}
+
+
+async def count_active_up_to(
+    tx: Tx, project_id: str, keys: Sequence[str], most: int
+) -> dict[str, int]:
+    """Like `count_active`, each counted up to `most`; `keys` is not empty."""
+    rows = await tx.fetch_all(
+        f"SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 {_OF_ACTIVE}"
+        " AND g.permission = keys.permission LIMIT :most) AS some) AS active"
+        f" FROM {key_table(('permission',), tx.dialect)}",
+        {
+            "project_id": project_id,
+            "most": most,
+            **key_params([(key,) for key in keys], tx.dialect),
+        },
     )
     return {row["permission"]: row["active"] for row in rows}
 

@@ -30,6 +30,10 @@ class Tags:
         after = read_position(query.after)
         return await store.list_page(tx, project_id, after, query.most)
 
+    async def all_of(self, tx: Tx, project_id: str, most: int) -> list[Tag]:
+        """All of the project by name, each with its subscribers counted up to `most`."""
+        return await store.list_all(tx, project_id, most)
+
     async def find(self, tx: Tx, project_id: str, name: str) -> Tag:
         """Raises `NotFound`."""
         tag = await store.find(tx, project_id, name)

@@ -36,6 +36,18 @@ async def list_page(
     return [_tag(row) for row in rows]
 
 
+async def list_all(tx: Tx, project_id: str, most: int) -> list[Tag]:
+    """By name, each with its subscribers counted up to `most`."""
+    rows = await tx.fetch_all(
+        "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
+        " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag = t.name"
+        " LIMIT :most) AS some) AS subscribers FROM core_tags t"
+        " WHERE t.project_id = :project_id ORDER BY t.name",
+        {"project_id": project_id, "most": most},
+    )
+    return [_tag(row) for row in rows]
+
+
 async def exists(tx: Tx, project_id: str, name: str) -> bool:
     return bool(
         await tx.fetch_val(
