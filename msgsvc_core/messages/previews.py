@@ -1,6 +1,7 @@
 """What a message looks like in each messenger, and what each would refuse, before anything is sent."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
 
 @record
 class Preview:
-    """A message as one channel shows it.
+    """A message as some channels show it, which show it alike.
 
     `problem` is why it would be refused, naming the field; None if it would be sent. `length` is that of
     the text without its markup, of at most `most`, in what the channel counts.
     """
 
-    channel: str
-    bot_name: str
+    channels: tuple[str, ...]
     spans: tuple[Span, ...]
     media: Media | None
     buttons: tuple[tuple[Button, ...], ...]
@@ -37,13 +37,25 @@ def previews(
     message: OutgoingMessage,
     channels: Collection[str] | None = None,
 ) -> list[Preview]:
-    """One for each of the project's channels, or of those named; calls no messenger."""
+    """For all of the project's channels, or those named; what they show alike once. Calls no messenger."""
     refused = _breaks_limits(service, message)
-    return [
-        _preview(service, channel, message, refused)
-        for channel in service.channels.all_of(project_id)
-        if channels is None or channel.name in channels
-    ]
+    found: list[Preview] = []
+    for channel in service.channels.all_of(project_id):
+        if channels is not None and channel.name not in channels:
+            continue
+        one = _preview(service, channel, message, refused)
+        alike = [number for number, known in enumerate(found) if _looks(known) == _looks(one)]
+        if alike:
+            known = found[alike[0]]
+            found[alike[0]] = replace(known, channels=known.channels + one.channels)
+        else:
+            found.append(one)
+    return found
+
+
+def _looks(preview: Preview) -> Preview:
+    """All of it but by which channels."""
+    return replace(preview, channels=())
 
 
 def _preview(
@@ -54,8 +66,7 @@ def _preview(
     if message.media is not None and takes.max_caption_length is not None:
         most = takes.max_caption_length
     return Preview(
-        channel=channel.name,
-        bot_name=channel.profile.name if channel.profile else channel.name,
+        channels=(channel.name,),
         spans=tuple(channel.appearance(message)),
         media=message.media,
         buttons=message.buttons,

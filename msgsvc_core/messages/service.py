@@ -166,7 +166,7 @@ class Messages:
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
-        """How each of the project's channels, or of those named, would show a message or refuse it."""
+        """How the project's channels, or those named, would show a message or refuse it."""
         return previews.previews(self._service, project_id, message, channels)
 
     async def button_pressed(self, ctx: InboundContext) -> None:

@@ -16,9 +16,9 @@ async def test_each_channel_previews_a_message_and_says_what_it_would_refuse(
     shown = made(project.project_id, short)
     [refused] = made(project.project_id, long, ["messenger_b"])
 
-    assert [preview.channel for preview in shown] == ["messenger_a", "messenger_b"]
+    assert [preview.channels for preview in shown] == [("messenger_a", "messenger_b")]
     assert shown[0].spans == (Span("Hi", ("bold",)), Span(" <b>"))
     assert shown[0].problem is None
     assert shown[0].length == len("Hi <b>")
-    assert refused.channel == "messenger_b"
+    assert refused.channels == ("messenger_b",)
     assert refused.problem == "text: must be at most 4000 characters"

@@ -69,7 +69,7 @@ async def count_active_up_to(
     """Like `count_active`, each counted up to `most`; `keys` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 {_OF_ACTIVE}"
-        " AND g.permission = keys.permission LIMIT :most) AS some) AS active"
+        " AND g.permission = keys.permission LIMIT :most) AS found) AS active"
         f" FROM {key_table(('permission',), tx.dialect)}",
         {
             "project_id": project_id,

@@ -13,6 +13,7 @@ from msgsvc_core.service import Service
 from msgsvc_dashboard import developers, overview
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview import FOLD_JOB, Counts
+from msgsvc_dashboard.people import areas as people
 from msgsvc_dashboard.sign_in import SignInPages
 
 HERE = Path(__file__).parent
@@ -45,7 +46,7 @@ async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
 
 @hookimpl
 def register_dashboard() -> Sequence[Pages]:
-    return [overview.pages, developers.pages]
+    return [overview.pages, developers.pages, *people]
 
 
 @hookimpl

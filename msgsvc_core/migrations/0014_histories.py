@@ -7,7 +7,7 @@ nobody's, their messages do; the index leaves them out, and so is written by non
 import sqlalchemy as sa
 from alembic import op
 
-revision = "core_0013"
+revision = "core_0014"
 down_revision = "core_0011"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")

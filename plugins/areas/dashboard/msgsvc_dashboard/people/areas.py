@@ -1,0 +1,38 @@
+"""The areas; the modules of their pages are imported here, so that each has declared its own."""
+
+from msgsvc_core.dashboard import Pages
+from msgsvc_dashboard.people import (
+    composing,
+    editing,
+    inviting,
+    messages,
+    permissions,
+    subscriber_changes,
+    subscribers,
+    tags,
+    template_editing,
+    template_list,
+)
+from msgsvc_dashboard.people.declared import (
+    message_pages,
+    permission_pages,
+    subscriber_pages,
+    tag_pages,
+    template_pages,
+)
+
+#: Modules that declare pages of the areas.
+DECLARING = (
+    composing,
+    editing,
+    inviting,
+    messages,
+    permissions,
+    subscriber_changes,
+    subscribers,
+    tags,
+    template_editing,
+    template_list,
+)
+
+areas: list[Pages] = [subscriber_pages, message_pages, tag_pages, permission_pages, template_pages]

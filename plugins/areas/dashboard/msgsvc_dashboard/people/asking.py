@@ -1,0 +1,45 @@
+"""Reads the filters of a list from its address."""
+
+from datetime import date, datetime, time
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.dashboard import PageContext
+from msgsvc_core.errors import ApiError, ValidationFailed
+
+Q = TypeVar("Q", bound=BaseModel)
+
+
+def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, str]:
+    """The query of a list with those of its fields that the address gives, and what is wrong with it.
+
+    Then nothing is filtered, and the page says why.
+    """
+    given = {name: text for name in names if (text := page.query.get(name, "").strip())}
+    if "cursor" in page.query:
+        given["cursor"] = page.query["cursor"]
+    try:
+        if "created_after" in given:
+            given["created_after"] = _begin_of_day(page, given["created_after"])
+        return validate(model, given, whole="query"), ""
+    except ApiError as error:
+        return validate(model, {}), error.message
+
+
+def older(page: PageContext, path: str, cursor: str | None, *names: str) -> str:
+    """The address of the page after this one, with the same filters; empty if there is none."""
+    if cursor is None:
+        return ""
+    return page.url(path, **{name: page.query.get(name, "") for name in names}, cursor=cursor)
+
+
+def _begin_of_day(page: PageContext, day: str) -> str:
+    """A day as `<input type="date">` names it, as the moment in which it begins for its reader."""
+    try:
+        begun = datetime.combine(date.fromisoformat(day), time(), page.timezone)
+        return to_rfc3339(int(begun.timestamp() * 1000))
+    except (ValueError, OverflowError):
+        raise ValidationFailed("created_after: must be a day, as 2026-11-21") from None

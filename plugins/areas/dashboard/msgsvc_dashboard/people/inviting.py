@@ -1,0 +1,50 @@
+"""A link by which people subscribe, per messenger and as a QR code."""
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_dashboard.people.declared import subscriber_pages as pages
+
+DAY_S = 24 * 3600
+
+
+@pages.get("/invite", access="manage")
+async def invite(page: PageContext) -> Shown:
+    return Shown("invite.html", {"links": None, **await _choices(page)})
+
+
+@pages.post("/invite", access="manage", again=invite)
+async def make_link(page: PageContext) -> Shown:
+    form = page.form
+    new_tags = form.text("new_tags").replace(",", " ").split()
+    days = form.text("days")
+    given = {
+        "tags": list(dict.fromkeys([*form.texts("tags"), *new_tags])),
+        "permissions": form.texts("permissions"),
+        "external_id": form.text("external_id").strip() or None,
+        "expires_in": int(days) * DAY_S if days.isascii() and days.isdigit() else days,
+    }
+    body = validate(LinkBody, given)
+    service, project_id = page.service, page.project_id
+    payload, expires_at_ms = await service.links.create(page.tx, project_id, body)
+    links = service.channels.deep_links(project_id, payload)
+    qr = service.channels.qr_links(links, project_id, payload)
+    page.note(tags=body.tags, permissions=body.permissions)
+    base, here = service.settings.base_url, page.root.removesuffix("/dashboard")
+    return Shown(
+        "invite.html",
+        {
+            # The pictures by the address that the page came from: its policy allows no other.
+            "links": [(name, links[name], here + qr[name].removeprefix(base)) for name in links],
+            "expires_at_ms": expires_at_ms,
+            **await _choices(page),
+        },
+    )
+
+
+async def _choices(page: PageContext) -> dict[str, object]:
+    return {
+        "tags": await page.service.tags.all_of(page.tx, page.project_id, 0),
+        "permissions": await page.service.permissions.all_of(page.tx, page.project_id),
+        "default_lang": page.service.settings.default_lang,
+    }

@@ -1,0 +1,84 @@
+"""The list of messages, and one of them: what became of it, and what to do about it."""
+
+import json
+
+from msgsvc_core.channels.failures import Reason
+from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.errors import ApiError, SubscriberNotFound
+from msgsvc_core.messages.models import Message, MessageQuery
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people.declared import message_pages as pages
+
+FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "batch_id")
+
+STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
+
+
+@pages.get("/messages", access="look", nav=Nav("Messages", "message", group="sending", order=10))
+async def messages(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    query, refused = asked(page, MessageQuery, *FILTERS)
+    found: list[Message] = []
+    try:
+        found = await service.messages.page(page.tx, project_id, query)
+    except ApiError as error:
+        refused = error.message
+    these, cursor = query.cut(found, lambda message: message.message_id)
+    given = {name: page.query.get(name, "") for name in FILTERS}
+    keys = {(project_id, message.subscriber_id) for message in these}
+    people = await service.subscribers.find_many(page.tx, sorted(keys))
+    return Shown(
+        "messages.html",
+        {
+            "messages": these,
+            "refused": refused,
+            "people": {subscriber_id: person for (_, subscriber_id), person in people.items()},
+            "given": given,
+            "is_filtered": any(given.values()),
+            "next": older(page, "/messages", cursor, *FILTERS),
+            "words": words,
+            "statuses": STATUSES,
+            "reasons": [str(reason) for reason in Reason],
+            "channels": [channel.name for channel in service.channels.all_of(project_id)],
+        },
+    )
+
+
+@pages.get("/messages/{message_id}", access="look")
+async def message(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    found = await service.messages.find(page.tx, project_id, page.params["message_id"])
+    channel = service.channels.get(found.bot)
+    shown = found.content
+    takes = channel.capabilities if channel is not None else None
+    is_open = found.deleted_at_ms is None
+    is_there = found.status == "sent" and is_open
+    return Shown(
+        "message_state.html" if page.fragment == "state" else "message.html",
+        {
+            "message": found,
+            "person": await receiver(page, found.subscriber_id),
+            "words": words,
+            "previews": service.messages.previews(project_id, shown, [found.channel]),
+            "metadata": json.dumps(found.metadata, ensure_ascii=False, indent=2)
+            if found.metadata
+            else "",
+            "is_under_way": found.status in {"queued", "sending"},
+            "may_edit": is_open
+            and takes is not None
+            and (found.status == "queued" or (is_there and takes.edit)),
+            "may_delete": is_open
+            and takes is not None
+            and (found.status == "queued" or (is_there and takes.delete)),
+        },
+    )
+
+
+async def receiver(page: PageContext, subscriber_id: str) -> Subscriber | None:
+    """None for who was erased meanwhile, or is not there at all."""
+    try:
+        return await page.service.subscribers.find(page.tx, page.project_id, subscriber_id)
+    except SubscriberNotFound:
+        return None

@@ -1,0 +1,92 @@
+"""What subscribers may be asked to allow; deleting what they granted asks for their number."""
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
+from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people.content import by_language, read_text
+from msgsvc_dashboard.people.declared import permission_pages as pages
+
+
+@pages.get(
+    "/permissions", access="look", nav=Nav("Permissions", "shield", group="people", order=40)
+)
+async def permissions(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    found = await service.permissions.all_of(page.tx, project_id)
+    counted = await service.permissions.count_active_roughly(
+        page.tx, project_id, found, words.MOST_COUNTED + 1
+    )
+    return Shown(
+        "permissions.html",
+        {
+            "permissions": found,
+            "active": counted,
+            "most": service.settings.limits.permissions,
+            "words": words,
+            "default_lang": service.settings.default_lang,
+        },
+    )
+
+
+@pages.get("/permissions/{permission_key}", access="look")
+async def permission(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    found = await service.permissions.find(page.tx, project_id, page.params["permission_key"])
+    counted = await service.permissions.count_active(page.tx, project_id, [found])
+    return Shown(
+        "permission.html",
+        {
+            "permission": found,
+            "active": counted.get(found.key, 0),
+            "title": by_language(found.title, service.settings.default_lang),
+            "description": by_language(found.description, service.settings.default_lang),
+            "default_lang": service.settings.default_lang,
+        },
+    )
+
+
+@pages.post("/permissions", access="manage", again=permissions)
+async def create(page: PageContext) -> Moved:
+    form = page.form
+    body = validate(
+        CreatePermissionBody,
+        {
+            "key": form.text("key").strip(),
+            "title": read_text(form, "title"),
+            "description": read_text(form, "description") or None,
+            "default": form.checked("default"),
+        },
+    )
+    page.note(permission=body.key)
+    await page.service.permissions.create(page.tx, page.project_id, body)
+    return Moved(page.url("/permissions"), notice=page._("The permission is there."))
+
+
+@pages.post("/permissions/{permission_key}", access="manage", again=permission)
+async def edit(page: PageContext) -> Moved:
+    form, key = page.form, page.params["permission_key"]
+    body = validate(
+        UpdatePermissionBody,
+        {
+            "title": read_text(form, "title"),
+            "description": read_text(form, "description") or None,
+            "default": form.checked("default"),
+        },
+    )
+    page.note(permission=key)
+    await page.service.permissions.update(page.tx, page.project_id, key, body)
+    return Moved(page.url("/permissions"), notice=page._("Saved."))
+
+
+@pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
+async def delete(page: PageContext) -> Moved:
+    key, typed = page.params["permission_key"], page.form.text("confirmed").strip() or "0"
+    if not (typed.isascii() and typed.isdigit() and len(typed) < 12):
+        raise ValidationFailed("confirmed: type the number of subscribers who granted it")
+    removed = await page.service.permissions.delete_confirmed(
+        page.tx, page.project_id, key, int(typed)
+    )
+    page.note(permission=key, granted_by=removed)
+    return Moved(page.url("/permissions"), notice=page._("The permission is deleted."))

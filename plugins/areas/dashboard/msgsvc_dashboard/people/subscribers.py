@@ -1,0 +1,94 @@
+"""The list of subscribers, its file for spreadsheets, and one person."""
+
+import json
+from datetime import UTC, datetime
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.dashboard import Download, Nav, PageContext, Shown
+from msgsvc_core.errors import ApiError, Forbidden, ValidationFailed
+from msgsvc_core.subscribers.export import to_csv
+from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
+from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people.declared import subscriber_pages as pages
+
+FILTERS = (
+    "query",
+    "tag",
+    "permission",
+    "channel",
+    "lang",
+    "status",
+    "created_after",
+)
+
+
+@pages.get("/subscribers", access="see", nav=Nav("Subscribers", "people", group="people", order=10))
+async def subscribers(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    query, refused = asked(page, SubscriberQuery, *FILTERS)
+    found: list[Subscriber] = []
+    try:
+        found = await service.subscribers.page(page.tx, project_id, query)
+    except ApiError as error:
+        refused = error.message
+    people, cursor = query.cut(found, lambda subscriber: subscriber.subscriber_id)
+    given = {name: page.query.get(name, "") for name in FILTERS}
+    return Shown(
+        "subscribers.html",
+        {
+            "people": people,
+            "refused": refused,
+            "words": words,
+            "given": given,
+            "is_filtered": any(given.values()),
+            "next": older(page, "/subscribers", cursor, *FILTERS),
+            "export": page.url("/subscribers/export", **given),
+            "may_export": may_export(page),
+            "tags": await service.tags.all_of(page.tx, project_id, 0),
+            "permissions": await service.permissions.all_of(page.tx, project_id),
+            "channels": [channel.name for channel in service.channels.all_of(project_id)],
+        },
+    )
+
+
+@pages.get("/subscribers/export", access="manage", holds_connection=False)
+async def export(page: PageContext) -> Download:
+    if not may_export(page):
+        raise Forbidden("this plan has no export; a larger one does")
+    filters, refused = asked(page, SubscriberFilters, *FILTERS)
+    if refused:
+        raise ValidationFailed(refused)
+    now = datetime.fromtimestamp(page.service.clock.now_ms() / 1000, UTC)
+    pieces = to_csv(page.service, page.project_id, filters)
+    return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
+
+
+@pages.get("/subscribers/{subscriber_id}", access="see")
+async def subscriber(page: PageContext) -> Shown:
+    service, project_id = page.service, page.project_id
+    subscriber_id = page.params["subscriber_id"]
+    person = await service.subscribers.find(page.tx, project_id, subscriber_id)
+    query, refused = asked(page, PageQuery)
+    moments, cursor = await service.subscribers.history(page.tx, project_id, subscriber_id, query)
+    attributes = person.attributes or {}
+    return Shown(
+        "subscriber.html",
+        {
+            "person": person,
+            "refused": refused,
+            "words": words,
+            "attributes": attributes,
+            "attributes_json": json.dumps(attributes, ensure_ascii=False, indent=2),
+            "moments": moments,
+            "is_first": query.cursor is None,
+            "next": older(page, f"/subscribers/{subscriber_id}", cursor),
+            "tags": await service.tags.all_of(page.tx, project_id, 0),
+            "permissions": await service.permissions.all_of(page.tx, project_id),
+            "default_lang": service.settings.default_lang,
+        },
+    )
+
+
+def may_export(page: PageContext) -> bool:
+    return page.plan is None or page.plan.csv_export

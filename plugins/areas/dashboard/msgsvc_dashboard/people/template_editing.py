@@ -1,0 +1,120 @@
+"""Writes a template, with a preview by language and messenger."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.errors import ApiError
+from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.templates.models import (
+    CreateTemplateBody,
+    TemplateContent,
+    UpdateTemplateBody,
+)
+from msgsvc_dashboard.people.content import (
+    LANGUAGES,
+    of_template,
+    read_content,
+    read_variables,
+)
+from msgsvc_dashboard.people.declared import template_pages as pages
+
+Previews = list[tuple[str, list[Preview]]]
+
+#: The variables of a template, how it looks, and why it could not be shown.
+Tried = tuple[list[str], Previews, str]
+
+
+@pages.get("/new-template", access="manage")
+async def new(page: PageContext) -> Shown:
+    return _form(page, "", {"format": "markdown"}, [], [], "")
+
+
+@pages.post("/new-template", access="manage", again=new)
+async def create(page: PageContext) -> Moved:
+    given = {"key": page.form.text("key").strip(), **read_content(page.form, localized=True)}
+    body = validate(CreateTemplateBody, given)
+    page.note(template=body.key)
+    await page.service.templates.create(page.tx, page.project_id, body)
+    return Moved(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
+
+
+@pages.get("/templates/{template}", access="look")
+async def template(page: PageContext) -> Shown:
+    key = page.params["template"]
+    content = await page.service.templates.content_of(page.tx, page.project_id, key)
+    given = of_template(content, page.service.settings.default_lang)
+    return _form(page, key, given, *_tried(page, content))
+
+
+@pages.post("/templates/{template}", access="manage", again=template)
+async def edit(page: PageContext) -> Moved:
+    key = page.params["template"]
+    body = validate(UpdateTemplateBody, {"media": None, **read_content(page.form, localized=True)})
+    page.note(template=key)
+    await page.service.templates.update(page.tx, page.project_id, key, body)
+    return Moved(page.url(f"/templates/{key}"), notice=page._("Saved."))
+
+
+@pages.post("/templates/{template}/delete", access="manage", again=template)
+async def delete(page: PageContext) -> Moved:
+    key = page.params["template"]
+    page.note(template=key)
+    await page.service.templates.delete(page.tx, page.project_id, key)
+    return Moved(page.url("/templates"), notice=page._("The template is deleted."))
+
+
+@pages.post("/template-preview", access="look", asks=True)
+async def preview(page: PageContext) -> Shown:
+    """How what is in the form would look: alone for htmx, else with the form."""
+    tried: Tried
+    try:
+        content = validate(TemplateContent, read_content(page.form, localized=True))
+        tried = _tried(page, content)
+    except ApiError as error:
+        tried = [], [], error.message
+    if page.fragment:
+        variables, shown, refused = tried
+        values = {"shown": shown, "variables": variables, "refused": refused}
+        return Shown("template_preview.html", values)
+    return _form(page, page.form.text("of"), {}, *tried)
+
+
+def _form(
+    page: PageContext,
+    key: str,
+    given: dict[str, str],
+    variables: list[str],
+    shown: Previews,
+    refused: str,
+) -> Shown:
+    values: dict[str, Any] = {
+        "key": key,
+        "given": given,
+        "variables": variables,
+        "shown": shown,
+        "refused": refused,
+    }
+    return Shown("template.html", values)
+
+
+def _tried(page: PageContext, content: TemplateContent) -> Tried:
+    variables: list[str] = []
+    try:
+        variables = page.service.templates.variables_of(content)
+        return variables, _previews(page, content), ""
+    except ApiError as error:
+        return variables, [], error.message
+
+
+def _previews(page: PageContext, content: TemplateContent) -> Previews:
+    service, values = page.service, read_variables(page.form)
+    return [
+        (
+            lang,
+            service.messages.previews(
+                page.project_id, service.templates.try_out(content, values, lang)
+            ),
+        )
+        for lang in LANGUAGES
+    ]

@@ -1,0 +1,304 @@
+"""Subscribers, messages, tags, permissions and templates: the life of each page, and who may do what."""
+
+import re
+from typing import Any
+
+import pytest
+
+from msgsvc_core.channels import ChannelUser
+from msgsvc_core.service import Service
+from msgsvc_core.testing import settled
+from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+
+WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
+
+NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(1)>{{7*7}}\u202e'
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    return await make_service(**WITH_DASHBOARD)
+
+
+@pytest.fixture
+async def owner(service: Service) -> Visitor:
+    project = await service.projects.create("Shop")
+    return await visitor(service, project.project_id)
+
+
+async def subscribed(service: Service, project_id: str, name: str, **more: Any) -> str:
+    async with service.db.transaction() as tx:
+        made = await service.subscribers.ensure(
+            tx,
+            project_id,
+            "messenger_a",
+            ChannelUser(f"user-{name}", name, name.lower()[:8], "en"),
+            f"chat-{name}",
+            source="api",
+            **more,
+        )
+    return made.subscriber_id
+
+
+def check_escaped(text: str) -> None:
+    """What was written stands there as text alone."""
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert "49" not in re.findall(r"alert\(1\)&gt;(\d+)", text)
+    assert "&lt;script&gt;alert(1)" in text
+
+
+async def test_a_team_finds_a_person_and_changes_what_is_known_of_them(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann", external_id="crm-1")
+    await subscribed(service, owner.project_id, NASTY)
+    at = f"/subscribers/{ann}"
+    await owner.post("/permissions", {"key": "news", "title-en": "News"})
+
+    everybody = (await owner.get("/subscribers")).text
+    tagged = await owner.post(f"{at}/tags/add", {"tag": "vip"})
+    granted = await owner.post(f"{at}/permission", {"permission": "news", "granted": "yes"})
+    edited = await owner.post(
+        f"{at}/edit", {"external_id": "crm-2", "lang": "ru", "attributes": '{"city": "Riga"}'}
+    )
+    found = [
+        (await owner.get("/subscribers", **filters)).text
+        for filters in ({"tag": "vip"}, {"permission": "news"}, {"lang": "ru", "status": "active"})
+    ]
+    shown = (await owner.get(at)).text
+
+    assert (tagged.status_code, granted.status_code, edited.status_code) == (303, 303, 303)
+    check_escaped(everybody)
+    assert all(ann in text and "alert(1)" not in text for text in found)
+    for told in ("crm-2", "Riga", "vip", "Subscribed", "Granted a permission"):
+        assert told in shown
+
+
+async def test_what_was_typed_is_shown_again_with_what_is_wrong_with_it(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    typed = {"external_id": NASTY, "lang": "en", "attributes": "[1"}
+
+    refused = await owner.post(f"/subscribers/{ann}/edit", typed)
+    no_tag = await owner.post(f"/subscribers/{ann}/tags/add", {"tag": "two words"})
+    no_filter = await owner.get("/subscribers", created_after="yesterday")
+
+    assert (refused.status_code, no_tag.status_code) == (400, 400)
+    assert "attributes: must be a JSON object" in refused.text
+    assert "[1" in refused.text
+    check_escaped(refused.text)
+    assert 'value="two words"' in no_tag.text
+    assert "created_after: must be a day" in no_filter.text
+    assert ann in no_filter.text
+
+
+async def test_a_person_leaves_comes_back_and_is_erased(service: Service, owner: Visitor) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    at = f"/subscribers/{ann}"
+
+    await owner.post(f"{at}/unsubscribe")
+    left = (await owner.get(at)).text
+    await owner.post(f"{at}/subscribe")
+    back = (await owner.get(at)).text
+    erased = await owner.post(f"{at}/erase")
+    gone = await owner.get(at)
+
+    assert "Subscribe again" in left
+    assert "Subscribe again" not in back
+    assert (erased.status_code, gone.status_code) == (303, 404)
+
+
+async def test_an_invitation_shows_a_link_and_a_code_for_each_messenger(
+    service: Service, owner: Visitor
+) -> None:
+    made = await owner.post("/invite", {"tags": ["spring"], "new_tags": "shop", "days": "7"})
+    refused = await owner.post("/invite", {"new_tags": "a,b!", "days": "x"})
+
+    picture = re.search(r'<img src="(/qr/[^"]+\.svg)"', made.text)
+    assert picture is not None
+    assert (await owner.client.get(picture[1])).headers["content-type"] == "image/svg+xml"
+    assert made.text.count("<figure>") == 2
+    assert refused.status_code == 400
+    assert 'value="a,b!"' in refused.text
+    async with service.db.read() as tx:
+        tags = await service.tags.all_of(tx, owner.project_id, 1)
+    assert [tag.name for tag in tags] == ["shop", "spring"]
+
+
+async def test_a_message_is_previewed_sent_followed_and_taken_back(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann", external_id="crm-1")
+    written = {
+        "to": ann,
+        "text": "**Sale** <b>",
+        "format": "markdown",
+        "b-0-0-text": "Open",
+        "b-0-0-value": "https://shop.example/a",
+    }
+
+    search = await owner.get("/messages/new", who="crm-1")
+    page = await owner.get("/messages/new", to=ann)
+    previewed = await owner.post("/messages/new/preview", written)
+    wrong = await owner.post("/messages/new", {**written, "b-0-0-value": "javascript:alert(1)"})
+    sent = await owner.post("/messages/new", written)
+    await settled(service)
+    at = sent.headers["location"]
+    shown = (await owner.client.get(at)).text
+    listed = (await owner.get("/messages", status="sent")).text
+    edited = await owner.post(at + "/edit", {**written, "text": "Over"})
+    deleted = await owner.post(at + "/delete")
+    await settled(service)
+    after = (await owner.client.get(at)).text
+
+    assert f"to={ann}" in search.text
+    assert page.status_code == 200
+    assert '<span class="mark-bold">Sale</span><span class=""> &lt;b&gt;</span>' in previewed.text
+    assert "messenger_b" not in previewed.text
+    assert wrong.status_code == 400
+    assert "buttons[0][0].url" in wrong.text
+    assert "**Sale** &lt;b&gt;</textarea>" in wrong.text
+    assert "Sent" in shown
+    assert at.rpartition("/")[2] in listed
+    assert (edited.status_code, deleted.status_code) == (303, 303)
+    assert "Deleted" in after
+    assert "/edit" not in after
+
+
+async def test_a_tag_is_made_renamed_and_deleted(service: Service, owner: Visitor) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    await owner.post("/tags", {"name": "vip"})
+    await owner.post(f"/subscribers/{ann}/tags/add", {"tag": "vip"})
+
+    again = await owner.post("/tags", {"name": "vip"})
+    wrong = await owner.post("/tags", {"name": NASTY})
+    renamed = await owner.post("/tags/vip/rename", {"name": "Важные"})
+    listed = (await owner.get("/tags")).text
+    deleted = await owner.post("/tags/Важные/delete")
+    missing = await owner.post("/tags/Важные/delete")
+
+    assert (again.status_code, wrong.status_code) == (409, 400)
+    assert 'value="&lt;script&gt;' in wrong.text
+    assert (renamed.status_code, deleted.status_code, missing.status_code) == (303, 303, 404)
+    assert "1 subscriber carries it" in listed
+    assert "Важные" not in (await owner.get("/tags")).text
+
+
+async def test_deleting_a_permission_asks_for_the_number_of_those_who_granted_it(
+    service: Service, owner: Visitor
+) -> None:
+    await owner.post("/permissions", {"key": "news", "title-en": "News", "default": "1"})
+    await subscribed(service, owner.project_id, "Ann")
+    asked = (await owner.get("/permissions/news")).text
+    await subscribed(service, owner.project_id, "Bob")
+
+    too_few = await owner.post("/permissions/news/delete", {"confirmed": "1"})
+    no_number = await owner.post("/permissions/news/delete", {"confirmed": "all"})
+    still_there = await owner.get("/permissions/news")
+    deleted = await owner.post("/permissions/news/delete", {"confirmed": "2"})
+    gone = await owner.get("/permissions/news")
+
+    assert "1 active subscriber granted it. Type that number" in asked
+    assert (too_few.status_code, no_number.status_code) == (409, 400)
+    assert "2 active subscribers granted it. Type that number" in too_few.text
+    assert (still_there.status_code, deleted.status_code, gone.status_code) == (200, 303, 404)
+
+
+async def test_a_permissions_texts_are_changed_per_language(
+    service: Service, owner: Visitor
+) -> None:
+    await owner.post("/permissions", {"key": "news", "title-en": "News", "default": "1"})
+
+    empty = await owner.post("/permissions/news", {"title-en": " "})
+    changed = await owner.post("/permissions/news", {"title-en": "News", "title-ru": "Новости"})
+    async with service.db.read() as tx:
+        permission = await service.permissions.find(tx, owner.project_id, "news")
+
+    assert (empty.status_code, changed.status_code) == (400, 303)
+    assert permission.title == {"en": "News", "ru": "Новости"}
+    assert permission.default is False
+
+
+async def test_a_template_is_written_tried_sent_and_deleted(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    written = {
+        "key": "order",
+        "text-en": "Hello, *{{ name }}*!",
+        "text-ru": "Привет, *{{ name }}*!",
+        "format": "markdown",
+        "b-1-0-text-en": "Track",
+        "b-1-0-kind": "url",
+        "b-1-0-value": "https://shop.example/{{ order }}",
+    }
+
+    wrong = await owner.post("/new-template", {**written, "text-en": "Hello, {{ name"})
+    made = await owner.post("/new-template", written)
+    tried = await owner.post("/template-preview", {**written, "of": "order", "var-name": NASTY})
+    listed = (await owner.get("/templates")).text
+    shown = (await owner.get("/templates/order")).text
+    compose = (await owner.get("/messages/new", to=ann, template="order")).text
+    sent = await owner.post(
+        "/messages/new", {"to": ann, "template": "order", "var-name": "Ann", "var-order": "7"}
+    )
+    message = (await owner.client.get(sent.headers["location"])).text
+    await owner.post("/templates/order", {**written, "text-ru": ""})
+    async with service.db.read() as tx:
+        content = await service.templates.content_of(tx, owner.project_id, "order")
+    deleted = await owner.post("/templates/order/delete")
+
+    assert wrong.status_code == 400
+    assert "Hello, {{ name</textarea>" in wrong.text
+    assert made.headers["location"].endswith("/templates/order")
+    check_escaped(tried.text)
+    assert "order" in listed
+    assert 'value="https://shop.example/{{ order }}"' in shown
+    assert 'name="var-order"' in compose
+    assert "https://shop.example/7" in message
+    assert content.text == "Hello, *{{ name }}*!"
+    assert (deleted.status_code, (await owner.get("/templates/order")).status_code) == (303, 404)
+
+
+async def test_an_agent_writes_to_people_and_changes_nothing_of_them(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    agent = await visitor(service, owner.project_id, "agent")
+    viewer = await visitor(service, owner.project_id, "viewer")
+
+    page = (await agent.get(f"/subscribers/{ann}")).text
+    sent = await agent.post("/messages/new", {"to": ann, "text": "Hi"})
+    refused = [
+        (await agent.post(f"/subscribers/{ann}/erase")).status_code,
+        (await agent.get("/messages")).status_code,
+        (await agent.get("/tags")).status_code,
+        (await viewer.post("/messages/new", {"to": ann, "text": "Hi"})).status_code,
+        (await viewer.post("/tags", {"name": "x"})).status_code,
+    ]
+
+    assert "Write a message" in page
+    assert "Erase" not in page
+    assert sent.headers["location"].endswith(f"/subscribers/{ann}")
+    assert refused == [403] * 5
+    assert "New tag" not in (await viewer.get("/tags")).text
+
+
+async def test_the_file_for_spreadsheets_holds_what_the_filters_leave(
+    service: Service, owner: Visitor
+) -> None:
+    await subscribed(service, owner.project_id, "Ann", tags=())
+    bob = await subscribed(service, owner.project_id, "Bob")
+    await owner.post(f"/subscribers/{bob}/tags/add", {"tag": "vip"})
+
+    file = await owner.get("/subscribers/export", tag="vip")
+    wrong = await owner.get("/subscribers/export", status="lost")
+
+    assert file.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "Bob" in file.text
+    assert "Ann" not in file.text
+    assert wrong.status_code == 400
