@@ -39,14 +39,20 @@ async def judge(service: "Service", tx: Tx, project_id: str, new: NewMailing) ->
         raise ValidationFailed("send_at: is in the past")
     _check_sizes(service, new)
     await _check_names(service, tx, project_id, new)
-    content = await _content(service, tx, project_id, new.message)
-    most = service.settings.limits.broadcast_recipients
-    counts = await audience.count_by_bot(tx, project_id, new.audience, None, most + 1)
-    if sum(counts.values()) > most:
-        raise ValidationFailed(f"audience: more than {most:,} subscribers")
+    content = await content_of(service, tx, project_id, new.message)
+    counts = await _counts(service, tx, project_id, new.audience)
     _check_shown(service, read_column(content))
     await _check_channels(service, read_column(content), counts)
     return Judged(content, counts)
+
+
+async def reach(service: "Service", tx: Tx, project_id: str, asked: Audience) -> int:
+    """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
+    and for more than there may be."""
+    if missing := await missing_name(tx, project_id, asked):
+        raise ValidationFailed(missing)
+    _check_channel_names(service, project_id, asked)
+    return sum((await _counts(service, tx, project_id, asked)).values())
 
 
 async def missing_name(tx: Tx, project_id: str, asked: Audience) -> str | None:
@@ -85,13 +91,29 @@ async def _check_names(service: "Service", tx: Tx, project_id: str, new: NewMail
         missing = await _missing_permission(tx, project_id, "permission", permission)
     if missing is not None:
         raise ValidationFailed(missing)
-    for channel in new.audience.channels or ():
+    _check_channel_names(service, project_id, new.audience)
+
+
+def _check_channel_names(service: "Service", project_id: str, asked: Audience) -> None:
+    for channel in asked.channels or ():
         if service.channels.of(project_id, channel) is None:
             raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
 
 
-async def _content(service: "Service", tx: Tx, project_id: str, message: MailingMessage) -> str:
-    """What is shown, as it is kept: a template's later changes don't reach it."""
+async def _counts(service: "Service", tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
+    """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
+    most = service.settings.limits.broadcast_recipients
+    counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
+    if sum(counts.values()) > most:
+        raise ValidationFailed(f"audience: more than {most:,} subscribers")
+    return counts
+
+
+async def content_of(service: "Service", tx: Tx, project_id: str, message: MailingMessage) -> str:
+    """What is shown, as it is kept: a template's later changes don't reach it.
+
+    Raises `ValidationFailed` for a text that is no template, `NotFound` for a template's name.
+    """
     if message.template is not None:
         content = await service.templates.content_of(tx, project_id, message.template)
     else:

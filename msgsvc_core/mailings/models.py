@@ -103,6 +103,8 @@ class NewMailing:
     audience: Audience
     send_at_ms: int | None = None
     per_minute: int | None = None
+    #: Chosen by who may ask twice, so that it is taken once; else a new one.
+    job_id: str | None = None
 
 
 @record

@@ -10,15 +10,17 @@ from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.mailings import audience, ledger, store
-from msgsvc_core.mailings.judging import judge
+from msgsvc_core.mailings.judging import judge, reach
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
+    MailingMessage,
     MailingProgress,
     MailingStatus,
     NewMailing,
     Recipient,
 )
+from msgsvc_core.mailings.previews import Preview, previews
 from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class Mailings:
         begins_ms = now_ms if new.send_at_ms is None else new.send_at_ms
         mailing = Mailing(
             project_id=project_id,
-            job_id=new_id("job"),
+            job_id=new.job_id or new_id("job"),
             source=new.source,
             status="scheduled",
             content=judged.content,
@@ -104,9 +106,17 @@ class Mailings:
         await self._add(tx, mailing)
         return mailing
 
+    async def previews(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Preview]:
+        """What it will look like on each channel. Raises what `previews.previews` does."""
+        return await previews(self._service, tx, project_id, message)
+
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> int:
         """How many would get a mailing now; nothing is charged. Raises what else `start` does."""
         return (await judge(self._service, tx, project_id, new)).total
+
+    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
+        """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
+        return await reach(self._service, tx, project_id, asked)
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Starts a mailing of the same contents to those of whom nobody knows whether they got it.

@@ -1,0 +1,188 @@
+"""Forms in which a message is written and its audience chosen, and the bodies of the API that they stand
+for: pages of several areas have the same fields (`sending.html` of the frame)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.dashboard.context import PageContext
+from msgsvc_core.dashboard.posted import PostedForm
+from msgsvc_core.localized import Localized, in_language
+
+_HOUR_S = 3600
+_BUTTON = re.compile(r"button_text_(\d{1,3})", re.ASCII)
+_TAGS = ("tags_any", "tags_all", "tags_none")
+
+#: Tags that are offered to be ticked; others can be written.
+_MOST_TAGS = 100
+
+
+def asked(page: PageContext) -> PostedForm:
+    """What a form that asks (GET) gave, with each name as often as it stands there."""
+    values: dict[str, list[str]] = {}
+    if isinstance(page.query, QueryParams):
+        for name, text in page.query.multi_items():
+            values.setdefault(name, []).append(text)
+    return PostedForm(values)
+
+
+async def choices(page: PageContext) -> dict[str, Any]:
+    """What a message may name, for the template's `offers`."""
+    service, project_id = page.service, page.project_id
+    tags = await service.tags.page(page.tx, project_id, PageQuery(limit=_MOST_TAGS))
+    templates = await service.templates.page(
+        page.tx, project_id, None, service.settings.limits.templates
+    )
+    permissions = await service.permissions.all_of(page.tx, project_id)
+    return {
+        "tags": sorted(tag.name for tag in tags[:_MOST_TAGS]),
+        "templates": sorted(template.key for template in templates),
+        "permissions": [
+            (each.key, in_language(each.title, page.lang, service.settings.default_lang))
+            for each in permissions
+        ],
+        "channels": [channel.name for channel in service.channels.all_of(project_id)],
+    }
+
+
+def message_of(form: PostedForm) -> dict[str, Any]:
+    """The message that somebody wrote, for `validate` to judge."""
+    message: dict[str, Any] = {}
+    if form.text("written") == "template":
+        message["template"] = form.text("template")
+    else:
+        message["text"] = _localized(form.text("text"), form.text("text_ru"))
+        message["format"] = form.text("format", "plain")
+        if url := form.text("media_url").strip():
+            message["media"] = {"type": form.text("media_type", "image"), "url": url}
+            if filename := form.text("media_filename").strip():
+                message["media"]["filename"] = filename
+        message["buttons"] = _buttons(form)
+    if variables := _variables(form.text("variables")):
+        message["variables"] = variables
+    if permission := form.text("permission"):
+        message["permission"] = permission
+    if form.checked("silent"):
+        message["silent"] = True
+    if hours := form.text("expires_hours").strip():
+        message["expires_in"] = _seconds(hours)
+    return message
+
+
+def audience_of(form: PostedForm) -> dict[str, Any]:
+    """The audience that somebody chose, for `validate` to judge."""
+    if form.text("to", "all") != "some":
+        return {"all": True}
+    audience: dict[str, Any] = {}
+    for name in _TAGS:
+        written = [tag.strip() for tag in form.text(f"{name}_more").split(",")]
+        if tags := list(dict.fromkeys([*form.texts(name), *(tag for tag in written if tag)])):
+            audience[name] = tags
+    if permission := form.text("audience_permission"):
+        audience["permission"] = permission
+    for name in ("channels", "langs"):
+        if chosen := form.texts(name):
+            audience[name] = chosen
+    return audience
+
+
+def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = None) -> PostedForm:
+    """The form as somebody would have filled it in for these: to change them, or to write the like."""
+    values: dict[str, Sequence[str]] = {
+        "written": ["template" if "template" in message else "text"]
+    }
+    values["template"] = [message.get("template") or ""]
+    values["text"], values["text_ru"] = _parts(message.get("text") or "")
+    values["format"] = [message.get("format", "plain")]
+    media = message.get("media") or {}
+    for name in ("type", "url", "filename"):
+        values[f"media_{name}"] = [media.get(name) or ""]
+    values |= _button_values(message.get("buttons") or [])
+    variables = message.get("variables") or {}
+    values["variables"] = ["\n".join(f"{name} = {value}" for name, value in variables.items())]
+    values["permission"] = [message.get("permission") or ""]
+    if message.get("silent"):
+        values["silent"] = ["1"]
+    seconds = message.get("expires_in")
+    values["expires_hours"] = [f"{seconds / _HOUR_S:g}" if seconds else ""]
+    if audience is not None:
+        values |= _audience_values(audience)
+    return PostedForm({name: texts for name, texts in values.items() if texts != [""]})
+
+
+def _localized(text: str, russian: str) -> Localized:
+    if not russian.strip():
+        return text
+    return {"en": text, "ru": russian} if text.strip() else {"ru": russian}
+
+
+def _parts(text: Localized) -> tuple[list[str], list[str]]:
+    if isinstance(text, str):
+        return [text], [""]
+    return [text.get("en", "")], [text.get("ru", "")]
+
+
+def _seconds(hours: str) -> object:
+    """Whole seconds; what is no number is left to be refused by its name."""
+    try:
+        return round(float(hours.replace(",", ".")) * _HOUR_S)
+    except (ValueError, OverflowError):
+        return hours
+
+
+def _variables(text: str) -> dict[str, str]:
+    """One a line, as `name = value`."""
+    lines = (line.partition("=") for line in text.splitlines() if line.strip())
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:
+    """Rows of buttons; one without a text is none."""
+    rows: list[list[dict[str, Any]]] = []
+    for number in _numbers(form):
+        button: dict[str, Any] = {
+            "text": _localized(
+                form.text(f"button_text_{number}"), form.text(f"button_text_ru_{number}")
+            )
+        }
+        for name in ("url", "data"):
+            if value := form.text(f"button_{name}_{number}").strip():
+                button[name] = value
+        if rows and form.checked(f"button_beside_{number}"):
+            rows[-1].append(button)
+        else:
+            rows.append([button])
+    return rows
+
+
+def _numbers(form: PostedForm) -> Iterator[int]:
+    found = (_BUTTON.fullmatch(name) for name in form.values)
+    for number in sorted(int(match[1]) for match in found if match):
+        names = ("text", "text_ru", "url", "data")
+        if any(form.text(f"button_{name}_{number}").strip() for name in names):
+            yield number
+
+
+def _button_values(rows: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Sequence[str]]:
+    values: dict[str, Sequence[str]] = {}
+    placed = [(button, place > 0) for row in rows for place, button in enumerate(row)]
+    for number, (button, is_beside) in enumerate(placed, start=1):
+        text, russian = _parts(button["text"])
+        values[f"button_text_{number}"] = text
+        values[f"button_text_ru_{number}"] = russian
+        values[f"button_url_{number}"] = [button.get("url") or ""]
+        values[f"button_data_{number}"] = [button.get("data") or ""]
+        if is_beside:
+            values[f"button_beside_{number}"] = ["1"]
+    return values
+
+
+def _audience_values(audience: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    values: dict[str, Sequence[str]] = {"to": ["all" if audience.get("all") else "some"]}
+    for name in (*_TAGS, "channels", "langs"):
+        values[name] = list(audience.get(name) or [])
+    values["audience_permission"] = [audience.get("permission") or ""]
+    return values
