@@ -39,7 +39,7 @@ async def choices(page: PageContext) -> dict[str, Any]:
     permissions = await service.permissions.all_of(page.tx, project_id)
     return {
         "tags": sorted(tag.name for tag in tags[:_MOST_TAGS]),
-        "templates": sorted(template.key for template in templates),
+        "templates": sorted((template.key, template.key) for template in templates),
         "permissions": [
             (each.key, in_language(each.title, page.lang, service.settings.default_lang))
             for each in permissions

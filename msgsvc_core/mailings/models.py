@@ -1,5 +1,6 @@
 """Mailings, inside and on the wire."""
 
+import json
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -189,6 +190,15 @@ class Mailing:
     def done(self) -> int:
         """Recipients who have their outcome."""
         return self.sent + self.failed + self.skipped
+
+    def to_message(self) -> dict[str, Any]:
+        """What it shows, as `MailingMessage` has it: a template as the text that it was at the call."""
+        kept = json.loads(self.content)
+        message = {**kept["content"], "variables": kept["variables"], "silent": kept["silent"]}
+        if self.expires_at_ms is not None:
+            begins_ms = self.created_at_ms if self.send_at_ms is None else self.send_at_ms
+            message["expires_in"] = (self.expires_at_ms - begins_ms) // 1000
+        return {**message, "permission": self.permission, "metadata": self.metadata}
 
     def event_fields(self) -> dict[str, Any]:
         return {

@@ -42,7 +42,7 @@ async def previews(
     """One for each channel of the project and each text. Raises `ValidationFailed` for what could never
     be sent, and `NotFound` for a template that is not there."""
     content = read_column(await content_of(service, tx, project_id, message))
-    shown: dict[OutgoingMessage, list[str]] = {}
+    shown: list[tuple[OutgoingMessage, list[str]]] = []
     for lang in LANGUAGES:
         sample = {
             name: _SAMPLE.get(name, name.removeprefix(ATTRIBUTE)) for name in content.personal
@@ -53,7 +53,11 @@ async def previews(
             )
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
-        shown.setdefault(one, []).append(lang)
+        same = next((langs for before, langs in shown if before == one), None)
+        if same is None:
+            shown.append((one, [lang]))
+        else:
+            same.append(lang)
     return [
         Preview(
             channel.name,
@@ -64,5 +68,5 @@ async def previews(
             channel.problem(one),
         )
         for channel in service.channels.all_of(project_id)
-        for one, langs in shown.items()
+        for one, langs in shown
     ]

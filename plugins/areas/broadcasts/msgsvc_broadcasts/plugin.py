@@ -1,12 +1,15 @@
 """The plugin's door: what it adds to a service."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from msgsvc_broadcasts.dashboard import pages
 from msgsvc_broadcasts.events import BROADCAST_EVENTS
 from msgsvc_broadcasts.routes import router
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Tx
 from msgsvc_core.events import EventSpec
 from msgsvc_core.hookspecs import hookimpl
@@ -27,6 +30,16 @@ def register_services(service: Service) -> Mapping[type, Any]:
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
     return router.endpoints
+
+
+@hookimpl
+def register_locale() -> Path:
+    return Path(__file__).parent / "locale"
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

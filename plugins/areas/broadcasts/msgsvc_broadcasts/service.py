@@ -2,6 +2,7 @@
 
 from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx
+from msgsvc_core.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.service import Service
 
@@ -18,18 +19,34 @@ class Broadcasts:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def start(self, tx: Tx, project_id: str, body: BroadcastBody) -> BroadcastAccepted:
-        """Takes a broadcast, or with `dry_run` only counts.
+    async def start(
+        self, tx: Tx, project_id: str, body: BroadcastBody, job_id: str | None = None
+    ) -> BroadcastAccepted:
+        """Takes a broadcast, or with `dry_run` only counts. `job_id` is its id, else a new one.
 
         Raises what `Mailings.start` does.
         """
         new = NewMailing(
-            SOURCE, body.to_message(), body.audience, body.send_at, body.messages_per_minute
+            SOURCE,
+            body.to_message(),
+            body.audience,
+            body.send_at,
+            body.messages_per_minute,
+            job_id,
         )
         if body.dry_run:
             total = await self._service.mailings.count(tx, project_id, new)
             return BroadcastAccepted(total=total, credits=total * CREDITS)
         return _taken(await self._service.mailings.start(tx, project_id, new))
+
+    async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
+        """Whether a broadcast of that id was taken before; who asks at the same time waits for `tx`."""
+        await tx.lock(f"broadcast {job_id} of {project_id}")
+        try:
+            await self.find(tx, project_id, job_id)
+        except NotFound:
+            return False
+        return True
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> BroadcastAccepted:
         """Takes a broadcast to those of another whose fate nobody knows.

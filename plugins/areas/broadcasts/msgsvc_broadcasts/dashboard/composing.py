@@ -1,0 +1,123 @@
+"""How a broadcast is written: the form, how many get it, a last look, and off it goes."""
+
+from datetime import datetime
+from typing import Any
+
+from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.service import CREDITS, Broadcasts
+from msgsvc_core.api.validation import validate
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
+from msgsvc_core.errors import ApiError, ValidationFailed
+from msgsvc_core.ids import ID_WIDTH, new_id
+from msgsvc_core.local_time import ms_of
+from msgsvc_core.mailings import Audience
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    pages.get("/broadcasts/new", access="manage")(compose)
+    pages.get("/broadcasts/reach", access="manage")(reach)
+    pages.post("/broadcasts/new", access="manage")(change)
+    pages.post("/broadcasts/review", access="manage", again=compose)(review)
+    pages.post("/broadcasts", access="manage", again=compose)(start)
+
+
+async def compose(page: PageContext) -> Shown:
+    """An empty form, one like another broadcast, or what was typed."""
+    given = page.form
+    if not given.values and (job_id := page.query.get("like")):
+        mailing = await page.get(Broadcasts).find(page.tx, page.project_id, job_id)
+        # Whom ids named is not kept: their number alone says nothing of them.
+        audience = {
+            name: value
+            for name, value in mailing.shown_audience.items()
+            if name != "subscriber_ids_count"
+        }
+        given = form_of(mailing.to_message(), audience or {})
+        if mailing.per_minute:
+            given = PostedForm({**given.values, "pace": [str(mailing.per_minute)]})
+    return Shown("compose.html", {"given": given, "offers": await choices(page)})
+
+
+async def change(page: PageContext) -> Shown:
+    """The form again, from the last look."""
+    return await compose(page)
+
+
+async def reach(page: PageContext) -> Shown:
+    """A fragment: how many the chosen audience has now, and what that costs."""
+    total, problem = None, None
+    try:
+        audience = validate(Audience, audience_of(asked(page)), "audience")
+        total = await page.service.mailings.reach(page.tx, page.project_id, audience)
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        problem = error.message
+    return Shown("reach.html", {"total": total, "credits": (total or 0) * CREDITS, "why": problem})
+
+
+async def review(page: PageContext) -> Shown:
+    """The last look: the message on each messenger, and to how many it goes."""
+    body = _body(page)
+    broadcasts = page.get(Broadcasts)
+    counted = await broadcasts.start(
+        page.tx, page.project_id, body.model_copy(update={"dry_run": True})
+    )
+    return Shown(
+        "review.html",
+        {
+            "body": body,
+            "audience": body.audience.model_dump(exclude_none=True),
+            "total": counted.total,
+            "credits": counted.credits,
+            "shown": await page.service.mailings.previews(
+                page.tx, page.project_id, body.to_message()
+            ),
+            "job_id": new_id("job"),
+            "typed": _typed(page.form),
+        },
+    )
+
+
+async def start(page: PageContext) -> Moved:
+    """Sends it, or has it wait for its time; the same page sent twice is one broadcast."""
+    job_id = page.form.text("job_id")
+    if not job_id.startswith("job_") or len(job_id) != len("job_") + ID_WIDTH:
+        raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
+    broadcasts, here = page.get(Broadcasts), page.url(f"/broadcasts/{job_id}")
+    if await broadcasts.is_taken(page.tx, page.project_id, job_id):
+        return Moved(here)
+    taken = await broadcasts.start(page.tx, page.project_id, _body(page), job_id)
+    page.note(broadcast=taken.job_id, total=taken.total)
+    _ = page._
+    told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
+    return Moved(here, notice=told)
+
+
+def _body(page: PageContext) -> BroadcastBody:
+    """Raises `ValidationFailed`."""
+    form = page.form
+    given: dict[str, Any] = {**message_of(form), "audience": audience_of(form)}
+    if form.text("when") == "later":
+        given["send_at"] = _moment(page)
+    if pace := form.text("pace").strip():
+        given["messages_per_minute"] = int(pace) if pace.isdecimal() else pace
+    return validate(BroadcastBody, given)
+
+
+def _moment(page: PageContext) -> str:
+    """What the clock of who sends it showed, as the API has it."""
+    try:
+        local = datetime.fromisoformat(page.form.text("send_at"))
+    except ValueError:
+        raise ValidationFailed("send_at: give day and time") from None
+    return to_rfc3339(ms_of(local.replace(tzinfo=None), page.timezone))
+
+
+def _typed(form: PostedForm) -> list[tuple[str, str]]:
+    """All that was filled in, to go along with the last look."""
+    aside = {"_csrf", "job_id"}
+    return [(name, text) for name in form.values if name not in aside for text in form.texts(name)]

@@ -1,0 +1,153 @@
+"""Broadcasts as they go: the list, how far one is, who got it, and what holds or ends it."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
+from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.mailings import Mailing
+
+#: Broadcasts on the overview.
+_ON_CARD = 4
+
+#: Failed recipients that are looked at to say what failed: the newest ones.
+_MOST_REASONS = 500
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    nav = Nav("Broadcasts", icon="megaphone", group="sending", order=10)
+    pages.get("/broadcasts", access="look", nav=nav)(listed)
+    pages.get("/broadcasts/{job_id}", access="look")(broadcast)
+    pages.get("/broadcasts/{job_id}/progress", access="look")(progress)
+    pages.get("/broadcasts/{job_id}/recipients", access="look")(recipients)
+    pages.post("/broadcasts/{job_id}/pause", access="manage", again=broadcast)(pause)
+    pages.post("/broadcasts/{job_id}/resume", access="manage", again=broadcast)(resume)
+    pages.post("/broadcasts/{job_id}/cancel", access="manage", again=broadcast)(cancel)
+    pages.post("/broadcasts/{job_id}/resend", access="manage", again=broadcast)(resend)
+    pages.card(access="look", order=40)(card)
+
+
+async def listed(page: PageContext) -> Shown:
+    """All, newest first."""
+    query = validate(
+        BroadcastQuery,
+        {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
+    )
+    found = await page.service.mailings.page(
+        page.tx, page.project_id, SOURCE, query.status, query.after, query.most
+    )
+    rows, following = query.cut(found, lambda mailing: mailing.job_id)
+    more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
+    return Shown(
+        "list.html", {"rows": [_row(each) for each in rows], "more": more, "status": query.status}
+    )
+
+
+async def card(page: PageContext) -> Shown:
+    """The last ones, those that run among them."""
+    found = await page.service.mailings.page(page.tx, page.project_id, SOURCE, None, None, _ON_CARD)
+    return Shown("card.html", {"rows": [_row(each) for each in found]})
+
+
+async def broadcast(page: PageContext) -> Shown:
+    """One: its message, its audience, how far it is, and what failed."""
+    values = await _progress(page)
+    mailing: Mailing = values["mailing"]
+    failed = await page.service.mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
+    reasons = Counter(each.reason or "unknown" for each in failed)
+    unknown = await page.service.mailings.recipients(page.tx, mailing, "unknown", None, 1)
+    return Shown(
+        "broadcast.html",
+        {
+            **values,
+            "message": mailing.to_message(),
+            "audience": mailing.shown_audience,
+            "reasons": reasons.most_common(),
+            "looked_at": len(failed) if len(failed) == _MOST_REASONS else 0,
+            "can_resend": bool(unknown) and mailing.finished_at_ms is not None,
+            "until_ms": page.service.mailings.recipients_until_ms(mailing),
+        },
+    )
+
+
+async def progress(page: PageContext) -> Shown:
+    """A fragment: how far it is, asked for again while it goes on."""
+    return Shown("progress.html", await _progress(page))
+
+
+async def recipients(page: PageContext) -> Shown:
+    """Who is in the audience, and what became of it for each."""
+    mailing = await _mailing(page)
+    query = validate(
+        RecipientQuery,
+        {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
+    )
+    found = await page.service.mailings.recipients(
+        page.tx, mailing, query.status, query.after, query.most
+    )
+    rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
+    keys = [(page.project_id, each.subscriber_id) for each in rows]
+    people = await page.service.subscribers.find_many(page.tx, keys)
+    here = f"/broadcasts/{mailing.job_id}/recipients"
+    return Shown(
+        "recipients.html",
+        {
+            "mailing": mailing,
+            "rows": [(each, people.get((page.project_id, each.subscriber_id))) for each in rows],
+            "status": query.status,
+            "more": page.url(here, status=query.status, cursor=following) if following else "",
+        },
+    )
+
+
+async def pause(page: PageContext) -> Moved:
+    return await _change(page, page.service.mailings.pause, page._("It is paused."))
+
+
+async def resume(page: PageContext) -> Moved:
+    return await _change(page, page.service.mailings.resume, page._("It goes on."))
+
+
+async def cancel(page: PageContext) -> Moved:
+    return await _change(page, page.service.mailings.cancel, page._("Nobody else gets it."))
+
+
+async def resend(page: PageContext) -> Moved:
+    """Another broadcast to those of whom nobody knows whether they got this one."""
+    job_id = page.params["job_id"]
+    taken = await page.get(Broadcasts).resend_unknown(page.tx, page.project_id, job_id)
+    page.note(broadcast=taken.job_id, resend_of=job_id)
+    return Moved(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+
+
+async def _change(page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str) -> Moved:
+    job_id = page.params["job_id"]
+    await to(page.tx, page.project_id, job_id)
+    page.note(broadcast=job_id)
+    return Moved(page.url(f"/broadcasts/{job_id}"), notice=notice)
+
+
+async def _mailing(page: PageContext) -> Mailing:
+    return await page.get(Broadcasts).find(page.tx, page.project_id, page.params["job_id"])
+
+
+async def _progress(page: PageContext) -> dict[str, Any]:
+    mailing = await _mailing(page)
+    now_ms = page.service.clock.now_ms()
+    return {
+        **_row(mailing),
+        "eta_s": mailing.eta_seconds(now_ms),
+        "goes_on": mailing.finished_at_ms is None and mailing.status != "paused",
+    }
+
+
+def _row(mailing: Mailing) -> dict[str, Any]:
+    return {
+        "mailing": mailing,
+        "message": mailing.to_message(),
+        "done": mailing.done if mailing.finished_at_ms is None else mailing.total,
+    }
