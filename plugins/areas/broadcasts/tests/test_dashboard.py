@@ -39,7 +39,7 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     form = await admin.get("/broadcasts/new")
     reach = await admin.get("/broadcasts/reach", to="some", tags_any=["vip", "vip"])
     refused = await admin.post("/broadcasts/review", {"text": HOSTILE, "to": "some"})
-    typed = {"text": "Hi *{{ first_name }}*", "format": "markdown", "to": "some", "tags_any": "vip"}
+    typed = {"text": "Hi **{{ first_name }}**", "format": "markdown", "to": "some", "tags_any": "vip"}
     look = await admin.post("/broadcasts/review", typed)
     again = await admin.post("/broadcasts/new", hidden(look))
     sent = await admin.post("/broadcasts", hidden(look))
@@ -60,7 +60,7 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     assert "&lt;script&gt;alert(1)" in refused.text
     assert "<strong>Alex</strong>" in look.text
     assert "Send to 2 people" in look.text
-    assert "Hi *{{ first_name }}*" in again.text
+    assert "Hi **{{ first_name }}**" in again.text
     assert 'value="vip" checked' in again.text
     assert sent.status_code == twice.status_code == 303
     assert twice.headers["location"] == sent.headers["location"]
@@ -69,7 +69,7 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     assert "hx-trigger" not in shown.text.partition('id="progress"')[2].partition("</div>")[0]
     assert got.text.count("/subscribers/sub_") == 2
     assert job_id in listed.text
-    assert "Hi *{{ first_name }}*" in like.text
+    assert "Hi **{{ first_name }}**" in like.text
 
 
 async def test_a_broadcast_is_held_and_ended_by_who_may(
