@@ -39,7 +39,12 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     form = await admin.get("/broadcasts/new")
     reach = await admin.get("/broadcasts/reach", to="some", tags_any=["vip", "vip"])
     refused = await admin.post("/broadcasts/review", {"text": HOSTILE, "to": "some"})
-    typed = {"text": "Hi **{{ first_name }}**", "format": "markdown", "to": "some", "tags_any": "vip"}
+    typed = {
+        "text": "Hi **{{ first_name }}**",
+        "format": "markdown",
+        "to": "some",
+        "tags_any": "vip",
+    }
     look = await admin.post("/broadcasts/review", typed)
     again = await admin.post("/broadcasts/new", hidden(look))
     sent = await admin.post("/broadcasts", hidden(look))

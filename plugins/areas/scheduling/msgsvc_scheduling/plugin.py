@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.events import EventSpec
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_scheduling.dashboard import pages
 from msgsvc_scheduling.events import SCHEDULING_EVENTS
 from msgsvc_scheduling.jobs import PURGE_JOB, RUN_JOB
 from msgsvc_scheduling.recurring_routes import router as recurring_router
@@ -50,3 +52,13 @@ def register_jobs() -> Sequence[JobSpec]:
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
     return [*router.endpoints, *recurring_router.endpoints]
+
+
+@hookimpl
+def register_locale() -> Path:
+    return HERE / "locale"
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]

@@ -45,6 +45,14 @@ class Rule:
                 return None if self.ends_at_ms is not None and run_ms > self.ends_at_ms else run_ms
         return None
 
+    def upcoming(self, after_ms: int, most: int) -> list[int]:
+        """Up to `most` runs after that moment, in their order."""
+        runs: list[int] = []
+        while len(runs) < most and (next_ms := self.next_after(after_ms)) is not None:
+            runs.append(next_ms)
+            after_ms = next_ms
+        return runs
+
     def awake(self, ms: int) -> int:
         """The same moment, or the end of the quiet hours that it falls into."""
         if self.quiet_from is None or self.quiet_to is None:

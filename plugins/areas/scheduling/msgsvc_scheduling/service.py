@@ -78,13 +78,18 @@ class Scheduling:
         """Raises what `create` does."""
         now_ms = self._service.clock.now_ms()
         record = await self._new(tx, project_id, "recurring", body)
-        times = self._times(body, body.timezone)
-        rule = Rule(timezone=body.timezone, anchor_ms=times.get("starts_at_ms") or now_ms, **times)
+        rule = self.rule_of(body)
         record = replace(
             record, record_id=new_id("rec"), rule=rule, due_at_ms=_next_run(rule, now_ms)
         )
         await self._add(tx, record)
         return record
+
+    def rule_of(self, body: RecurringBody) -> Rule:
+        """When it would come, if it were made now. Raises `ValidationFailed`."""
+        times = self._times(body, body.timezone)
+        anchor_ms = times.get("starts_at_ms") or self._service.clock.now_ms()
+        return Rule(timezone=body.timezone, anchor_ms=anchor_ms, **times)
 
     async def update_recurring(
         self, tx: Tx, project_id: str, record_id: str, body: UpdateRecurringBody

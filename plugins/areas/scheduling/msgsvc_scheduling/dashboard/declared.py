@@ -1,0 +1,8 @@
+"""All pages of the area."""
+
+from msgsvc_core.dashboard import Pages
+from msgsvc_scheduling.dashboard import planning, waiting
+
+pages = Pages("scheduling", package="msgsvc_scheduling.dashboard")
+waiting.declare(pages)
+planning.declare(pages)

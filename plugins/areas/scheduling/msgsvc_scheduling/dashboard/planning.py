@@ -1,0 +1,173 @@
+"""How a message is scheduled: what, to whom, when and how often; and how that is changed."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
+from msgsvc_core.errors import ApiError
+from msgsvc_core.local_time import local_of, zone
+from msgsvc_scheduling.dashboard.waiting import RUNS, find
+from msgsvc_scheduling.dashboard.words import in_words
+from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
+from msgsvc_scheduling.recurrence import Rule
+from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
+from msgsvc_scheduling.service import Scheduling
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    pages.get("/schedules/new", access="manage")(compose)
+    pages.get("/schedules/runs", access="manage")(runs)
+    pages.post("/schedules", access="manage", again=compose)(create)
+    pages.get("/schedules/{record_id}/edit", access="manage")(edit)
+    pages.post("/schedules/{record_id}/edit", access="manage", again=edit)(change)
+
+
+async def compose(page: PageContext) -> Shown:
+    """An empty form, for once or again and again."""
+    given = page.form
+    repeats = (given.text("kind") or page.query.get("kind", "")) == "recurring"
+    subscriber_id = page.query.get("person", "")
+    if not given.values and subscriber_id:
+        given = PostedForm({"receiver": ["person"], "person": [subscriber_id]})
+    return await _form(page, given, repeats, None)
+
+
+async def edit(page: PageContext) -> Shown:
+    """The form as it was filled in, or as it was typed."""
+    record = await find(page)
+    given = page.form
+    if not given.values:
+        written = form_of(record.message).values
+        given = PostedForm({**written, **_time_values(record)})
+    return await _form(page, given, record.rule is not None, record)
+
+
+async def runs(page: PageContext) -> Shown:
+    """A fragment: how often it comes in words, and the next times."""
+    body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
+    words, times, problem = "", [], None
+    try:
+        rule = page.get(Scheduling).rule_of(validate(RecurringBody, body))
+        words, times = in_words(rule, page._), rule.upcoming(page.service.clock.now_ms(), RUNS)
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        problem = error.message
+    return Shown("runs.html", {"words": words, "times": times, "why": problem})
+
+
+async def create(page: PageContext) -> Moved:
+    form, scheduling = page.form, page.get(Scheduling)
+    body = {**message_of(form), **_receiver(form)}
+    if form.text("kind") == "recurring":
+        wanted = validate(RecurringBody, body | _times(form))
+        record = await scheduling.create_recurring(page.tx, page.project_id, wanted)
+    else:
+        wanted_once = validate(ScheduledBody, body | _time(form))
+        record = await scheduling.create(page.tx, page.project_id, wanted_once)
+    page.note(schedule=record.record_id)
+    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
+
+
+async def change(page: PageContext) -> Moved:
+    record, form, scheduling = await find(page), page.form, page.get(Scheduling)
+    before = PostedForm(_time_values(record))
+    body = _changes(message_of(form))
+    if record.rule is not None:
+        body |= _differing(_times(form, full=True), _times(before, full=True))
+        wanted = validate(UpdateRecurringBody, body)
+        await scheduling.update_recurring(page.tx, page.project_id, record.record_id, wanted)
+    else:
+        if _time(form) != _time(before):
+            body |= _time(form)
+        wanted_once = validate(UpdateScheduledBody, body)
+        await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
+    page.note(schedule=record.record_id)
+    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
+
+
+async def _form(
+    page: PageContext, given: PostedForm, repeats: bool, record: Record | None
+) -> Shown:
+    return Shown(
+        "compose.html",
+        {
+            "given": given,
+            "offers": await choices(page),
+            "repeats": repeats,
+            "record": record,
+        },
+    )
+
+
+def _receiver(form: PostedForm) -> dict[str, Any]:
+    """One person, by our id or theirs, or an audience."""
+    if form.text("receiver") != "person":
+        return {"audience": audience_of(form)}
+    person = form.text("person").strip()
+    return {"subscriber_id" if person.startswith("sub_") else "external_id": person}
+
+
+def _changes(message: dict[str, Any]) -> dict[str, Any]:
+    """All of the message anew but `metadata`, which the form does not have."""
+    return {name: message.get(name) for name in MessageChanges.model_fields if name != "metadata"}
+
+
+def _time(form: PostedForm) -> dict[str, Any]:
+    return {"send_at": form.text("send_at"), "timezone": form.text("timezone").strip()}
+
+
+def _times(form: PostedForm, *, full: bool = False) -> dict[str, Any]:
+    """What says how often; with `full` also what is not given, as null."""
+    number: object = form.text("every").strip()
+    if isinstance(number, str) and number.isdecimal():
+        number = int(number)
+    times: dict[str, Any] = {"timezone": form.text("timezone").strip()}
+    rhythm = form.text("rhythm", "days")
+    if rhythm == "cron":
+        times["cron"] = form.text("cron")
+    else:
+        times["every"] = {"hours" if rhythm == "hours" else "days": number}
+    for name in ("starts_at", "ends_at"):
+        if (moment := form.text(name)) or full:
+            times[name] = moment or None
+    quiet = {"from": form.text("quiet_from"), "to": form.text("quiet_to")}
+    if any(quiet.values()) or full:
+        times["quiet_hours"] = quiet if any(quiet.values()) else None
+    return times
+
+
+def _differing(times: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """An interval that stays is not counted anew."""
+    return {name: value for name, value in times.items() if before.get(name, ...) != value}
+
+
+def _time_values(record: Record) -> dict[str, list[str]]:
+    """The times of a record as the form has them."""
+    if record.rule is None:
+        assert record.send_at_ms is not None, "a scheduled record has its time"
+        timezone = record.timezone or "UTC"
+        return {"send_at": [_local(record.send_at_ms, timezone)], "timezone": [timezone]}
+    return _rule_values(record.rule)
+
+
+def _rule_values(rule: Rule) -> dict[str, list[str]]:
+    rhythm = "cron" if rule.cron is not None else "hours" if rule.hours is not None else "days"
+    values = {
+        "kind": "recurring",
+        "timezone": rule.timezone,
+        "rhythm": rhythm,
+        "cron": rule.cron or "",
+        "every": str(rule.hours or rule.days or ""),
+        "starts_at": _local(rule.starts_at_ms, rule.timezone),
+        "ends_at": _local(rule.ends_at_ms, rule.timezone),
+        "quiet_from": rule.quiet_from or "",
+        "quiet_to": rule.quiet_to or "",
+    }
+    return {name: [text] for name, text in values.items()}
+
+
+def _local(ms: int | None, timezone: str) -> str:
+    return "" if ms is None else local_of(ms, zone(timezone)).isoformat(timespec="minutes")

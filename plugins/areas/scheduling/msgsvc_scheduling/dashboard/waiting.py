@@ -1,0 +1,119 @@
+"""What waits for its time, and what became of what has waited."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_scheduling.dashboard.words import in_words
+from msgsvc_scheduling.models import Kind, Record, ScheduledQuery
+from msgsvc_scheduling.recurring import RecurringQuery
+from msgsvc_scheduling.service import Scheduling
+
+#: Runs of a recurring message that are shown beforehand.
+RUNS = 5
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    nav = Nav("Schedules", icon="clock", group="sending", order=20)
+    pages.get("/schedules", access="look", nav=nav)(listed)
+    pages.get("/schedules/{record_id}", access="look")(schedule)
+    pages.post("/schedules/{record_id}/pause", access="manage", again=schedule)(pause)
+    pages.post("/schedules/{record_id}/resume", access="manage", again=schedule)(resume)
+    pages.post("/schedules/{record_id}/cancel", access="manage", again=schedule)(cancel)
+
+
+def kind_of(record_id: str) -> Kind:
+    """Ids say what they are of."""
+    return "recurring" if record_id.startswith("rec_") else "scheduled"
+
+
+async def find(page: PageContext) -> Record:
+    """The record that the address names. Raises `NotFound`."""
+    record_id = page.params["record_id"]
+    return await page.get(Scheduling).find(page.tx, page.project_id, record_id, kind_of(record_id))
+
+
+async def listed(page: PageContext) -> Shown:
+    """Those of one kind, newest first."""
+    kind: Kind = "recurring" if page.query.get("kind") == "recurring" else "scheduled"
+    asked = {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)}
+    query = validate(RecurringQuery if kind == "recurring" else ScheduledQuery, asked)
+    found = await page.get(Scheduling).page(
+        page.tx, page.project_id, kind, query.status, query.after, query.most
+    )
+    records, following = query.cut(found, lambda record: record.record_id)
+    names = await _names(page, records)
+    more = page.url("/schedules", kind=kind, status=query.status, cursor=following)
+    return Shown(
+        "list.html",
+        {
+            "kind": kind,
+            "rows": [_row(page, record, names) for record in records],
+            "status": query.status,
+            "more": more if following else "",
+        },
+    )
+
+
+async def schedule(page: PageContext) -> Shown:
+    """One: its message, its times, and how it went."""
+    record = await find(page)
+    deliveries = await page.service.mailings.progress(page.tx, page.project_id, [record.job_id])
+    now_ms = page.service.clock.now_ms()
+    runs = [] if record.rule is None or record.due_at_ms is None else [record.due_at_ms]
+    if record.rule is not None and runs:
+        runs += record.rule.upcoming(runs[0], RUNS - 1)
+    return Shown(
+        "schedule.html",
+        {
+            **_row(page, record, await _names(page, [record])),
+            "delivery": deliveries.get(record.job_id),
+            "runs": runs,
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def pause(page: PageContext) -> Moved:
+    record_id = page.params["record_id"]
+    await page.get(Scheduling).pause(page.tx, page.project_id, record_id)
+    return _moved(page, page._("It is paused."))
+
+
+async def resume(page: PageContext) -> Moved:
+    record_id = page.params["record_id"]
+    await page.get(Scheduling).resume(page.tx, page.project_id, record_id)
+    return _moved(page, page._("It goes on."))
+
+
+async def cancel(page: PageContext) -> Moved:
+    record_id = page.params["record_id"]
+    kind = kind_of(record_id)
+    await page.get(Scheduling).cancel(page.tx, page.project_id, record_id, kind)
+    return _moved(page, page._("It is never sent any more."))
+
+
+def _moved(page: PageContext, notice: str) -> Moved:
+    record_id = page.params["record_id"]
+    page.note(schedule=record_id)
+    return Moved(page.url(f"/schedules/{record_id}"), notice=notice)
+
+
+async def _names(page: PageContext, records: list[Record]) -> dict[str, str]:
+    """What people are called, by id; who has been erased is not there."""
+    keys = [(page.project_id, each.subscriber_id) for each in records if each.subscriber_id]
+    found = await page.service.subscribers.find_many(page.tx, keys)
+    return {
+        person.subscriber_id: person.first_name or person.username or person.subscriber_id
+        for person in found.values()
+    }
+
+
+def _row(page: PageContext, record: Record, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "record": record,
+        "audience": record.shown_audience,
+        "person": names.get(record.subscriber_id or "", record.subscriber_id),
+        "rhythm": "" if record.rule is None else in_words(record.rule, page._),
+    }
