@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.hookspecs import hookimpl
@@ -12,6 +13,7 @@ from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_drip import triggers
+from msgsvc_drip.dashboard import pages
 from msgsvc_drip.events import DRIP_EVENTS
 from msgsvc_drip.jobs import take_job
 from msgsvc_drip.routes import router
@@ -49,6 +51,16 @@ def register_jobs(service: Service) -> Sequence[JobSpec]:
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
     return router.endpoints
+
+
+@hookimpl
+def register_locale() -> Path:
+    return Path(__file__).parent / "locale"
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

@@ -6,7 +6,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_drip import checks, enrollment_store, store
+from msgsvc_drip import checks, count_store, enrollment_store, store
+from msgsvc_drip.count_store import Counts
 from msgsvc_drip.course import Course
 from msgsvc_drip.models import (
     Chain,
@@ -20,6 +21,9 @@ from msgsvc_drip.models import (
 )
 from msgsvc_drip.settings import DripSettings
 from msgsvc_drip.triggers import beginning
+
+#: People at one place of a chain who are counted; of more it is said that they are so many at least.
+MOST_COUNTED = 10_000
 
 
 class Drips:
@@ -67,12 +71,27 @@ class Drips:
         """Up to `limit`, newest first, from `after` on."""
         return await store.list_page(tx, project_id, after, limit)
 
-    async def update(self, tx: Tx, project_id: str, drip_id: str, body: UpdateDripBody) -> Chain:
+    async def counts(self, tx: Tx, chain: Chain) -> Counts:
+        """How many are at each step, and how many have ended how."""
+        return await count_store.count(tx, chain, MOST_COUNTED)
+
+    async def update(
+        self,
+        tx: Tx,
+        project_id: str,
+        drip_id: str,
+        body: UpdateDripBody,
+        *,
+        version: int | None = None,
+    ) -> Chain:
         """The chain after the change; new content is a new version, for who begins from now on.
 
-        Raises `NotFound` and `ValidationFailed`.
+        Raises `NotFound` and `ValidationFailed`; `Conflict` if it is not the `version` any more that
+        the change was made for.
         """
         chain = await self.find(tx, project_id, drip_id, hold=True)
+        if version not in {None, chain.version}:
+            raise Conflict("the chain was changed meanwhile: look at it, and try once more")
         course = body.changed(chain.course)
         content = course.to_column()
         is_new = content != chain.content

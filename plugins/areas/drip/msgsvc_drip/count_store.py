@@ -1,0 +1,59 @@
+"""The SQL of how many are where in a chain: each number by an index, and counted no further than asked."""
+
+from msgsvc_core.db import Tx
+from msgsvc_core.record import record
+from msgsvc_drip.models import Chain
+
+_OF_CHAIN = "project_id = :project_id AND drip_id = :drip_id"
+_ENDED = ("completed", "stopped", "cancelled")
+
+
+@record
+class Counts:
+    """How many are where; a number that is `most` stands for that many at least.
+
+    `waiting` are those who wait for each step of the newest version, `earlier` those who are still in
+    one before it.
+    """
+
+    waiting: list[int]
+    earlier: int
+    completed: int
+    stopped: int
+    cancelled: int
+    most: int
+
+    @property
+    def inside(self) -> int:
+        return sum(self.waiting) + self.earlier
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether `inside` may be more than it says."""
+        return self.most in {*self.waiting, self.earlier}
+
+
+async def count(tx: Tx, chain: Chain, most: int) -> Counts:
+    """Counts each at most up to `most`."""
+    steps = len(chain.course.steps)
+    open_ones = "finished_at_ms IS NULL AND version"
+    conditions = [
+        *(f"{open_ones} = :version AND next_step = {step}" for step in range(steps)),
+        f"{open_ones} < :version",
+        *(f"status = '{status}'" for status in _ENDED),
+    ]
+    rows = await tx.fetch_all(
+        " UNION ALL ".join(
+            f"SELECT {place} AS place, COUNT(*) AS count FROM (SELECT 1 FROM drip_enrollments"
+            f" WHERE {_OF_CHAIN} AND {condition} LIMIT :most) AS these"
+            for place, condition in enumerate(conditions)
+        ),
+        {
+            "project_id": chain.project_id,
+            "drip_id": chain.drip_id,
+            "version": chain.version,
+            "most": most,
+        },
+    )
+    found = [row["count"] for row in sorted(rows, key=lambda row: row["place"])]
+    return Counts(found[:steps], *found[steps:], most)

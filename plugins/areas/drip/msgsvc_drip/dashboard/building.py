@@ -1,0 +1,111 @@
+"""How a chain is built: steps added, changed, moved and removed, one at a time."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard.writing import choices
+from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_drip.dashboard.chains import chain, drawn, find
+from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
+from msgsvc_drip.models import Chain, UpdateDripBody
+from msgsvc_drip.service import Drips
+
+Steps = list[dict[str, Any]]
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    pages.get("/drips/{drip_id}/steps/new", access="manage")(new_step)
+    pages.post("/drips/{drip_id}/steps/new", access="manage", again=new_step)(add_step)
+    pages.get("/drips/{drip_id}/steps/{number}", access="manage")(step)
+    pages.post("/drips/{drip_id}/steps/{number}", access="manage", again=step)(change_step)
+    pages.post("/drips/{drip_id}/steps/{number}/move", access="manage", again=chain)(move_step)
+    pages.post("/drips/{drip_id}/steps/{number}/remove", access="manage", again=chain)(remove_step)
+
+
+async def new_step(page: PageContext) -> Shown:
+    """An empty step, after another or before them all."""
+    found = await find(page)
+    place = page.form.text("place") or page.query.get("place") or str(len(found.course.steps))
+    return await _form(page, found, page.form, place=place)
+
+
+async def add_step(page: PageContext) -> Moved | Shown:
+    found = await find(page)
+    steps, place = _steps(found), page.form.text("place")
+    if not place.isdecimal() or int(place) > len(steps):
+        raise ValidationFailed("place: there is no such place in the chain")
+    steps.insert(int(place), step_of(page.form))
+    return await _saved(page, steps, page._("The step is added."))
+
+
+async def step(page: PageContext) -> Shown:
+    """A step as it is, or as it was typed."""
+    found = await find(page)
+    place = _place(page, found)
+    given = page.form
+    if not given.values:
+        given = form_of_step(found.course.steps[place])
+    return await _form(page, found, given, number=place + 1)
+
+
+async def change_step(page: PageContext) -> Moved | Shown:
+    found = await find(page)
+    steps, place = _steps(found), _place(page, found)
+    steps[place] = step_of(page.form, steps[place])
+    return await _saved(page, steps, page._("The step is changed."))
+
+
+async def move_step(page: PageContext) -> Moved | Shown:
+    """Towards the beginning, or the end."""
+    found = await find(page)
+    steps, place = _steps(found), _place(page, found)
+    to = place + (1 if page.form.text("to") == "later" else -1)
+    if 0 <= to < len(steps):
+        steps[place], steps[to] = steps[to], steps[place]
+    return await _saved(page, steps, page._("The step is moved."))
+
+
+async def remove_step(page: PageContext) -> Moved | Shown:
+    found = await find(page)
+    steps = _steps(found)
+    if len(steps) == 1:
+        raise Conflict("a chain has one step at least: change this one, or remove the chain")
+    del steps[_place(page, found)]
+    return await _saved(page, steps, page._("The step is removed."))
+
+
+async def _saved(page: PageContext, steps: Steps, notice: str) -> Moved | Shown:
+    """Where the chain is on the page already, it alone is shown anew."""
+    version = page.form.text("version")
+    if not version.isdecimal():
+        raise ValidationFailed("version: look at the chain once more")
+    body = validate(UpdateDripBody, {"steps": steps})
+    drip_id = page.params["drip_id"]
+    changed = await page.get(Drips).update(
+        page.tx, page.project_id, drip_id, body, version=int(version)
+    )
+    page.note(drip=drip_id, version=changed.version)
+    if page.fragment == "chain":
+        return Shown("links.html", await drawn(page, changed))
+    return Moved(page.url(f"/drips/{drip_id}"), notice=notice)
+
+
+async def _form(page: PageContext, found: Chain, given: PostedForm, **place: object) -> Shown:
+    values = {"number": None, "place": "", **place}
+    return Shown(
+        "step.html", {"chain": found, "given": given, "offers": await choices(page), **values}
+    )
+
+
+def _steps(found: Chain) -> Steps:
+    return [each.model_dump(mode="json", exclude_unset=True) for each in found.course.steps]
+
+
+def _place(page: PageContext, found: Chain) -> int:
+    """Raises `NotFound`."""
+    number = page.params["number"]
+    if not number.isdecimal() or not 1 <= int(number) <= len(found.course.steps):
+        raise NotFound(f"the chain has no step {number!r}")
+    return int(number) - 1

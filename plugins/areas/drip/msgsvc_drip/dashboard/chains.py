@@ -1,0 +1,133 @@
+"""Chains: the list, one drawn with who is where in it, and what makes, holds and removes one."""
+
+from typing import Any
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard.writing import choices
+from msgsvc_drip.dashboard.filled_in import step_of
+from msgsvc_drip.models import Chain, CreateDripBody, UpdateDripBody
+from msgsvc_drip.service import Drips
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    nav = Nav("Chains", icon="chain", group="sending", order=30)
+    pages.get("/drips", access="look", nav=nav)(listed)
+    pages.get("/drips/new", access="manage")(compose)
+    pages.post("/drips", access="manage", again=compose)(create)
+    pages.get("/drips/{drip_id}", access="look")(chain)
+    pages.get("/drips/{drip_id}/edit", access="manage")(edit)
+    pages.post("/drips/{drip_id}/edit", access="manage", again=edit)(change)
+    pages.post("/drips/{drip_id}/pause", access="manage", again=chain)(pause)
+    pages.post("/drips/{drip_id}/resume", access="manage", again=chain)(resume)
+    pages.post("/drips/{drip_id}/delete", access="manage", again=chain)(delete)
+
+
+async def find(page: PageContext) -> Chain:
+    """The chain that the address names. Raises `NotFound`."""
+    return await page.get(Drips).find(page.tx, page.project_id, page.params["drip_id"])
+
+
+async def drawn(page: PageContext, chain: Chain) -> dict[str, Any]:
+    """What shows a chain with who is where."""
+    return {"chain": chain, "counts": await page.get(Drips).counts(page.tx, chain)}
+
+
+async def listed(page: PageContext) -> Shown:
+    """All, newest first."""
+    query = validate(
+        PageQuery, {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
+    )
+    found = await page.get(Drips).page(page.tx, page.project_id, query.after, query.most)
+    rows, following = query.cut(found, lambda each: each.drip_id)
+    more = page.url("/drips", cursor=following) if following else ""
+    return Shown("list.html", {"chains": rows, "more": more})
+
+
+async def compose(page: PageContext) -> Shown:
+    """An empty chain with its first step."""
+    return Shown("compose.html", {"given": page.form, "offers": await choices(page), "chain": None})
+
+
+async def create(page: PageContext) -> Moved:
+    form = page.form
+    given = {**_given(form), "steps": [step_of(form)], "status": form.text("status", "paused")}
+    made = await page.get(Drips).create(page.tx, page.project_id, validate(CreateDripBody, given))
+    page.note(drip=made.drip_id)
+    return Moved(
+        page.url(f"/drips/{made.drip_id}"),
+        notice=page._("The chain has its first step. Add the others now."),
+    )
+
+
+async def chain(page: PageContext) -> Shown:
+    """One, drawn, with who is where."""
+    return Shown("chain.html", await drawn(page, await find(page)))
+
+
+async def edit(page: PageContext) -> Shown:
+    """What leads into a chain and out of it, to be changed."""
+    found, given = await find(page), page.form
+    if not given.values:
+        given = PostedForm({name: [text] for name, text in _values(found).items()})
+    return Shown("edit.html", {"given": given, "chain": found})
+
+
+async def change(page: PageContext) -> Moved:
+    drip_id = page.params["drip_id"]
+    body = validate(UpdateDripBody, _given(page.form))
+    await page.get(Drips).update(page.tx, page.project_id, drip_id, body)
+    return _moved(page, page._("It is changed."))
+
+
+async def pause(page: PageContext) -> Moved:
+    drip_id = page.params["drip_id"]
+    await page.get(Drips).set_status(page.tx, page.project_id, drip_id, "paused")
+    return _moved(page, page._("It is paused."))
+
+
+async def resume(page: PageContext) -> Moved:
+    drip_id = page.params["drip_id"]
+    await page.get(Drips).set_status(page.tx, page.project_id, drip_id, "active")
+    return _moved(page, page._("It goes on."))
+
+
+async def delete(page: PageContext) -> Moved:
+    found = await find(page)
+    await page.get(Drips).delete(page.tx, page.project_id, found.drip_id)
+    page.note(drip=found.drip_id, name=found.name)
+    return Moved(page.url("/drips"), notice=page._("The chain is removed."))
+
+
+def _moved(page: PageContext, notice: str) -> Moved:
+    drip_id = page.params["drip_id"]
+    page.note(drip=drip_id)
+    return Moved(page.url(f"/drips/{drip_id}"), notice=notice)
+
+
+def _given(form: PostedForm) -> dict[str, Any]:
+    """All of a chain but its steps, for `validate` to judge."""
+    trigger: dict[str, Any] = {"on": form.text("trigger_on", "subscription")}
+    if value := form.text("trigger_value").strip():
+        trigger["value"] = value
+    stops = (name.strip() for name in form.text("stop_on").split(","))
+    return {
+        "name": form.text("name").strip(),
+        "trigger": trigger,
+        "reentry": form.text("reentry", "never"),
+        "timezone": form.text("timezone", "UTC").strip(),
+        "stop_on": [name for name in stops if name],
+    }
+
+
+def _values(found: Chain) -> dict[str, str]:
+    return {
+        "name": found.name,
+        "trigger_on": found.trigger_on,
+        "trigger_value": found.trigger_value,
+        "reentry": found.reentry,
+        "timezone": found.course.timezone,
+        "stop_on": ", ".join(found.course.stop_on),
+    }

@@ -1,0 +1,86 @@
+"""The form of a step, and the step that it stands for."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgsvc_core.dashboard import PostedForm
+from msgsvc_core.dashboard.writing import form_of, message_of
+from msgsvc_drip.course import Step
+
+_UNITS = ("minutes", "hours", "days")
+
+
+def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The step that somebody wrote, for `validate` to judge. What the form has no field for stays as
+    it was in `before`."""
+    number: object = form.text("delay").strip()
+    if isinstance(number, str) and number.isdecimal():
+        number = int(number)
+    unit = form.text("unit", "days")
+    message = message_of(form)
+    old = (before or {}).get("message", {})
+    if "metadata" in old:
+        message["metadata"] = old["metadata"]
+    step: dict[str, Any] = {
+        "delay": {unit if unit in _UNITS else "days": number},
+        "message": message,
+    }
+    if at := form.text("at_local_time").strip():
+        step["at_local_time"] = at
+    if when := _when(form, (before or {}).get("when") or {}):
+        step["when"] = when
+    return step
+
+
+def form_of_step(step: Step) -> PostedForm:
+    """The form as somebody would have filled it in for the step."""
+    given = step.model_dump(mode="json", exclude_unset=True)
+    [(unit, number)] = step.delay.model_dump(exclude_none=True).items()
+    when = given.get("when") or {}
+    attribute = when.get("attribute") or {}
+    values = {
+        "delay": str(number),
+        "unit": unit,
+        "at_local_time": step.at_local_time or "",
+        "when_tags_any": ", ".join(when.get("tags_any") or []),
+        "when_tags_none": ", ".join(when.get("tags_none") or []),
+        "when_permission": when.get("permission") or "",
+        "when_lang": when.get("lang") or "",
+        "when_channel": when.get("channel") or "",
+        "when_attribute": attribute.get("name") or "",
+        "when_equals": _shown(attribute.get("equals", "")),
+    }
+    return PostedForm(
+        {**form_of(given["message"]).values, **{name: [text] for name, text in values.items()}}
+    )
+
+
+def _when(form: PostedForm, before: Mapping[str, Any]) -> dict[str, Any]:
+    when: dict[str, Any] = {}
+    for name in ("tags_any", "tags_none"):
+        tags = [tag.strip() for tag in form.text(f"when_{name}").split(",") if tag.strip()]
+        if tags:
+            when[name] = tags
+    for name in ("permission", "lang", "channel"):
+        if chosen := form.text(f"when_{name}"):
+            when[name] = chosen
+    if name := form.text("when_attribute").strip():
+        when["attribute"] = {"name": name, "equals": _value(form.text("when_equals"))}
+        old = before.get("attribute") or {}
+        if old.get("name") == name and _shown(old.get("equals")) == form.text("when_equals"):
+            when["attribute"] = dict(old)
+    return when
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(text: str) -> object:
+    """A number, true or false where it reads so; else the text itself."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) else text

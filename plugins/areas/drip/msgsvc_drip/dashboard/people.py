@@ -1,0 +1,78 @@
+"""Who is, or was, in a chain; leading somebody in, holding them, and ending it for them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Pages, Shown
+from msgsvc_core.errors import NotFound
+from msgsvc_drip.dashboard.chains import find
+from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
+from msgsvc_drip.service import Drips
+
+
+def declare(pages: Pages) -> None:
+    """Adds these pages."""
+    here = "/drips/{drip_id}/people"
+    one = f"{here}/{{enrollment_id}}"
+    pages.get(here, access="look")(listed)
+    pages.post(here, access="manage", again=listed)(enroll)
+    pages.post(f"{one}/pause", access="manage", again=listed)(pause_person)
+    pages.post(f"{one}/resume", access="manage", again=listed)(resume_person)
+    pages.post(f"{one}/cancel", access="manage", again=listed)(cancel_person)
+
+
+async def listed(page: PageContext) -> Shown:
+    """Newest first."""
+    chain = await find(page)
+    asked: dict[str, Any] = {
+        name: page.query[name] for name in ("status", "cursor") if page.query.get(name)
+    }
+    query = validate(EnrollmentQuery, asked)
+    found = await page.get(Drips).enrollments(page.tx, page.project_id, chain.drip_id, query)
+    rows, following = query.cut(found, lambda each: each.enrollment_id)
+    keys = [(page.project_id, each.subscriber_id) for each in rows]
+    people = await page.service.subscribers.find_many(page.tx, keys)
+    more = page.url(f"/drips/{chain.drip_id}/people", status=query.status, cursor=following)
+    return Shown(
+        "people.html",
+        {
+            "chain": chain,
+            "rows": [(each, people.get((page.project_id, each.subscriber_id))) for each in rows],
+            "status": query.status,
+            "more": more if following else "",
+        },
+    )
+
+
+async def enroll(page: PageContext) -> Moved:
+    """By our id of the person, or by the integrator's."""
+    drip_id, person = page.params["drip_id"], page.form.text("person").strip()
+    name = "subscriber_id" if person.startswith("sub_") else "external_id"
+    body = validate(EnrollBody, {name: person})
+    made = await page.get(Drips).enroll(page.tx, page.project_id, drip_id, body)
+    page.note(drip=drip_id, enrollment=made.enrollment_id)
+    return Moved(page.url(f"/drips/{drip_id}/people"), notice=page._("They begin the chain now."))
+
+
+async def pause_person(page: PageContext) -> Moved:
+    return await _change(page, page.get(Drips).pause, page._("They stay where they are."))
+
+
+async def resume_person(page: PageContext) -> Moved:
+    return await _change(page, page.get(Drips).resume, page._("They go on."))
+
+
+async def cancel_person(page: PageContext) -> Moved:
+    return await _change(page, page.get(Drips).cancel, page._("The chain has ended for them."))
+
+
+async def _change(
+    page: PageContext, to: Callable[..., Awaitable[Enrollment]], notice: str
+) -> Moved:
+    drip_id, enrollment_id = page.params["drip_id"], page.params["enrollment_id"]
+    changed = await to(page.tx, page.project_id, enrollment_id)
+    if changed.drip_id != drip_id:
+        raise NotFound(f"there is no enrollment {enrollment_id!r} in this chain")
+    page.note(drip=drip_id, enrollment=enrollment_id)
+    return Moved(page.url(f"/drips/{drip_id}/people"), notice=notice)
