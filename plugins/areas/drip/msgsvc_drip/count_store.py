@@ -56,4 +56,5 @@ async def count(tx: Tx, chain: Chain, most: int) -> Counts:
         },
     )
     found = [row["count"] for row in sorted(rows, key=lambda row: row["place"])]
-    return Counts(found[:steps], *found[steps:], most)
+    earlier, completed, stopped, cancelled = found[steps:]
+    return Counts(found[:steps], earlier, completed, stopped, cancelled, most)

@@ -38,7 +38,9 @@ async def listed(page: PageContext) -> Shown:
     """Those of one kind, newest first."""
     kind: Kind = "recurring" if page.query.get("kind") == "recurring" else "scheduled"
     asked = {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)}
-    query = validate(RecurringQuery if kind == "recurring" else ScheduledQuery, asked)
+    query: RecurringQuery | ScheduledQuery = (
+        validate(RecurringQuery, asked) if kind == "recurring" else validate(ScheduledQuery, asked)
+    )
     found = await page.get(Scheduling).page(
         page.tx, page.project_id, kind, query.status, query.after, query.most
     )
