@@ -21,8 +21,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 #: The resource that a parameter names, where its own name does not say it: by the page's path, or by the
-#: parameter alone.
+#: parameter alone. After `=` stands what is no resource, but a place in one.
 NAMED: dict[str, str] = {
+    "record_id": "scheduled_id",
+    "/drips/{drip_id}/steps/{number} number": "=1",
+    "/drips/{drip_id}/steps/{number}/move number": "=1",
+    "/drips/{drip_id}/steps/{number}/remove number": "=1",
     **{f"/jobs/{{job_id}}{rest} job_id": "waiting_job_id" for rest in ("", "/retry", "/discard")},
 }
 
@@ -54,6 +58,8 @@ def at(page: Page, project_id: str, ids: Mapping[str, str]) -> Walk:
 
     def value(match: re.Match[str]) -> str:
         name = NAMED.get(f"{page.path} {match[1]}") or NAMED.get(match[1]) or match[1]
+        if name.startswith("="):
+            return name[1:]
         assert name in ids, f"say in {__name__} what {match[1]!r} of {page.path} is"
         return ids[name]
 

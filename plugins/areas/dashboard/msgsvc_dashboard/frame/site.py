@@ -98,9 +98,9 @@ class Site:
             return self._answers.refusal(request, session, api_error(error))
 
     async def _result(self, page: Page, context: PageContext) -> Result:
-        if page.method == "GET" or page.asks:
-            return await self._read(page, context)
         try:
+            if page.method == "GET" or page.asks:
+                return await self._read(page, context)
             return await self._change(page, context)
         except ApiError as error:
             if page.again is None or error.status >= 500:
