@@ -8,7 +8,7 @@ from msgsvc_core.mailings.models import (
     NewMailing,
     Recipient,
 )
-from msgsvc_core.mailings.previews import Preview
+from msgsvc_core.mailings.previews import Sample
 from msgsvc_core.mailings.service import Mailings
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "MailingProgress",
     "Mailings",
     "NewMailing",
-    "Preview",
     "Recipient",
+    "Sample",
 ]

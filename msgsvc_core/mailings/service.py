@@ -20,7 +20,7 @@ from msgsvc_core.mailings.models import (
     NewMailing,
     Recipient,
 )
-from msgsvc_core.mailings.previews import Preview, previews
+from msgsvc_core.mailings.previews import Sample, samples
 from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ class Mailings:
         await self._add(tx, mailing)
         return mailing
 
-    async def previews(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Preview]:
-        """What it will look like on each channel. Raises what `previews.previews` does."""
-        return await previews(self._service, tx, project_id, message)
+    async def samples(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Sample]:
+        """What people get, as an example. Raises what `previews.samples` does."""
+        return await samples(self._service, tx, project_id, message)
 
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> int:
         """How many would get a mailing now; nothing is charged. Raises what else `start` does."""

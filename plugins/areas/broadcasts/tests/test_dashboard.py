@@ -63,7 +63,7 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     assert "audience" in refused.text
     assert "<script>alert" not in refused.text
     assert "&lt;script&gt;alert(1)" in refused.text
-    assert "<strong>Alex</strong>" in look.text
+    assert '<span class="mark-bold">Alex</span>' in look.text
     assert "Send to 2 people" in look.text
     assert "Hi **{{ first_name }}**" in again.text
     assert 'value="vip" checked' in again.text

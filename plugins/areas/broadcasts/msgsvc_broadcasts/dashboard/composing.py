@@ -13,14 +13,15 @@ from msgsvc_core.errors import ApiError, ValidationFailed
 from msgsvc_core.ids import ID_WIDTH, new_id
 from msgsvc_core.local_time import ms_of
 from msgsvc_core.mailings import Audience
+from msgsvc_core.messages.previews import Preview
 
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
     pages.get("/broadcasts/new", access="manage")(compose)
     pages.get("/broadcasts/reach", access="manage")(reach)
-    pages.post("/broadcasts/new", access="manage")(change)
-    pages.post("/broadcasts/review", access="manage", again=compose)(review)
+    pages.post("/broadcasts/new", access="manage", asks=True)(change)
+    pages.post("/broadcasts/review", access="manage", again=compose, asks=True)(review)
     pages.post("/broadcasts", access="manage", again=compose)(start)
 
 
@@ -73,9 +74,7 @@ async def review(page: PageContext) -> Shown:
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "credits": counted.credits,
-            "shown": await page.service.mailings.previews(
-                page.tx, page.project_id, body.to_message()
-            ),
+            "shown": await _previews(page, body),
             "job_id": new_id("job"),
             "typed": _typed(page.form),
         },
@@ -106,6 +105,16 @@ def _body(page: PageContext) -> BroadcastBody:
     if pace := form.text("pace").strip():
         given["messages_per_minute"] = int(pace) if pace.isdecimal() else pace
     return validate(BroadcastBody, given)
+
+
+async def _previews(page: PageContext, body: BroadcastBody) -> list[tuple[str, list[Preview]]]:
+    """How each messenger of the audience shows it, for each language in which it differs."""
+    samples = await page.service.mailings.samples(page.tx, page.project_id, body.to_message())
+    previews = page.service.messages.previews
+    return [
+        (", ".join(each.langs), previews(page.project_id, each.message, body.audience.channels))
+        for each in samples
+    ]
 
 
 def _moment(page: PageContext) -> str:
