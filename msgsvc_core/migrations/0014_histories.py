@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "core_0014"
-down_revision = "core_0011"
+down_revision = "core_0013"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 

@@ -301,6 +301,15 @@ class TicketQuery(PageQuery):
     created_after: MomentMs | None = None
 
 
+class InboxQuery(PageQuery):
+    """Filters of the inbox, all of which a ticket must meet, and paging by what was said last."""
+
+    status: Status | None = None
+    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    priority: Priority | None = None
+    tag: str | None = None
+
+
 class StatsQuery(Query):
     """From when on."""
 

@@ -14,6 +14,7 @@ from msgsvc_helpdesk.agents.jobs import SENT_SPEC
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.inbound import HelpdeskBot
+from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.rating import END_SPEC, Ratings
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
@@ -28,6 +29,7 @@ def services_of(service: Service) -> Mapping[type, Any]:
         CannedAnswers: CannedAnswers(service, settings),
         Blocklist: Blocklist(service),
         AgentDesk: desk,
+        Inbox: Inbox(service, settings),
         Answering: Answering(service, tickets, desk),
         Ratings: Ratings(service, tickets, settings),
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import EventSpec
 from msgsvc_core.hookspecs import hookimpl
@@ -14,6 +15,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_core.tickets import TicketRequest
 from msgsvc_helpdesk import jobs, parts
+from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
 from msgsvc_helpdesk.observing import on_events, on_file_fetched, on_member_changed
 from msgsvc_helpdesk.routes import router
@@ -59,6 +61,11 @@ def register_jobs(service: Service) -> Sequence[JobSpec]:
 @hookimpl
 def register_endpoints() -> Sequence[Endpoint]:
     return router.endpoints
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

@@ -38,8 +38,8 @@ _COLUMNS = (
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
 
 
-def _select(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
-    """All of the tickets of `source`, where their table is `t`."""
+def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
+    """The beginning of a question for the tickets `t` of `source`, which `read_ticket` reads."""
     # No tag holds a comma: see `TicketTag`.
     tags = (
         f"(SELECT {joined('g.tag', dialect)} FROM helpdesk_ticket_tags g"
@@ -112,13 +112,13 @@ async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | Non
     """The ticket that a subscriber's message is about: of those that are not closed the one in which
     something was said last, else the one that was closed last."""
     row = await tx.fetch_one(
-        f"{_select(tx.dialect)} WHERE t.project_id = :project_id"
+        f"{select_tickets(tx.dialect)} WHERE t.project_id = :project_id"
         " AND t.subscriber_id = :subscriber_id AND t.merged_into IS NULL"
         " ORDER BY CASE WHEN t.closed_at_ms IS NULL THEN 0 ELSE 1 END,"
         " COALESCE(t.closed_at_ms, t.last_message_at_ms) DESC, t.ticket_id DESC LIMIT 1",
         {"project_id": project_id, "subscriber_id": subscriber_id},
     )
-    return None if row is None else _ticket(row)
+    return None if row is None else read_ticket(row)
 
 
 async def list_page(
@@ -151,13 +151,13 @@ async def list_page(
         conditions += ["t.ticket_id < :after", f"{order} < :after"]
         params["after"] = after
     rows = await tx.fetch_all(
-        f"{_select(tx.dialect, source)} WHERE {' AND '.join(conditions)}"
+        f"{select_tickets(tx.dialect, source)} WHERE {' AND '.join(conditions)}"
         f" ORDER BY {order} DESC LIMIT :most",
         params,
     )
     # Ids grow with time: what comes after the first that is too old, is older.
     since_ms = -1 if query.created_after is None else query.created_after
-    return [ticket for ticket in map(_ticket, rows) if ticket.created_at_ms > since_ms]
+    return [ticket for ticket in map(read_ticket, rows) if ticket.created_at_ms > since_ms]
 
 
 async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, Any]) -> None:
@@ -262,10 +262,10 @@ async def _find(
     tx: Tx, project_id: str, condition: str, params: Mapping[str, Any]
 ) -> Ticket | None:
     row = await tx.fetch_one(
-        f"{_select(tx.dialect)} WHERE t.project_id = :project_id AND {condition}",
+        f"{select_tickets(tx.dialect)} WHERE t.project_id = :project_id AND {condition}",
         {"project_id": project_id, **params},
     )
-    return None if row is None else _ticket(row)
+    return None if row is None else read_ticket(row)
 
 
 async def _add_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]) -> None:
@@ -275,6 +275,7 @@ async def _add_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]
     )
 
 
-def _ticket(row: Row) -> Ticket:
+def read_ticket(row: Row) -> Ticket:
+    """What `select_tickets` finds."""
     values, tags = {column: row[column] for column in _COLUMNS}, row["tags"]
     return Ticket(**values, tags=tuple(sorted(tags.split(","))) if tags else ())

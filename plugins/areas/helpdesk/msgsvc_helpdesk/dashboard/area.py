@@ -1,0 +1,10 @@
+"""The area that the helpdesk's pages belong to."""
+
+from msgsvc_core.dashboard import Pages
+
+pages = Pages(
+    "helpdesk",
+    package="msgsvc_helpdesk.dashboard",
+    styles=("inbox.css",),
+    scripts=("inbox.js",),
+)

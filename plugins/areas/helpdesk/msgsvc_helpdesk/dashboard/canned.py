@@ -1,0 +1,72 @@
+"""Canned answers: written once, chosen beside a ticket."""
+
+from typing import Any
+
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.dashboard.area import pages
+
+
+@pages.get("/canned-answers", access="see")
+async def canned_answers(page: PageContext) -> Shown:
+    answers = page.get(CannedAnswers)
+    query = validate(PageQuery, {"cursor": page.query.get("cursor") or None})
+    found = await answers.page(page.tx, page.project_id, query.after, query.most)
+    shown, following = query.cut(
+        [answers.shown(one) for one in found], lambda one: one.canned_answer_id
+    )
+    return Shown("canned_answers.html", {"answers": shown, "next_cursor": following})
+
+
+@pages.get("/new-canned-answer", access="manage")
+async def new_canned_answer(page: PageContext) -> Shown:
+    return Shown("canned_answer.html", {"answer": None, "texts": {"en": "", "ru": ""}})
+
+
+@pages.post("/new-canned-answer", access="manage", again=new_canned_answer)
+async def create_canned_answer(page: PageContext) -> Moved:
+    body = {"key": page.form.text("key").strip(), **_written(page)}
+    made = await page.get(CannedAnswers).create(
+        page.tx, page.project_id, validate(CreateCannedBody, body)
+    )
+    page.note(key=made.key)
+    return Moved(page.url("/canned-answers"), notice=page._("Saved."))
+
+
+@pages.get("/canned-answers/{key}", access="manage")
+async def canned_answer(page: PageContext) -> Shown:
+    answers = page.get(CannedAnswers)
+    found = answers.shown(await answers.find(page.tx, page.project_id, page.params["key"]))
+    texts = found.text if isinstance(found.text, dict) else {"en": found.text}
+    return Shown("canned_answer.html", {"answer": found, "texts": {"en": "", "ru": "", **texts}})
+
+
+@pages.post("/canned-answers/{key}", access="manage", again=canned_answer)
+async def change_canned_answer(page: PageContext) -> Moved:
+    key = page.params["key"]
+    body = validate(UpdateCannedBody, _written(page))
+    await page.get(CannedAnswers).update(page.tx, page.project_id, key, body)
+    page.note(key=key)
+    return Moved(page.url("/canned-answers"), notice=page._("Saved."))
+
+
+@pages.post("/canned-answers/{key}/delete", access="manage")
+async def delete_canned_answer(page: PageContext) -> Moved:
+    key = page.params["key"]
+    await page.get(CannedAnswers).delete(page.tx, page.project_id, key)
+    page.note(key=key)
+    return Moved(page.url("/canned-answers"), notice=page._("The canned answer is deleted."))
+
+
+def _written(page: PageContext) -> dict[str, Any]:
+    texts = {lang: page.form.text(f"text_{lang}") for lang in ("en", "ru")}
+    given = {lang: text for lang, text in texts.items() if text.strip()}
+    return {
+        "title": page.form.text("title").strip(),
+        # None at all is refused as an empty text is, and named by its field.
+        "text": given or "",
+        "format": page.form.text("format", "plain"),
+    }

@@ -1,0 +1,110 @@
+"""What was said in a ticket, as its page shows it: with names, files, and what became of answers."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.dashboard import PageContext
+from msgsvc_core.files import StoredFile
+from msgsvc_core.messages.models import Message
+from msgsvc_core.messages.store import find_many
+from msgsvc_helpdesk.models import Entry, Ticket
+from msgsvc_helpdesk.service import Tickets
+
+#: Entries of one page.
+LIMIT = 50
+
+#: What a browser shows as a picture, and does not run.
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file beside what was said. `url` is empty while it is not there."""
+
+    file: StoredFile
+    url: str
+
+    @property
+    def is_picture(self) -> bool:
+        return bool(self.url) and self.file.mime_type in _PICTURES
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One entry; `message` is the core's, which brings an answer, and `link` a file at another place."""
+
+    entry: Entry
+    who: str
+    files: Sequence[ShownFile]
+    message: Message | None
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The oldest of the page first. `earlier` is the cursor of what was said before."""
+
+    said: Sequence[Said]
+    earlier: str | None
+    #: Another one as soon as something of it looks different.
+    marker: str
+
+
+async def conversation(page: PageContext, ticket: Ticket, cursor: str = "") -> Conversation:
+    """A page of what was said; the newest without a cursor. Raises `BadRequest`."""
+    tx, project_id = page.tx, page.project_id
+    after = after_cursor(cursor or None)
+    found = await page.get(Tickets).entries(tx, project_id, ticket.ticket_id, after, LIMIT + 1)
+    entries = found[:LIMIT]
+    files = await _files(page, entries)
+    keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
+    messages = {message.message_id: message for message in await find_many(tx, keys)}
+    ids = [entry.member_id for entry in entries if entry.member_id]
+    members = await page.service.members.find_many(tx, project_id, ids)
+    said = []
+    for entry in reversed(entries):
+        member = members.get(entry.member_id or "")
+        said.append(
+            Said(
+                entry,
+                who="" if member is None else member.name,
+                files=[files[each] for each in entry.file_ids if each in files],
+                message=messages.get(entry.message_id or ""),
+                link=_link(entry),
+            )
+        )
+    earlier = next_cursor(entries[-1].entry_id) if len(found) > LIMIT else None
+    return Conversation(said, earlier, _marker(ticket, said))
+
+
+async def _files(page: PageContext, entries: Sequence[Entry]) -> dict[str, ShownFile]:
+    ids = [file_id for entry in entries for file_id in entry.file_ids]
+    found = await page.service.files.find_many(page.tx, page.project_id, ids)
+    return {file.file_id: ShownFile(file, address_of(page, file)) for file in found}
+
+
+def address_of(page: PageContext, file: StoredFile) -> str:
+    """Where this browser reads a file: at the host of the page, which its policy asks for."""
+    if not file.is_ready:
+        return ""
+    url, _expires_s = page.service.files.address(file)
+    mounted_at = page.root.removesuffix("/dashboard")
+    return mounted_at + url.removeprefix(page.service.settings.base_url)
+
+
+def _link(entry: Entry) -> str:
+    """A file that is not ours; none of another kind of address is ever a link."""
+    url = "" if entry.media is None else entry.media.url
+    return url if urlsplit(url).scheme in {"http", "https"} else ""
+
+
+def _marker(ticket: Ticket, said: Sequence[Said]) -> str:
+    looks = [str(ticket.updated_at_ms)]
+    for one in said:
+        states = ",".join(each.file.status for each in one.files)
+        delivery = "" if one.message is None else one.message.status
+        looks.append(f"{one.entry.entry_id} {one.entry.edited_at_ms} {states} {delivery}")
+    return hashlib.sha256("\n".join(looks).encode()).hexdigest()[:24]

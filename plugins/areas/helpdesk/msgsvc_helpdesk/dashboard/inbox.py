@@ -1,0 +1,95 @@
+"""The inbox: which tickets there are, kept up to date while it is open."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_helpdesk.dashboard.acting import who_reads
+from msgsvc_helpdesk.dashboard.area import pages
+from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
+from msgsvc_helpdesk.models import InboxQuery, Ticket
+
+#: What the address of a list says, beside where it begins.
+FILTERS = ("status", "who", "priority", "tag")
+
+#: The status that stands for tickets of every status.
+ANY = "all"
+
+
+@pages.get("/tickets", access="see", nav=Nav("Tickets", icon="ticket", group="people", order=10))
+async def inbox(page: PageContext) -> Shown:
+    return Shown("inbox.html", await listed(page))
+
+
+@pages.get("/tickets/list", access="see")
+async def ticket_list(page: PageContext) -> Shown:
+    """The list alone, as the open page asks for it; nothing while nothing has changed."""
+    seen = page.query.get("seen", "")
+    if seen and seen == await page.get(Inbox).marker(page.tx, page.project_id):
+        return Shown("unchanged.html", status=204)
+    return Shown("list.html", {**await listed(page), "is_update": bool(seen)})
+
+
+@pages.card(access="see", order=20)
+async def card(page: PageContext) -> Shown:
+    me = await who_reads(page)
+    member_id = None if me is None else me.member_id
+    counts = await page.get(Inbox).counts(page.tx, page.project_id, member_id)
+    return Shown("card.html", {"counts": counts, "most": MOST_COUNTED})
+
+
+async def listed(page: PageContext, ticket_id: str = "") -> dict[str, Any]:
+    """What the list of tickets shows, by the filters in the page's address."""
+    me = await who_reads(page)
+    member_id = None if me is None else me.member_id
+    filters = {name: page.query.get(name, "") for name in FILTERS}
+    cursor = page.query.get("cursor") or None
+    query = validate(InboxQuery, {**_asked(filters, member_id), "cursor": cursor})
+    box = page.get(Inbox)
+    # Before the list: what changes in between is in it, and shown once more.
+    marker = await box.marker(page.tx, page.project_id)
+    found, following = await box.page(page.tx, page.project_id, query)
+    agents = await page.service.members.list_agents(page.tx, page.project_id)
+    names = {agent.member_id: agent.name for agent in agents}
+    return {
+        "tickets": found,
+        "next_cursor": following,
+        "cursor": cursor or "",
+        "filters": {name: value for name, value in filters.items() if value},
+        "status": filters["status"] or "open",
+        "counts": await box.counts(page.tx, page.project_id, member_id),
+        "most": MOST_COUNTED,
+        "marker": marker,
+        "seen_ms": _changed_at(page.query.get("seen", "")),
+        "overdue_since_ms": box.overdue_since_ms(),
+        "now_ms": page.service.clock.now_ms(),
+        "names": names,
+        "agents": agents,
+        "me": me,
+        "open_id": ticket_id or page.query.get("open", ""),
+        "is_update": False,
+        "customer": customer_name,
+    }
+
+
+def customer_name(page: PageContext, ticket: Ticket) -> str:
+    """What a customer is called, also one who gave no name."""
+    return ticket.customer_name or ticket.customer_email or page._("Somebody without a name")
+
+
+def _asked(filters: dict[str, str], member_id: str | None) -> dict[str, str | None]:
+    status = filters["status"] or "open"
+    # Who is no member yet has no tickets; no id is empty.
+    who = (member_id or "nobody") if filters["who"] == "me" else filters["who"]
+    return {
+        "status": None if status == ANY else status,
+        "assignee_id": who or None,
+        "priority": filters["priority"] or None,
+        "tag": filters["tag"] or None,
+    }
+
+
+def _changed_at(marker: str) -> int:
+    """When the page that shows a marker was up to date; 0 for none."""
+    at_ms = marker.partition("-")[0]
+    return int(at_ms) if at_ms.isascii() and at_ms.isdecimal() and len(at_ms) <= 15 else 0

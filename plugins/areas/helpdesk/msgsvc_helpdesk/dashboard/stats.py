@@ -1,0 +1,18 @@
+"""Figures: how many tickets come, and how fast they are answered."""
+
+from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_helpdesk.changes import DAY_MS
+from msgsvc_helpdesk.dashboard.area import pages
+from msgsvc_helpdesk.stats import stats_of
+
+#: Days that can be looked back on; the first unless the address says otherwise.
+DAYS = (30, 7, 90)
+
+
+@pages.get("/tickets/figures", access="see")
+async def figures(page: PageContext) -> Shown:
+    asked = page.query.get("days", "")
+    days = next((each for each in DAYS if str(each) == asked), DAYS[0])
+    since_ms = page.service.clock.now_ms() - days * DAY_MS
+    stats = await stats_of(page.tx, page.project_id, since_ms)
+    return Shown("figures.html", {"stats": stats, "days": days, "choices": sorted(DAYS)})

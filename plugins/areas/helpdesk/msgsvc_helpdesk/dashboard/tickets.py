@@ -1,0 +1,101 @@
+"""One ticket: the conversation, who the customer is, and what may be done."""
+
+from typing import Any
+
+from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.localized import in_language
+from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.canned_models import CannedAnswerAnswer
+from msgsvc_helpdesk.dashboard.area import pages
+from msgsvc_helpdesk.dashboard.conversation import conversation
+from msgsvc_helpdesk.dashboard.inbox import listed
+from msgsvc_helpdesk.models import Ticket, TicketQuery
+from msgsvc_helpdesk.service import Tickets
+
+#: Other tickets of the customer that are named.
+OTHERS = 5
+
+#: Canned answers to choose from.
+MOST_CANNED = 100
+
+
+@pages.get("/tickets/{ticket_id}", access="see")
+async def ticket(page: PageContext) -> Shown:
+    """A ticket, with the list beside it where there is room."""
+    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    before = page.query.get("before", "")
+    values = {
+        **await listed(page, found.ticket_id),
+        "ticket": found,
+        "before": before,
+        "talk": await conversation(page, found, before),
+        "subscriber": await _subscriber(page, found),
+        "others": await _others(page, found),
+        "canned": await _canned(page) if page.may("answer") else [],
+        "draft": await _drafted(page, found),
+    }
+    return Shown("ticket.html", values)
+
+
+@pages.get("/tickets/{ticket_id}/conversation", access="see")
+async def talk(page: PageContext) -> Shown:
+    """What was said, as the open page asks for it; nothing while nothing has changed."""
+    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    said = await conversation(page, found)
+    if page.query.get("seen") == said.marker:
+        return Shown("unchanged.html", status=204)
+    values = {"ticket": found, "talk": said, "before": "", "is_update": True}
+    return Shown("talk.html", values)
+
+
+@pages.get("/tickets/{ticket_id}/canned", access="answer")
+async def canned_text(page: PageContext) -> Shown:
+    """A canned answer, for the script to put into what is being written."""
+    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    return Shown("canned_text.html", {"draft": await _drafted(page, found)})
+
+
+async def _subscriber(page: PageContext, ticket: Ticket) -> Any:
+    key = (page.project_id, ticket.subscriber_id or "")
+    return (await page.service.subscribers.find_many(page.tx, [key])).get(key)
+
+
+async def _others(page: PageContext, ticket: Ticket) -> list[Ticket]:
+    """The customer's newest other tickets."""
+    if ticket.subscriber_id is None:
+        return []
+    query = TicketQuery(subscriber_id=ticket.subscriber_id, limit=OTHERS)
+    found = await page.get(Tickets).page(page.tx, page.project_id, query)
+    return [one for one in found if one.ticket_id != ticket.ticket_id][:OTHERS]
+
+
+async def _canned(page: PageContext) -> list[CannedAnswerAnswer]:
+    answers = page.get(CannedAnswers)
+    found = await answers.page(page.tx, page.project_id, None, MOST_CANNED)
+    return [answers.shown(each) for each in found]
+
+
+async def _drafted(page: PageContext, ticket: Ticket) -> dict[str, str]:
+    """The canned answer that the address names: text and format, to be sent or changed.
+
+    Holes that only its writer can fill stay as they are written, for whoever answers.
+    """
+    key = page.query.get("canned", "")
+    if not key:
+        return {"text": "", "format": "plain"}
+    answers, tickets = page.get(CannedAnswers), page.get(Tickets)
+    try:
+        answer = answers.shown(await answers.find(page.tx, page.project_id, key))
+    except NotFound:
+        return {"text": "", "format": "plain"}
+    lang = await tickets.lang_of(page.tx, page.project_id, ticket.ticket_id)
+    known = {"name": ticket.customer_name, "first_name": ticket.customer_name}
+    known["number"] = str(ticket.number)
+    given = {name: known[name] for name in answer.variables if known.get(name)}
+    try:
+        content = await answers.render(page.tx, page.project_id, key, given, lang)
+    except ValidationFailed:
+        text = in_language(answer.text, lang, page.service.settings.default_lang)
+        return {"text": text, "format": answer.format}
+    return {"text": content.text, "format": content.format}

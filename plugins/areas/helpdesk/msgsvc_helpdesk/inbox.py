@@ -1,0 +1,77 @@
+"""What is to be done: the tickets of a project as those who answer look at them."""
+
+from typing import TYPE_CHECKING
+
+from msgsvc_core.api.pagination import next_cursor
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import BadRequest
+from msgsvc_core.record import record
+from msgsvc_helpdesk import inbox_store
+from msgsvc_helpdesk.changes import HOUR_MS
+from msgsvc_helpdesk.models import InboxQuery, Ticket
+from msgsvc_helpdesk.settings import HelpdeskSettings
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+#: Beyond it tickets are "many": a page never counts them all.
+MOST_COUNTED = 100
+
+#: Milliseconds after which a list that nobody changed is shown anew: it says since when people wait.
+MINUTE_MS = 60 * 1000
+
+
+@record
+class Counts:
+    """How many tickets wait, each at most `MOST_COUNTED`."""
+
+    open: int
+    pending: int
+    snoozed: int
+    unassigned: int
+    mine: int
+    overdue: int
+
+
+class Inbox:
+    """The inboxes of all projects."""
+
+    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def page(
+        self, tx: Tx, project_id: str, query: InboxQuery
+    ) -> tuple[list[Ticket], str | None]:
+        """A page, what was said last first, and the cursor of the next. Raises `BadRequest`."""
+        after = _read_after(query.after)
+        found = await inbox_store.list_page(tx, project_id, query, after, query.most)
+        page = found[: query.limit]
+        if len(found) <= query.limit:
+            return page, None
+        return page, next_cursor(f"{page[-1].last_message_at_ms}_{page[-1].ticket_id}")
+
+    async def counts(self, tx: Tx, project_id: str, member_id: str | None) -> Counts:
+        """`mine` are those of `member_id`; `overdue` is who waits longer than `unanswered_hours`."""
+        counted = await inbox_store.count_by(
+            tx, project_id, self.overdue_since_ms(), member_id, MOST_COUNTED
+        )
+        return Counts(**counted)
+
+    async def marker(self, tx: Tx, project_id: str) -> str:
+        """Another one as soon as a ticket has changed, and each minute: a cheap question."""
+        minute = self._service.clock.now_ms() // MINUTE_MS
+        return f"{await inbox_store.changed_at(tx, project_id)}-{minute}"
+
+    def overdue_since_ms(self) -> int:
+        """Who waits since then or earlier waits too long."""
+        return self._service.clock.now_ms() - self._settings.unanswered_hours * HOUR_MS
+
+
+def _read_after(after: str | None) -> tuple[int, str] | None:
+    if after is None:
+        return None
+    at_ms, _, ticket_id = after.partition("_")
+    if not (at_ms.isascii() and at_ms.isdecimal() and len(at_ms) <= 15 and ticket_id):
+        raise BadRequest("cursor: not one that this service gave")
+    return int(at_ms), ticket_id

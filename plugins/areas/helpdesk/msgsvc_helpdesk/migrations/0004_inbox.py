@@ -1,0 +1,33 @@
+"""Indexes for the inbox: tickets by what was said last, by status and by who answers, and what changed."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "helpdesk_0004"
+down_revision = "helpdesk_0003"
+
+_LAST = ["last_message_at_ms", "ticket_id"]
+
+
+def upgrade() -> None:
+    _index("activity", ["project_id", *_LAST])
+    _index("inbox", ["project_id", "status", *_LAST])
+    _index("desk", ["project_id", "assignee_id", "status", *_LAST])
+    _index("changed", ["project_id", "updated_at_ms"])
+    _index("opened", ["project_id", "created_at_ms"])
+    op.create_index(
+        "helpdesk_tickets_waits",
+        "helpdesk_tickets",
+        ["project_id", "waiting_since_ms"],
+        sqlite_where=sa.text("waiting_since_ms IS NOT NULL"),
+        postgresql_where=sa.text("waiting_since_ms IS NOT NULL"),
+    )
+
+
+def _index(name: str, columns: list[str]) -> None:
+    op.create_index(f"helpdesk_tickets_{name}", "helpdesk_tickets", columns)
+
+
+def downgrade() -> None:
+    for name in ("waits", "opened", "changed", "desk", "inbox", "activity"):
+        op.drop_index(f"helpdesk_tickets_{name}", "helpdesk_tickets")

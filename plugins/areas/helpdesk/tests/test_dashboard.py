@@ -1,0 +1,253 @@
+"""The helpdesk's pages: the inbox, a ticket's whole life, who may do what, and texts that mean harm."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from msgsvc_core.channels import ChannelUser
+from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.members.models import Role
+from msgsvc_core.service import Service
+from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_dashboard import plugin as dashboard
+from msgsvc_helpdesk import plugin
+
+from .conftest import LIMITS, Person, act, post, virtual, whole
+
+
+class Broke:
+    """Refuses every paid operation once it is told to."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+
+    @hookimpl
+    async def charge(self, service: Service, tx: Any, charge: Any) -> None:
+        if self.refuses:
+            raise BillingBlocked
+
+
+@pytest.fixture
+def broke() -> Broke:
+    return Broke()
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory, broke: Broke) -> Service:
+    plugins = [("helpdesk", plugin), ("dashboard", dashboard), ("broke", broke)]
+    return await make_service(extra_plugins=plugins, limits=LIMITS)
+
+
+MakeTenant = Callable[[Service], Awaitable[Tenant]]
+Enter = Callable[[Role], Awaitable[Visitor]]
+
+
+@pytest.fixture
+async def enter(service: Service, tenant: Tenant) -> AsyncIterator[Enter]:
+    """`await enter("viewer")` signs somebody in who has that role."""
+    entered: list[Visitor] = []
+
+    async def sign_in(role: Role) -> Visitor:
+        entered.append(await visitor(service, tenant.project.project_id, role))
+        return entered[-1]
+
+    yield sign_in
+    for one in entered:
+        await one.client.aclose()
+
+
+@pytest.fixture
+async def mia(enter: Enter) -> Visitor:
+    """An agent."""
+    return await enter("agent")
+
+
+def marker_of(html: str) -> str:
+    found = re.search(r"tickets/list\?seen=([0-9-]+)", html)
+    assert found is not None, html
+    return found[1]
+
+
+async def test_a_ticket_that_arrives_is_answered_noted_given_and_closed_from_its_page(
+    tenant: Tenant, ann: Person, mia: Visitor
+) -> None:
+    empty = await mia.get("/tickets")
+    await ann.ask(tenant.client, "My parcel is lost")
+    arrived = await mia.get("/tickets/list", seen=marker_of(empty.text))
+    same = await mia.get("/tickets/list", seen=marker_of(arrived.text))
+    opened = await mia.get("/tickets/1")
+    ticket_id = re.search(r"/tickets/(tkt_\w+)/reply", opened.text)
+    assert ticket_id is not None
+    at = f"/tickets/{ticket_id[1]}"
+    refused = await mia.post(f"{at}/reply", {"text": " ", "status": "pending"})
+    files = {"files": ("label.txt", b"Track: 17", "text/plain")}
+    answered = await mia.post(f"{at}/reply", {"text": "It is found", "status": "open"}, files=files)
+    noted = await mia.post(f"{at}/note", {"note": "Call the post"})
+    await mia.post(f"{at}/assign", {"assignee_id": "me"})
+    await mia.post(f"{at}/priority", {"priority": "urgent"})
+    await mia.post(f"{at}/tags", {"tags": "parcel, lost"})
+    await mia.post(f"{at}/snooze", {"for": "tomorrow"})
+    aside = await whole(tenant.client, ticket_id[1])
+    await mia.post(f"{at}/status", {"status": "closed"})
+    closed = await whole(tenant.client, ticket_id[1])
+    late = await mia.post(f"{at}/reply", {"text": "Too late", "status": "pending"})
+    shown = await mia.get(at)
+
+    assert "No open tickets" in empty.text
+    assert "My parcel is lost" in arrived.text
+    assert "New message from Ann" in arrived.text
+    assert (same.status_code, same.text) == (204, "")
+    assert (refused.status_code, "Write an answer" in refused.text) == (400, True)
+    assert answered.status_code == noted.status_code == 303
+    assert [one.message.text for one in ann.messages].count("It is found") == 1
+    assert (aside["status"], aside["priority"], aside["tags"]) == (
+        "snoozed",
+        "urgent",
+        ["lost", "parcel"],
+    )
+    assert closed["status"] == "closed"
+    assert closed["assignee_id"] == closed["messages"]["data"][0]["member_id"]
+    assert (late.status_code, "Too late</textarea>" in late.text) == (409, True)
+    assert "label.txt" in shown.text
+    assert "Note, not seen by the customer" in shown.text
+
+
+async def test_what_was_said_is_shown_anew_only_when_it_has_changed(
+    tenant: Tenant, ann: Person, mia: Visitor
+) -> None:
+    await ann.ask(tenant.client, "First")
+    page = await mia.get("/tickets/1")
+    asked = re.search(r'/conversation\?seen=(\w+)"', page.text)
+    assert asked is not None
+    same = await mia.get("/tickets/1/conversation", seen=asked[1])
+    await ann.write("Second")
+    changed = await mia.get("/tickets/1/conversation", seen=asked[1])
+
+    assert same.status_code == 204
+    assert "Second" in changed.text
+    assert "f-text" not in changed.text
+
+
+async def test_who_has_no_credits_is_told_what_to_do_and_keeps_what_they_wrote(
+    tenant: Tenant, ann: Person, mia: Visitor, broke: Broke
+) -> None:
+    await ann.ask(tenant.client, "Help")
+    broke.refuses = True
+    refused = await mia.post("/tickets/1/reply", {"text": "My long answer", "status": "pending"})
+    noted = await mia.post("/tickets/1/note", {"note": "No credits"})
+
+    assert refused.status_code == 402
+    assert "Ask the owner" in refused.text
+    assert "My long answer</textarea>" in refused.text
+    assert noted.status_code == 303
+
+
+async def test_an_owner_who_answers_becomes_a_member_and_stays_the_same_one(
+    tenant: Tenant, ann: Person, enter: Enter
+) -> None:
+    await ann.ask(tenant.client, "Help")
+    owner = await enter("owner")
+    for text in ("One", "Two"):
+        await owner.post("/tickets/1/reply", {"text": text, "status": "pending"})
+    members = (await tenant.client.get("/v1/members")).json()["data"]
+    messages = (await whole(tenant.client, "1"))["messages"]["data"]
+
+    assert [(one["email"], one["role"]) for one in members] == [(members[0]["email"], "owner")]
+    assert {one["member_id"] for one in messages} == {None, members[0]["member_id"]}
+
+
+async def test_lists_hold_what_their_filters_ask_for_and_go_on_by_what_was_said_last(
+    tenant: Tenant, ann: Person, mia: Visitor
+) -> None:
+    old = await virtual(tenant.client, "Older one", name="Olga")
+    for number in range(50):
+        await virtual(tenant.client, f"Question {number}", name="Many")
+    urgent = await virtual(tenant.client, "Burning", name="Uma", priority="urgent", tags=["fire"])
+    await act(tenant.client, urgent, "close")
+    first = await mia.get("/tickets")
+    cursor = re.search(r"cursor=(\w+)", first.text)
+    assert cursor is not None
+    second = await mia.get("/tickets", cursor=cursor[1])
+    found = await mia.get("/tickets", status="all", priority="urgent", tag="fire", who="none")
+    mine = await mia.get("/tickets", who="me")
+    wrong = await mia.get("/tickets", cursor="nonsense")
+    figures = await mia.get("/tickets/figures")
+
+    assert "Older one" not in first.text
+    assert ("Older one" in second.text, "Question 49" in second.text) == (True, False)
+    assert ("Burning" in found.text, "Question" in found.text) == (True, False)
+    assert "No ticket is like this" in mine.text
+    assert wrong.status_code == 400
+    assert ">52<" in figures.text
+    assert old["number"] == 1
+
+
+async def test_pages_are_for_those_whose_role_and_project_they_are(
+    service: Service, tenant: Tenant, make_tenant: MakeTenant, mia: Visitor, enter: Enter
+) -> None:
+    other_tenant = await make_tenant(service)
+    mine = await virtual(tenant.client, "Ours")
+    theirs = await virtual(other_tenant.client, "Secret of others")
+    viewer = await enter("viewer")
+    looked = await viewer.get(f"/tickets/{mine['ticket_id']}")
+    refused = await viewer.post(f"/tickets/{mine['ticket_id']}/note", {"note": "Hi"})
+    deleted = await mia.post(f"/tickets/{mine['ticket_id']}/delete")
+    foreign = await mia.get(f"/tickets/{theirs['ticket_id']}")
+    foreign_note = await mia.post(f"/tickets/{theirs['ticket_id']}/note", {"note": "Hi"})
+    into = await mia.post(f"/tickets/{mine['ticket_id']}/merge", {"into": theirs["ticket_id"]})
+
+    assert looked.status_code == 200
+    assert "/reply" not in looked.text
+    assert (refused.status_code, deleted.status_code) == (403, 403)
+    assert (foreign.status_code, foreign_note.status_code, into.status_code) == (404, 404, 404)
+
+
+async def test_canned_answers_are_written_chosen_and_deleted(
+    tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
+) -> None:
+    await ann.ask(tenant.client, "Help")
+    admin = await enter("admin")
+    form = {"key": "hi", "title": "Hello", "text_en": "Hello, {{ name }}!", "format": "plain"}
+    missing = await admin.post("/new-canned-answer", {**form, "text_en": ""})
+    made = await admin.post("/new-canned-answer", form)
+    chosen = await mia.get("/tickets/1", canned="hi")
+    fragment = await mia.get("/tickets/1/canned", canned="hi")
+    forbidden = await mia.post("/new-canned-answer", form)
+    changed = await admin.post("/canned-answers/hi", {**form, "text_ru": "Привет"})
+    seen = await mia.get("/canned-answers")
+    gone = await admin.post("/canned-answers/hi/delete")
+    empty = await mia.get("/canned-answers")
+
+    assert (missing.status_code, "Hello" in missing.text) == (400, True)
+    assert made.status_code == changed.status_code == gone.status_code == 303
+    assert "Hello, Ann!</textarea>" in chosen.text
+    assert 'data-text="Hello, Ann!"' in fragment.text
+    assert forbidden.status_code == 403
+    assert "Hello" in seen.text
+    assert "No canned answers yet" in empty.text
+
+
+HARM = '<script>alert(1)</script>"><img src=x onerror=alert(1)>{{7*7}}\u202e'
+
+
+async def test_what_people_write_is_shown_as_text(
+    service: Service, tenant: Tenant, mia: Visitor
+) -> None:
+    user = ChannelUser("666", HARM[:60], None, "en")
+    mallory = Person(service, user)
+    await mallory.ask(tenant.client, HARM)
+    media = {"type": "document", "url": "https://files.example/a", "filename": "<script>.txt"}
+    await post(tenant.client, "/v1/tickets/1/reply", text=HARM, media=media)
+    await post(tenant.client, "/v1/tickets/1/tags", tags=["<script>"])
+    pages = [await mia.get("/tickets", status="all"), await mia.get("/tickets/1")]
+
+    for page in pages:
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+        assert "<img src=x" not in page.text
+        assert "&lt;script&gt;alert" in page.text
+        assert "{{7*7}}" in page.text
