@@ -6,6 +6,7 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
@@ -14,6 +15,7 @@ from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_forms.dashboard import pages
 from msgsvc_forms.dialogues import Dialogues
 from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
@@ -68,6 +70,11 @@ async def on_file_fetched(service: Service, tx: Tx, file: StoredFile) -> None:
 @hookimpl
 def register_pages(service: Service) -> Sequence[Any]:
     return WebForms(service).routes()
+
+
+@hookimpl
+def register_dashboard() -> Sequence[Pages]:
+    return [pages]
 
 
 @hookimpl

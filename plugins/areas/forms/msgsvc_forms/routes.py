@@ -11,13 +11,10 @@ from msgsvc_core.errors import (
     InvalidExternalId,
     NotFound,
     SubscriberNotFound,
-    Unavailable,
 )
-from msgsvc_forms.addresses import honeypot_of, page_url
 from msgsvc_forms.export import to_csv
 from msgsvc_forms.models import (
     CreateFormBody,
-    Form,
     FormAnswer,
     FormList,
     SubmissionAnswer,
@@ -27,6 +24,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.service import Forms
+from msgsvc_forms.sharing import shown
 
 router = Router(area="forms")
 
@@ -37,7 +35,7 @@ _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 @router.post("/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False)
 async def create_form(ctx: Context, body: CreateFormBody) -> FormAnswer:
     """Makes a form, for pages and for the messenger."""
-    return _shown(ctx, await ctx.get(Forms).create(ctx.tx, ctx.project_id, body))
+    return shown(ctx.service, await ctx.get(Forms).create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/forms", errors=(BadRequest,))
@@ -45,13 +43,13 @@ async def list_forms(ctx: Context, query: PageQuery) -> FormList:
     """Lists the project's forms, newest first."""
     found = await ctx.get(Forms).page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda form: form.form_id)
-    return FormList(data=[_shown(ctx, form) for form in page], next_cursor=following)
+    return FormList(data=[shown(ctx.service, form) for form in page], next_cursor=following)
 
 
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
 async def get_form(ctx: Context, form_id: str) -> FormAnswer:
     """Shows a form, as its newest version has it."""
-    return _shown(ctx, await ctx.get(Forms).find(ctx.tx, ctx.project_id, form_id))
+    return shown(ctx.service, await ctx.get(Forms).find(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY))
@@ -60,7 +58,7 @@ async def update_form(ctx: Context, form_id: str, body: UpdateFormBody) -> FormA
 
     Who is under way, in the messenger or on a page that is open, finishes the version that they began.
     """
-    return _shown(ctx, await ctx.get(Forms).update(ctx.tx, ctx.project_id, form_id, body))
+    return shown(ctx.service, await ctx.get(Forms).update(ctx.tx, ctx.project_id, form_id, body))
 
 
 @router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,))
@@ -117,19 +115,3 @@ async def delete_form_submission(ctx: Context, form_id: str, submission_id: str)
     """Removes what was sent in, with its files: for people who ask for it and have no messenger."""
     forms = ctx.get(Forms)
     await forms.delete_submission(ctx.tx, ctx.project_id, form_id, submission_id)
-
-
-def _shown(ctx: Context, form: Form) -> FormAnswer:
-    channels = ctx.service.channels
-    try:
-        links = channels.deep_links(ctx.project_id, form.payload)
-    except Unavailable:
-        # The form can be filled in on the web all the same.
-        links = {}
-    return FormAnswer.of(
-        form,
-        url=page_url(ctx.service.settings.base_url, form),
-        honeypot=honeypot_of(form.definition),
-        links=links,
-        qr=channels.qr_links(links, ctx.project_id, form.payload),
-    )

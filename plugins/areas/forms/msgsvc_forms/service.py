@@ -209,6 +209,32 @@ class Forms:
         await self._remove_files(tx, [row])
         await store.delete_submission(tx, project_id, submission_id)
 
+    async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
+        """How many submissions a form has, none counted beyond `most`."""
+        return await store.count_submissions(tx, project_id, form_id, spam=spam, most=most)
+
+    async def clear_spam(
+        self, tx: Tx, project_id: str, form_id: str, submission_id: str
+    ) -> Submission:
+        """Takes in what was taken for spam: led where its routes say, told of and charged, once.
+
+        Raises `NotFound`, `Conflict` for what is no spam, `BillingBlocked`.
+        """
+        row = await self.find_submission(tx, project_id, form_id, submission_id)
+        if not await store.clear_spam(tx, project_id, submission_id):
+            raise Conflict("the submission is not taken for spam")
+        form = await store.find_version(tx, project_id, form_id, row.version)
+        assert form is not None, "versions stay as long as their form"
+        key = (project_id, row.subscriber_id or "")
+        new = NewSubmission(
+            form,
+            row.source,
+            {answer["key"]: answer["value"] for answer in row.ordered},
+            row.lang,
+            subscriber=(await self._service.subscribers.find_many(tx, [key])).get(key),
+        )
+        return await self._take_in(tx, new, replace(row, spam=None))
+
     async def purge(self, tx: Tx, before_ms: int, *, spam: bool, limit: int) -> int:
         """Removes up to `limit` submissions that are older; returns how many it found."""
         old = await store.list_old(tx, before_ms, spam=spam, limit=limit)

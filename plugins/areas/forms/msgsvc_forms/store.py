@@ -221,6 +221,27 @@ async def list_submissions(
     return [_submission(row) for row in rows]
 
 
+async def count_submissions(tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
+    """How many there are, none counted beyond `most`."""
+    found: int = await tx.fetch_val(
+        f"SELECT COUNT(*) AS many FROM (SELECT 1 AS one FROM forms_submissions WHERE {_THIS}"
+        f" AND spam IS {'NOT NULL' if spam else 'NULL'} LIMIT :most) AS counted",
+        {"project_id": project_id, "form_id": form_id, "most": most},
+    )
+    return found
+
+
+async def clear_spam(tx: Tx, project_id: str, submission_id: str) -> bool:
+    """Says that a submission is no spam. False if it was not taken for it."""
+    return bool(
+        await tx.execute(
+            "UPDATE forms_submissions SET spam = NULL WHERE project_id = :project_id"
+            " AND submission_id = :submission_id AND spam IS NOT NULL",
+            {"project_id": project_id, "submission_id": submission_id},
+        )
+    )
+
+
 async def list_old(tx: Tx, before_ms: int, *, spam: bool, limit: int) -> list[Submission]:
     """What was sent in before a time, of all projects, the oldest first."""
     rows = await tx.fetch_all(

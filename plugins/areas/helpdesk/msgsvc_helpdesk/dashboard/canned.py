@@ -36,26 +36,28 @@ async def create_canned_answer(page: PageContext) -> Moved:
     return Moved(page.url("/canned-answers"), notice=page._("Saved."))
 
 
-@pages.get("/canned-answers/{key}", access="manage")
+@pages.get("/canned-answers/{canned_answer}", access="manage")
 async def canned_answer(page: PageContext) -> Shown:
     answers = page.get(CannedAnswers)
-    found = answers.shown(await answers.find(page.tx, page.project_id, page.params["key"]))
+    found = answers.shown(
+        await answers.find(page.tx, page.project_id, page.params["canned_answer"])
+    )
     texts = found.text if isinstance(found.text, dict) else {"en": found.text}
     return Shown("canned_answer.html", {"answer": found, "texts": {"en": "", "ru": "", **texts}})
 
 
-@pages.post("/canned-answers/{key}", access="manage", again=canned_answer)
+@pages.post("/canned-answers/{canned_answer}", access="manage", again=canned_answer)
 async def change_canned_answer(page: PageContext) -> Moved:
-    key = page.params["key"]
+    key = page.params["canned_answer"]
     body = validate(UpdateCannedBody, _written(page))
     await page.get(CannedAnswers).update(page.tx, page.project_id, key, body)
     page.note(key=key)
     return Moved(page.url("/canned-answers"), notice=page._("Saved."))
 
 
-@pages.post("/canned-answers/{key}/delete", access="manage")
+@pages.post("/canned-answers/{canned_answer}/delete", access="manage")
 async def delete_canned_answer(page: PageContext) -> Moved:
-    key = page.params["key"]
+    key = page.params["canned_answer"]
     await page.get(CannedAnswers).delete(page.tx, page.project_id, key)
     page.note(key=key)
     return Moved(page.url("/canned-answers"), notice=page._("The canned answer is deleted."))

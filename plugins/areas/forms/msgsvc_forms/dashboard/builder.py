@@ -1,0 +1,106 @@
+"""The builder: a form is written, question by question, with a preview beside it."""
+
+import re
+from dataclasses import replace
+from typing import Any, get_args
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.errors import Conflict
+from msgsvc_forms.dashboard.area import pages
+from msgsvc_forms.dashboard.draft import Draft
+from msgsvc_forms.dashboard.reading import HAS, to_body
+from msgsvc_forms.definition import Definition
+from msgsvc_forms.fields import FieldType
+from msgsvc_forms.models import CreateFormBody, UpdateFormBody
+from msgsvc_forms.service import Forms
+
+_WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
+
+
+@pages.get("/forms/new", access="manage")
+async def new_form(page: PageContext) -> Shown:
+    """A new form, or what was typed of it and refused."""
+    if "fields" in page.form:
+        return _shown(page, Draft.posted(page.form))
+    return _shown(page, Draft.new(page._("Contact us")))
+
+
+@pages.post("/forms/new", access="manage", again=new_form)
+async def create_form(page: PageContext) -> Moved:
+    draft = Draft.posted(page.form)
+    body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
+    wanted = validate(CreateFormBody, body)
+    made = await page.get(Forms).create(page.tx, page.project_id, wanted)
+    page.note(form=made.form_id)
+    notice = page._("The form is ready. Share it with people.")
+    return Moved(page.url(f"/forms/{made.form_id}/share"), notice=notice)
+
+
+@pages.post("/forms/draft", access="manage", holds_connection=False)
+async def draft_form(page: PageContext) -> Shown:
+    """The builder after one of its buttons; nothing is kept yet."""
+    draft = Draft.posted(page.form)
+    draft.step(page.form.text("do"), page.form.text("new_type", "text"))
+    return _shown(page, draft)
+
+
+@pages.get("/forms/{form_id}/edit", access="manage")
+async def edit_form(page: PageContext) -> Shown:
+    """A form as it is kept, or what was typed of it and refused."""
+    form = await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+    if "fields" in page.form:
+        # Who was told that somebody else changed it has been told.
+        return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
+    return _shown(page, Draft.of(form.form_id, form.slug, form.version, form.definition))
+
+
+@pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
+async def change_form(page: PageContext) -> Moved:
+    """Keeps a new version, unless somebody else has made one meanwhile."""
+    forms, form_id = page.get(Forms), page.params["form_id"]
+    form = await forms.find(page.tx, page.project_id, form_id)
+    draft = Draft.posted(page.form)
+    if draft.version != str(form.version):
+        raise Conflict(
+            page._(
+                "Somebody has changed the form meanwhile. What you wrote is still here: saving it now"
+                " replaces their version."
+            )
+        )
+    has = {name for name, value in form.definition.model_dump().items() if value is not None}
+    body = validate(UpdateFormBody, to_body(draft, has=has))
+    back = page.url(f"/forms/{form_id}/edit")
+    wanted = validate(Definition, body.changed(form.definition))
+    if wanted.model_dump() == form.definition.model_dump():
+        return Moved(back, notice=page._("Nothing has changed."))
+    changed = await forms.update(page.tx, page.project_id, form_id, body)
+    page.note(form=form_id, version=changed.version)
+    return Moved(back, notice=page._("Saved as version {number}.", number=changed.version))
+
+
+def _shown(page: PageContext, draft: Draft) -> Shown:
+    values: dict[str, Any] = {
+        "draft": draft,
+        "types": get_args(FieldType),
+        "has": HAS,
+        "problem": "",
+        "wrong": ("", -1),
+    }
+    if page.error is not None:
+        values |= _located(page, page.error.message)
+    return Shown("builder.html", values)
+
+
+def _located(page: PageContext, message: str) -> dict[str, Any]:
+    """Which question or route a refusal is about, and the sentence in the page's terms."""
+
+    def named(match: re.Match[str]) -> str:
+        number = int(match[2]) + 1
+        if match[1] == "fields":
+            return page._("Question {number}", number=number) + ", "
+        return page._("Route {number}", number=number) + ", "
+
+    found = _WRONG_ROW.search(message)
+    wrong = ("", -1) if found is None else (found[1], int(found[2]))
+    return {"problem": _WRONG_ROW.sub(named, message), "wrong": wrong}

@@ -1,0 +1,125 @@
+"""What people have sent in: the list, one of them, spam apart, and a file for spreadsheets."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
+from msgsvc_core.errors import Forbidden
+from msgsvc_core.files import StoredFile
+from msgsvc_core.json_text import from_json
+from msgsvc_forms.dashboard.area import pages
+from msgsvc_forms.dashboard.wording import Wording
+from msgsvc_forms.export import to_csv
+from msgsvc_forms.models import Form, SubmissionFilters, SubmissionQuery
+from msgsvc_forms.service import Forms
+from msgsvc_forms.summary import files_of
+
+#: Answers that the list shows of each submission.
+SHOWN_ANSWERS = 3
+
+
+@pages.get("/forms/{form_id}", access="look")
+async def submissions(page: PageContext) -> Shown:
+    """What was sent in with a form, newest first; spam with `spam=1`."""
+    forms = page.get(Forms)
+    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
+    query = validate(
+        SubmissionQuery,
+        {
+            "spam": _is_spam(page),
+            "source": page.query.get("source") or None,
+            "cursor": page.query.get("cursor") or None,
+        },
+    )
+    filters = SubmissionFilters(spam=query.spam, source=query.source)
+    found = await forms.submissions(
+        page.tx, page.project_id, form.form_id, filters, query.after, query.most
+    )
+    rows, following = query.cut(found, lambda row: row.submission_id)
+    values = {
+        "form": form,
+        "definition": form.definition,
+        "rows": rows,
+        "next_cursor": following,
+        "spam": query.spam,
+        "source": query.source or "",
+        "shown_answers": SHOWN_ANSWERS,
+        "say": Wording(page),
+        "may_export": _may_export(page),
+    }
+    return Shown("submissions.html", values)
+
+
+@pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
+async def submission(page: PageContext) -> Shown:
+    """One submission, with the questions of its own version of the form."""
+    forms, form = page.get(Forms), await _form(page)
+    row = await forms.find_submission(
+        page.tx, page.project_id, form.form_id, page.params["submission_id"]
+    )
+    version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
+    files = await page.service.files.find_many(page.tx, page.project_id, files_of(row.ordered))
+    values = {
+        "form": form,
+        "definition": (version or form).definition,
+        "row": row,
+        "leads": from_json(row.leads),
+        "files": {file.file_id: (file, _address(page, file)) for file in files},
+        "say": Wording(page),
+    }
+    return Shown("submission.html", values)
+
+
+@pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
+async def export(page: PageContext) -> Download:
+    """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
+    if not _may_export(page):
+        raise Forbidden(page._("Your plan has no export of files; a larger one has."))
+    form_id = page.params["form_id"]
+    async with page.service.db.read() as tx:
+        await page.get(Forms).find(tx, page.project_id, form_id)
+    pieces = to_csv(page.service, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
+    return Download(pieces, f"submissions-{form_id}.csv")
+
+
+@pages.post(
+    "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
+)
+async def not_spam(page: PageContext) -> Moved:
+    """Takes in what was taken for spam, as if it had just been sent."""
+    form = await _form(page)
+    submission_id = page.params["submission_id"]
+    await page.get(Forms).clear_spam(page.tx, page.project_id, form.form_id, submission_id)
+    page.note(form=form.form_id, submission=submission_id)
+    notice = page._("It is no spam: it was taken in, and its routes were followed.")
+    return Moved(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
+
+
+@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
+async def delete_submission(page: PageContext) -> Moved:
+    form = await _form(page)
+    submission_id = page.params["submission_id"]
+    await page.get(Forms).delete_submission(page.tx, page.project_id, form.form_id, submission_id)
+    page.note(form=form.form_id, submission=submission_id)
+    back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
+    return Moved(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
+
+
+async def _form(page: PageContext) -> Form:
+    return await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+
+
+def _is_spam(page: PageContext) -> bool:
+    return page.query.get("spam", "") == "1"
+
+
+def _may_export(page: PageContext) -> bool:
+    return page.plan is None or page.plan.csv_export
+
+
+def _address(page: PageContext, file: StoredFile) -> str:
+    """Where this browser reads a file: at the host of the page, which its policy asks for."""
+    if not file.is_ready:
+        return ""
+    url, _expires_s = page.service.files.address(file)
+    return page.root.removesuffix("/dashboard") + url.removeprefix(page.service.settings.base_url)

@@ -1,0 +1,87 @@
+"""Where people find a form: its page, links that open it in messengers, and HTML for other sites."""
+
+from html import escape
+
+from msgsvc_core.errors import Unavailable
+from msgsvc_core.localized import in_language
+from msgsvc_core.service import Service
+from msgsvc_forms.addresses import honeypot_of, page_url
+from msgsvc_forms.fields import FormField
+from msgsvc_forms.models import Form, FormAnswer
+
+#: Types of fields for which HTML has an input of its own.
+_INPUTS = {"email": "email", "phone": "tel", "date": "date"}
+
+
+def shown(service: Service, form: Form) -> FormAnswer:
+    """A form with its addresses, as the API and the dashboard show it."""
+    channels = service.channels
+    try:
+        links = channels.deep_links(form.project_id, form.payload)
+    except Unavailable:
+        # The form can be filled in on the web all the same.
+        links = {}
+    return FormAnswer.of(
+        form,
+        url=page_url(service.settings.base_url, form),
+        honeypot=honeypot_of(form.definition),
+        links=links,
+        qr=channels.qr_links(links, form.project_id, form.payload),
+    )
+
+
+def snippet(service: Service, form: Form, lang: str) -> str:
+    """HTML that another site puts into a page of its own: plain fields, no style.
+
+    The script fetches the token by which a machine that is too fast is told from a person.
+    """
+    definition, default_lang = form.definition, service.settings.default_lang
+    url, honeypot = page_url(service.settings.base_url, form), honeypot_of(definition)
+    has_files = any(field.type == "file" for field in definition.fields)
+    kind = ' enctype="multipart/form-data"' if has_files else ""
+    lines = [
+        f'<form action="{escape(url)}" method="post" accept-charset="utf-8"{kind}>',
+        '  <input type="hidden" name="_token">',
+        f'  <input type="hidden" name="_lang" value="{lang}">',
+        f'  <p hidden><input name="{honeypot}" tabindex="-1" autocomplete="off"></p>',
+        *(f"  <p>{_asked(field, lang, default_lang)}</p>" for field in definition.fields),
+        "  <p><button>OK</button></p>",
+        "</form>",
+        "<script>",
+        f'fetch("{url}/token").then((answer) => answer.json()).then((made) => {{',
+        f'  document.querySelector(\'form[action="{url}"] [name="_token"]\').value = made.token;',
+        "});",
+        "</script>",
+    ]
+    return "\n".join(lines)
+
+
+def _asked(field: FormField, lang: str, default_lang: str) -> str:
+    label = escape(in_language(field.label, lang, default_lang))
+    name, needed = f'name="{field.key}"', " required" if field.required else ""
+    if field.type == "consent":
+        return f'<label><input type="checkbox" {name} value="true"{needed}> {label}</label>'
+    options = [
+        (escape(one.value), escape(in_language(one.label, lang, default_lang)))
+        for one in field.choices
+    ]
+    if field.type == "multichoice":
+        boxes = [
+            f'<label><input type="checkbox" {name} value="{value}"> {text}</label>'
+            for value, text in options
+        ]
+        return f"{label} {' '.join(boxes)}"
+    return f"<label>{label} {_box(field, f'{name}{needed}', options)}</label>"
+
+
+def _box(field: FormField, attributes: str, options: list[tuple[str, str]]) -> str:
+    if field.type == "choice":
+        shown = "".join(f'<option value="{value}">{text}</option>' for value, text in options)
+        return f"<select {attributes}>{shown}</select>"
+    if field.multiline:
+        return f"<textarea {attributes}></textarea>"
+    if field.type == "rating":
+        return f'<input type="number" min="1" max="{field.best}" {attributes}>'
+    several = " multiple" if field.type == "file" and field.most_files > 1 else ""
+    kind = "file" if field.type == "file" else _INPUTS.get(field.type, "text")
+    return f'<input type="{kind}" {attributes}{several}>'
