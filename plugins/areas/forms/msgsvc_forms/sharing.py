@@ -45,7 +45,7 @@ def snippet(service: Service, form: Form, lang: str) -> str:
         f'  <input type="hidden" name="_lang" value="{lang}">',
         f'  <p hidden><input name="{honeypot}" tabindex="-1" autocomplete="off"></p>',
         *(f"  <p>{_asked(field, lang, default_lang)}</p>" for field in definition.fields),
-        "  <p><button>OK</button></p>",
+        f"  <p><button>{escape(service.texts.into(lang)('Send'))}</button></p>",
         "</form>",
         "<script>",
         f'fetch("{url}/token").then((answer) => answer.json()).then((made) => {{',
@@ -76,7 +76,9 @@ def _asked(field: FormField, lang: str, default_lang: str) -> str:
 
 def _box(field: FormField, attributes: str, options: list[tuple[str, str]]) -> str:
     if field.type == "choice":
-        shown = "".join(f'<option value="{value}">{text}</option>' for value, text in options)
+        # Nothing is chosen for anybody.
+        shown = '<option value=""></option>'
+        shown += "".join(f'<option value="{value}">{text}</option>' for value, text in options)
         return f"<select {attributes}>{shown}</select>"
     if field.multiline:
         return f"<textarea {attributes}></textarea>"

@@ -121,7 +121,8 @@ def _count(text: str) -> int:
 
 def _pair(name: str, text: Localized | None) -> Row:
     """A text in its two boxes; one for everybody stands in the first."""
-    by_lang: Mapping[str, str] = {"en": text} if isinstance(text, str) else {**(text or {})}
+    texts = {"en": text} if isinstance(text, str) else text or {}
+    by_lang: Mapping[str, str] = {str(lang): each for lang, each in texts.items()}
     return {f"{name}_en": by_lang.get("en", ""), f"{name}_ru": by_lang.get("ru", "")}
 
 
