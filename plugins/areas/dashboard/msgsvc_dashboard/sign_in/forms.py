@@ -12,7 +12,7 @@ from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD
 from msgsvc_core.ids import new_token
 from msgsvc_dashboard.frame.gate import from_here, not_ours
-from msgsvc_dashboard.frame.reading import read_form
+from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class Forms:
         nonce = self._cookies.read(request, FORM)
         if not nonce or not from_here(request):
             raise not_ours()
-        form = await read_form(request, None)
-        given = form.text(CSRF_FIELD)
-        if not compare_digest(given.encode(), self._token(nonce).encode()):
-            raise not_ours()
-        return form
+        async with reading(request, None) as form:
+            given = form.text(CSRF_FIELD)
+            if not compare_digest(given.encode(), self._token(nonce).encode()):
+                raise not_ours()
+            return form
 
     def _token(self, nonce: str) -> str:
         return self._secrets.derive("dashboard sign-in form", nonce).hex()

@@ -13,8 +13,7 @@ from msgsvc_core.accounts.models import Refused, TooMany
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.pages import static_files
 from msgsvc_dashboard.frame.addresses import ROOT, root_of
-from msgsvc_dashboard.frame.gate import Gate, from_here, not_ours
-from msgsvc_dashboard.frame.reading import read_form
+from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
 from msgsvc_dashboard.sign_in.entering import Entering, see_other, wanted
 from msgsvc_dashboard.sign_in.forms import Forms
@@ -141,11 +140,11 @@ class SignInPages:
         response = see_other(f"{root_of(request)}/sign-in")
         session = await self._gate.session(request)
         if session is not None:
-            if not from_here(request):
-                raise not_ours()
-            self._gate.check(request, session, await read_form(request, None))
             account_id = session.account.account_id
-            async with self._service.db.transaction() as tx:
+            async with (
+                self._gate.form(request, session),
+                self._service.db.transaction() as tx,
+            ):
                 await self._service.accounts.end_session(tx, account_id, session.session_id)
         self._cookies.leave(response, request)
         return response
