@@ -12,7 +12,7 @@ from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, 
 from msgsvc_core.errors import ApiError, ValidationFailed
 from msgsvc_core.ids import ID_WIDTH, new_id
 from msgsvc_core.local_time import ms_of
-from msgsvc_core.mailings import Audience
+from msgsvc_core.mailings import Audience, MailingMessage
 from msgsvc_core.messages.previews import Preview
 
 
@@ -74,7 +74,7 @@ async def review(page: PageContext) -> Shown:
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "credits": counted.credits,
-            "shown": await _previews(page, body),
+            "shown": await looks(page, body.to_message(), body.audience.channels),
             "job_id": new_id("job"),
             "typed": _typed(page.form),
         },
@@ -107,12 +107,17 @@ def _body(page: PageContext) -> BroadcastBody:
     return validate(BroadcastBody, given)
 
 
-async def _previews(page: PageContext, body: BroadcastBody) -> list[tuple[str, list[Preview]]]:
-    """How each messenger of the audience shows it, for each language in which it differs."""
-    samples = await page.service.mailings.samples(page.tx, page.project_id, body.to_message())
+async def looks(
+    page: PageContext, message: MailingMessage, channels: list[str] | None
+) -> list[tuple[str, list[Preview]]]:
+    """How each messenger of an audience shows it, for each language in which it differs.
+
+    Raises what `Mailings.samples` does.
+    """
+    samples = await page.service.mailings.samples(page.tx, page.project_id, message)
     previews = page.service.messages.previews
     return [
-        (", ".join(each.langs), previews(page.project_id, each.message, body.audience.channels))
+        (", ".join(each.langs), previews(page.project_id, each.message, channels))
         for each in samples
     ]
 

@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgsvc_broadcasts.dashboard.composing import looks
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.mailings import Mailing
+from msgsvc_core.errors import ApiError
+from msgsvc_core.mailings import Mailing, MailingMessage
+from msgsvc_core.messages.previews import Preview
 
 #: Broadcasts on the overview.
 _ON_CARD = 4
@@ -64,7 +67,7 @@ async def broadcast(page: PageContext) -> Shown:
         "broadcast.html",
         {
             **values,
-            "message": mailing.to_message(),
+            "shown": await _shown(page, mailing),
             "audience": mailing.shown_audience,
             "reasons": reasons.most_common(),
             "looked_at": len(failed) if len(failed) == _MOST_REASONS else 0,
@@ -122,6 +125,17 @@ async def resend(page: PageContext) -> Moved:
     taken = await page.get(Broadcasts).resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)
     return Moved(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+
+
+async def _shown(page: PageContext, mailing: Mailing) -> list[tuple[str, list[Preview]]]:
+    """How it looks; nothing of it where today's limits would not let it be sent any more."""
+    try:
+        message = validate(MailingMessage, mailing.to_message())
+        return await looks(page, message, mailing.audience.get("channels"))
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        return []
 
 
 async def _change(page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str) -> Moved:
