@@ -11,6 +11,10 @@ _NUMBERS = re.compile(r"\d{1,2}(,\d{1,2})*", re.ASCII)
 
 def in_words(rule: Rule, _: Translate) -> str:
     """E.g. `Every day at 09:30`; what has no short name is shown as it is written."""
+    if rule.hours == 1:
+        return _("Every hour")
+    if rule.days == 1:
+        return _("Every day")
     if rule.hours is not None:
         return _.ngettext("Every {count} hour", "Every {count} hours", rule.hours)
     if rule.days is not None:
