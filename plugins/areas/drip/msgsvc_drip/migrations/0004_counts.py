@@ -1,10 +1,10 @@
-"""How many are at each step of a chain, and how many have ended how, are counted by an index."""
+"""How many are at each step of a chain is counted by an index."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "drip_0003"
-down_revision = "drip_0002"
+revision = "drip_0004"
+down_revision = "drip_0003"
 
 
 def upgrade() -> None:
@@ -16,13 +16,7 @@ def upgrade() -> None:
         sqlite_where=is_open,
         postgresql_where=is_open,
     )
-    op.create_index(
-        "drip_enrollments_status",
-        "drip_enrollments",
-        ["project_id", "drip_id", "status", "enrollment_id"],
-    )
 
 
 def downgrade() -> None:
-    op.drop_index("drip_enrollments_status", "drip_enrollments")
     op.drop_index("drip_enrollments_at", "drip_enrollments")
