@@ -1,0 +1,92 @@
+"""Pages that send, in real Chromium: a broadcast from its first word to its end, and a chain put in order.
+
+Pictures of what is seen are left in build/screens.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.e2e.furnished import Furnished, furnished
+from tests.e2e.windows import NewWindow, browsing, picture, windows
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as launched:
+        yield launched
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
+    async with windows(browser) as open_window:
+        yield open_window
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
+    folder: Path = tmp_path_factory.mktemp("sending")
+    async with furnished(folder) as made:
+        yield made
+
+
+async def opened(place: Furnished, new_window: NewWindow, path: str, *, scripts: bool) -> Page:
+    """A page of the project, as its owner has it."""
+    page = await new_window(scripts=scripts)
+    await place.enter(page.context, place.owner)
+    await page.goto(f"{place.url}/dashboard/projects/{place.tenant.project.project_id}{path}")
+    return page
+
+
+async def test_a_broadcast_is_counted_previewed_sent_and_watched(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await opened(place, new_window, "/broadcasts/new", scripts=True)
+    reach = page.locator("#reach")
+
+    await expect(reach).to_contain_text("1 person")
+    await page.get_by_label("Those who fit what is chosen below").check()
+    await page.get_by_label("ru", exact=True).check()
+    await expect(reach).to_contain_text("0 people")
+    await page.get_by_label("Everybody who is subscribed").check()
+    await expect(reach).to_contain_text("1 person")
+    await expect(page.get_by_label("Day and time")).to_be_hidden()
+    await page.get_by_label("Text", exact=True).first.fill("Hello **{{ first_name }}**")
+    await page.get_by_label("Format").select_option("markdown")
+    # One person is reached half a second after the page of the broadcast is there.
+    await page.get_by_label("Messages a minute, at most").fill("120")
+    await picture(page, "broadcast-written")
+    await page.get_by_role("button", name="See how it looks").click()
+    await expect(page.locator(".mark-bold").first).to_have_text("Alex")
+    await picture(page, "broadcast-looked-at")
+    await page.get_by_role("button", name="Change it").click()
+    await expect(page.get_by_label("Text", exact=True).first).to_have_value(
+        "Hello **{{ first_name }}**"
+    )
+    await page.get_by_role("button", name="See how it looks").click()
+    await page.get_by_role("button", name="Send to 1 person").click()
+    progress = page.locator("#progress")
+    await expect(progress).to_contain_text("Completed")
+    await expect(progress).to_contain_text("1 of 1")
+    await picture(page, "broadcast-sent")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+async def test_steps_of_a_chain_change_places(
+    place: Furnished, new_window: NewWindow, scripts: bool
+) -> None:
+    steps = [{"delay": {"hours": 1}, "message": {"text": text}} for text in ("One", "Two")]
+    body = {"name": "Order", "trigger": {"on": "manual"}, "steps": steps}
+    made = (await place.tenant.client.post("/v1/drips", json=body)).json()
+    page = await opened(place, new_window, f"/drips/{made['drip_id']}", scripts=scripts)
+
+    await page.get_by_role("button", name="Later").click()
+
+    texts = page.locator("#chain .lines")
+    await expect(texts).to_have_text(["Two", "One"])
+    await picture(page, f"chain-{'with' if scripts else 'without'}-scripts")
