@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "helpdesk_0004"
-down_revision = "helpdesk_0003"
+revision = "helpdesk_0005"
+down_revision = "helpdesk_0004"
 
 _LAST = ["last_message_at_ms", "ticket_id"]
 
@@ -14,7 +14,6 @@ def upgrade() -> None:
     _index("inbox", ["project_id", "status", *_LAST])
     _index("desk", ["project_id", "assignee_id", "status", *_LAST])
     _index("changed", ["project_id", "updated_at_ms"])
-    _index("opened", ["project_id", "created_at_ms"])
     op.create_index(
         "helpdesk_tickets_waits",
         "helpdesk_tickets",
@@ -29,5 +28,5 @@ def _index(name: str, columns: list[str]) -> None:
 
 
 def downgrade() -> None:
-    for name in ("waits", "opened", "changed", "desk", "inbox", "activity"):
+    for name in ("waits", "changed", "desk", "inbox", "activity"):
         op.drop_index(f"helpdesk_tickets_{name}", "helpdesk_tickets")
