@@ -7,9 +7,9 @@ from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.clock import from_rfc3339, to_rfc3339
-from msgsvc_core.dashboard import Download, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Forbidden, NotFound, ValidationFailed
+from msgsvc_core.errors import NotFound, ValidationFailed
 
 #: Lines of one page.
 LIMIT = 50
@@ -69,9 +69,10 @@ async def ledger_lines(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/ledger/export", access="own", holds_connection=False)
-async def export_ledger(page: PageContext) -> Download:
+async def export_ledger(page: PageContext) -> Download | Moved:
     if page.plan is not None and not page.plan.csv_export:
-        raise Forbidden(f"the plan {page.plan.name!r} has no CSV export; a higher plan has")
+        said = page._("Your plan has no CSV export; a larger one has.")
+        return Moved(page.url("/billing/ledger"), notice=said)
     async with page.service.db.read() as tx:
         wanted = await _wanted(page, tx)
     if wanted is None:
