@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +17,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Plans and credits of accounts.")
+
+#: What is done to an account, in one transaction.
+Work = Callable[[Billing, Tx, str], Awaitable[State]]
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Names the account.")]
 Note = Annotated[str, typer.Option("--note", help="Why; it stands in the ledger.")]
@@ -36,7 +40,7 @@ def grant(
     async def work(billing: Billing, tx: Tx, account_id: str) -> State:
         return await billing.grant(tx, account_id, count, note)
 
-    state = asyncio.run(_change(config, email, work))
+    state = asyncio.run(_work(config, email, work, "billing.grant", credits=count))
     _tell(state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs")
 
 
@@ -53,7 +57,7 @@ def plan(
     async def work(billing: Billing, tx: Tx, account_id: str) -> State:
         return await billing.change_plan(tx, account_id, name, note)
 
-    state = asyncio.run(_change(config, email, work))
+    state = asyncio.run(_work(config, email, work, "billing.change_plan", plan=name))
     _tell(state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits")
 
 
@@ -64,7 +68,7 @@ def show(email: Email, config: ConfigOption = None, as_json: Json = False) -> No
     async def work(billing: Billing, tx: Tx, account_id: str) -> State:
         return await billing.state_of(tx, account_id)
 
-    state = asyncio.run(_change(config, email, work))
+    state = asyncio.run(_work(config, email, work))
     until = to_rfc3339(state.period_ends_ms)
     _tell(
         state,
@@ -74,10 +78,17 @@ def show(email: Email, config: ConfigOption = None, as_json: Json = False) -> No
     )
 
 
-async def _change(config: Path | None, email: str, work: Any) -> State:
+async def _work(
+    config: Path | None, email: str, work: Work, action: str = "", **detail: object
+) -> State:
+    """`action` is what the audit log says of it, as it does of the page that does the same."""
     async with opened(config) as service, service.db.transaction() as tx:
         billing = _billing(service)
-        state: State = await work(billing, tx, await billing.account_id_of(tx, email))
+        account_id = (await service.accounts.by_email(tx, email)).account_id
+        state = await work(billing, tx, account_id)
+        if action:
+            said = {"by": "cli", **detail}
+            await service.audit.write(tx, action, account_id=account_id, detail=said)
         return state
 
 

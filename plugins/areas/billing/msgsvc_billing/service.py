@@ -26,7 +26,6 @@ from msgsvc_core.accounts import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
-from msgsvc_core.mail_address import normalized
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -114,17 +113,6 @@ class Billing:
         return await self.state_of(tx, account_id) if state is None else self.as_of_now(state)
 
     # ---- what the operator does -----------------------------------------------------------------
-
-    async def account_id_of(self, tx: Tx, email: str) -> str:
-        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
-        try:
-            address = normalized(email)
-        except ValueError as error:
-            raise ValidationFailed(f"email: {error}") from None
-        account_id = await store.find_account_id(tx, address)
-        if account_id is None:
-            raise NotFound(f"there is no account {address!r}")
-        return account_id
 
     async def grant(self, tx: Tx, account_id: str, count: int, note: str = "") -> State:
         """Adds a pack of credits, which stay until they are used; below 0 it takes them back.

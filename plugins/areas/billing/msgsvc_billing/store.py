@@ -64,13 +64,6 @@ async def find_owners(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, str]:
     return {row["project_id"]: row["account_id"] for row in rows}
 
 
-async def find_account_id(tx: Tx, email: str) -> str | None:
-    account_id: str | None = await tx.fetch_val(
-        "SELECT account_id FROM core_accounts WHERE email = :email", {"email": email}
-    )
-    return account_id
-
-
 async def find_beginning(tx: Tx, account_id: str) -> int | None:
     """When somebody's account was made; None if there is none."""
     created_at_ms: int | None = await tx.fetch_val(
