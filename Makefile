@@ -26,11 +26,14 @@ install: .venv/installed-dev ## Builds .venv with the core, the plugins and the 
 demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEMO_ARGS=--tour-only)
 	$(BIN)/msgsvc demo $(DEMO_ARGS)
 
+# A test waits for a database or another process for half of its time: three at once on two cores.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (3 * (os.cpu_count() or 1) + 1) // 2))')
+
 # Fault tests watch times, and mostly wait: two at once, when the other cores are free again.
 test: .venv/installed-dev ## Runs all tests and says which databases they ran on (TEST_ARGS="-k name")
 ifeq ($(strip $(TEST_ARGS)),)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not faults"
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal -m faults
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not faults"
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal -m faults tests/faults
 else
 	$(BIN)/python -m pytest $(TEST_ARGS)
 endif
