@@ -1,6 +1,8 @@
 """The tree is what docs/architecture.md says it is."""
 
 import ast
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,59 +32,82 @@ MOST_LINES = 400
 MOST_DOOR_LINES = 80
 
 
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+@cache
+def source_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TEST_MODULES], ids=name_of)
-def test_a_module_has_a_noun_a_docstring_and_a_readable_length(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-
-    assert path.stem not in NO_NOUNS
-    assert ast.get_docstring(ast.parse(source))
-    assert source.count("\n") <= MOST_LINES
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(source_of(path))
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.name == "__init__.py"], ids=name_of
-)
-def test_an_init_only_exports_again(path: Path) -> None:
-    statements = ast.parse(path.read_text(encoding="utf-8")).body[1:]
-
-    # An `if` holds what is imported for type checkers alone.
-    assert all(isinstance(one, ast.ImportFrom | ast.Assign | ast.If) for one in statements)
+def which(paths: Iterable[Path], broken: Callable[[Path], object]) -> list[str]:
+    """The names of those that `broken` is true of. One test looks at thousands of modules by it."""
+    found = list(paths)
+    assert found, "there is nothing to look at"
+    return [str(path.relative_to(ROOT)) for path in found if broken(path)]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_the_database_package_imports_databases(path: Path) -> None:
-    imported = {
-        name.partition(".")[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom) and not node.level
-            else []
-        )
-    }
+def test_a_module_has_a_noun_a_docstring_and_a_readable_length() -> None:
+    modules = [*MODULES, *TEST_MODULES]
 
-    assert "databases" not in imported or path.parent == ROOT / "msgsvc_core" / "db"
+    assert which(modules, lambda path: path.stem in NO_NOUNS) == []
+    assert which(modules, lambda path: not ast.get_docstring(tree_of(path))) == []
+    assert which(modules, lambda path: source_of(path).count("\n") > MOST_LINES) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_middleware_wraps_requests_in_tasks(path: Path) -> None:
+def test_an_init_only_exports_again() -> None:
+    def does_more(path: Path) -> bool:
+        # An `if` holds what is imported for type checkers alone.
+        exporting = ast.ImportFrom | ast.Assign | ast.If
+        return not all(isinstance(one, exporting) for one in tree_of(path).body[1:])
+
+    assert which((path for path in MODULES if path.name == "__init__.py"), does_more) == []
+
+
+def test_only_the_database_package_imports_databases() -> None:
+    def imports_it(path: Path) -> bool:
+        imported = {
+            name.partition(".")[0]
+            for node in ast.walk(tree_of(path))
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
+        }
+        return "databases" in imported
+
+    outside = (path for path in MODULES if path.parent != ROOT / "msgsvc_core" / "db")
+
+    assert which(outside, imports_it) == []
+
+
+def test_no_middleware_wraps_requests_in_tasks() -> None:
     # Starlette's BaseHTTPMiddleware cost 80 % of the throughput. Docstrings may name it.
-    names = {
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Name | ast.Attribute)
-    }
+    def names_it(path: Path) -> bool:
+        return any(
+            (node.id if isinstance(node, ast.Name) else node.attr) == "BaseHTTPMiddleware"
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Name | ast.Attribute)
+        )
 
-    assert "BaseHTTPMiddleware" not in names
+    assert which(MODULES, names_it) == []
 
 
-@pytest.mark.parametrize("folder", PLUGINS, ids=name_of)
+def test_fault_tests_are_where_make_looks_for_them() -> None:
+    marked = (path for path in TEST_MODULES if "mark.faults" in source_of(path))
+    here = Path(__file__)
+
+    assert (
+        which(marked, lambda path: path.parent != ROOT / "tests" / "faults" and path != here) == []
+    )
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: str(folder.relative_to(ROOT)))
 def test_a_plugin_has_the_anatomy_of_all(folder: Path) -> None:
     package = next(folder.glob("msgsvc_*"))
     door = package / "plugin.py"
