@@ -41,9 +41,9 @@ def page_of(
 
 def _conditions(query: MessageQuery, dialect: Dialect) -> tuple[list[str], dict[str, Any]]:
     """Those of the filters that are set. The first, which leaves the fewest, leads."""
-    columns = ["batch_id", "subscriber_id", "status", "channel"]
+    columns = ["batch_id", "subscriber_id", "reason", "status", "channel"]
     if query.status == MOST:
-        columns = ["batch_id", "subscriber_id", "channel", "status"]
+        columns = ["batch_id", "subscriber_id", "reason", "channel", "status"]
     conditions: list[str] = []
     params: dict[str, Any] = {}
     for column in columns:

@@ -9,6 +9,7 @@ from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl, MomentMs, refuse_null
 from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
@@ -330,6 +331,7 @@ class MessageQuery(PageQuery):
     """Filters and paging."""
 
     status: MessageStatus | None = None
+    reason: Reason | None = Field(None, description="Why they were not delivered.")
     subscriber_id: str | None = None
     channel: str | None = None
     created_after: MomentMs | None = Field(

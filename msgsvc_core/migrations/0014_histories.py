@@ -1,7 +1,8 @@
-"""What happened with one subscriber, by an index.
+"""What happened with one subscriber, and which messages failed for one reason, by an index each.
 
 `core_events.history_of` is the subscriber in whose history an event stands. Events of deliveries stand in
-nobody's, their messages do; the index leaves them out, and so is written by none of what is sent.
+nobody's, their messages do; the index leaves them out, and so is written by none of what is sent. The
+other one has what was not delivered.
 """
 
 import sqlalchemy as sa
@@ -34,8 +35,17 @@ def upgrade() -> None:
         sqlite_where=in_one,
         postgresql_where=in_one,
     )
+    failed = sa.text("reason IS NOT NULL")
+    op.create_index(
+        "core_messages_reason",
+        "core_messages",
+        ["project_id", "reason", "message_id"],
+        sqlite_where=failed,
+        postgresql_where=failed,
+    )
 
 
 def downgrade() -> None:
+    op.drop_index("core_messages_reason", "core_messages")
     op.drop_index("core_events_history", "core_events")
     op.drop_column("core_events", "history_of")

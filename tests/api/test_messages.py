@@ -124,6 +124,8 @@ async def test_lists_show_the_newest_first_and_filter(
 
     assert await ids() == [failed, sent]
     assert await ids(status="failed") == [failed]
+    assert await ids(reason="invalid_message") == [failed]
+    assert await ids(reason="rate_limited") == []
     assert await ids(subscriber_id=ann) == [failed, sent]
     assert await ids(subscriber_id="sub_nobody") == []
     assert await ids(channel="messenger_a") == [failed, sent]

@@ -17,6 +17,7 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "subscriber_id": [id_of("sub", 1), id_of("sub", 3)],
         "channel": ["messenger_a", "messenger_b"],
         "batch_id": ["bat_rare"],
+        "reason": ["user_blocked_bot", "rate_limited"],
     },
     "list_subscribers": {
         "channel": ["messenger_a", "messenger_b"],
@@ -43,6 +44,7 @@ TOGETHER: Mapping[str, Sequence[Mapping[str, str]]] = {
         {"subscriber_id": id_of("sub", 1), "status": "failed"},
         {"subscriber_id": id_of("sub", 1), "channel": "messenger_b"},
         {"status": "failed", "channel": "messenger_b"},
+        {"status": "failed", "reason": "user_blocked_bot"},
         {"status": "sent", "channel": "messenger_b"},
     ],
     "list_subscribers": [

@@ -55,6 +55,7 @@ _MESSAGES = {
     "content": '\'{"text": "Your order is on its way and arrives tomorrow between 10 and 12."}\'',
     "attempts": "1",
     "batch_id": f"CASE WHEN i <= {RARE} THEN 'bat_rare' END",
+    "reason": f"CASE WHEN i <= {RARE} THEN 'user_blocked_bot' END",
     "finished_at_ms": f"CASE WHEN i <= {RARE} OR i > {3 * RARE} THEN 1 END",
     **_MADE,
 }

@@ -109,8 +109,13 @@ async def _search(page: PageContext) -> list[Subscriber]:
     who = page.query.get("who", "").strip()
     if not who:
         return []
-    query = SubscriberQuery(external_id=who, limit=MOST_FOUND, cursor=None)
-    return await page.service.subscribers.page(page.tx, page.project_id, query)
+    try:
+        query = validate(SubscriberQuery, {"query": who, "limit": MOST_FOUND})
+    except ApiError:
+        # Longer than any name.
+        return []
+    found = await page.service.subscribers.page(page.tx, page.project_id, query)
+    return found[:MOST_FOUND]
 
 
 async def _previews(page: PageContext) -> list[Preview]:

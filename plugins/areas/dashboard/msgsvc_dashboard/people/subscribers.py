@@ -32,7 +32,7 @@ async def subscribers(page: PageContext) -> Shown:
         found = await service.subscribers.page(page.tx, project_id, query)
     except ApiError as error:
         refused = error.message
-    people, cursor = query.cut(found, lambda subscriber: subscriber.subscriber_id)
+    people, cursor = query.cut(found, query.place_of)
     given = {name: page.query.get(name, "") for name in FILTERS}
     return Shown(
         "subscribers.html",
@@ -43,7 +43,7 @@ async def subscribers(page: PageContext) -> Shown:
             "given": given,
             "is_filtered": any(given.values()),
             "next": older(page, "/subscribers", cursor, *FILTERS),
-            "export": page.url("/subscribers/export", **given),
+            "export": page.url("/subscribers/export", **{**given, "query": ""}),
             "may_export": may_export(page),
             "tags": await service.tags.all_of(page.tx, project_id, 0),
             "permissions": await service.permissions.all_of(page.tx, project_id),
