@@ -15,6 +15,7 @@ from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview import FOLD_JOB, Counts
 from msgsvc_dashboard.people import areas as people
 from msgsvc_dashboard.sign_in import SignInPages
+from msgsvc_dashboard.team import areas as team
 
 HERE = Path(__file__).parent
 
@@ -46,7 +47,7 @@ async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
 
 @hookimpl
 def register_dashboard() -> Sequence[Pages]:
-    return [overview.pages, developers.pages, *people]
+    return [overview.pages, developers.pages, *people, *team]
 
 
 @hookimpl

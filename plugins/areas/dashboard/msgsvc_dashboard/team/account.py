@@ -1,0 +1,106 @@
+"""Somebody's own account: name, language, time zone, password, and where they are signed in."""
+
+from zoneinfo import available_timezones
+
+from msgsvc_core.accounts.models import Browser, TooMany
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.errors import RateLimitProject, ValidationFailed
+from msgsvc_core.pages import known
+from msgsvc_core.user_agents import readable_agent
+from msgsvc_dashboard.sign_in.messengers import shown_name
+from msgsvc_dashboard.team.declared import ACCOUNT
+
+
+@ACCOUNT.get("", access="self", nav=Nav("Your account", icon="person", group="overview", order=0))
+async def account(page: PageContext) -> Shown:
+    service, account_id = page.service, page.account.account_id
+    sessions = await service.accounts.sessions_of(page.tx, account_id)
+    linked = await service.messenger_sign_in.linked(page.tx, account_id)
+    channels = service.channels
+    return Shown(
+        "account.html",
+        {
+            # Its own, as it is now; the page's was read before the change.
+            "mine": await service.accounts.find(page.tx, account_id),
+            "sessions": [(each, readable_agent(page._, each.user_agent)) for each in sessions],
+            "linked": [
+                (each, shown_name(channels[each.bot].name if each.bot in channels else each.bot))
+                for each in linked
+            ],
+            "by_messenger": service.messenger_sign_in.is_on,
+            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+            "timezones": [*sorted(zone for zone in available_timezones() if "/" in zone), "UTC"],
+        },
+    )
+
+
+@ACCOUNT.post("/profile", access="self", again=account)
+async def change_profile(page: PageContext) -> Moved:
+    form = page.form
+    timezone = form.text("timezone")
+    if timezone not in available_timezones():
+        raise ValidationFailed("timezone: is none that we know")
+    await page.service.accounts.change(
+        page.tx,
+        page.account.account_id,
+        name=form.text("name"),
+        lang=known(form.text("lang")),
+        timezone=timezone,
+    )
+    return Moved(page.url("/account"), page._("Saved."))
+
+
+@ACCOUNT.post("/password", access="self", again=account, holds_connection=False)
+async def change_password(page: PageContext) -> Moved:
+    """Comparing and hashing takes a while, in which nobody else should wait for the database."""
+    service, mine, form = page.service, page.account, page.form
+    if mine.has_password:
+        await check_own_password(page)
+    new = form.text("new_password")
+    if new != form.text("new_password_again"):
+        raise ValidationFailed(page._("The new passwords differ."))
+    hashed = await service.sign_in.hashed(new, mine.email)
+    async with service.db.transaction() as tx:
+        ended = await service.sign_in.set_password(
+            tx, mine.account_id, hashed, session_id=page.session_id
+        )
+        await service.audit.write(
+            tx,
+            "account.change_password",
+            account_id=mine.account_id,
+            detail={"sessions_ended": ended},
+            ip=page.ip,
+        )
+    return Moved(page.url("/account"), page._("Your password is changed."))
+
+
+@ACCOUNT.post("/sessions/{session_id}/end", access="self", again=account)
+async def end_session(page: PageContext) -> Moved:
+    await page.service.accounts.end_session(
+        page.tx, page.account.account_id, page.params["session_id"]
+    )
+    return Moved(page.url("/account") + "#sessions", page._("That browser is signed out."))
+
+
+@ACCOUNT.post("/sessions/end", access="self", again=account)
+async def end_other_sessions(page: PageContext) -> Moved:
+    ended = await page.service.accounts.end_others(
+        page.tx, page.account.account_id, page.session_id
+    )
+    page.note(sessions_ended=ended)
+    notice = page._.ngettext(
+        "{count} browser is signed out.", "{count} browsers are signed out.", ended
+    )
+    return Moved(page.url("/account") + "#sessions", notice)
+
+
+async def check_own_password(page: PageContext) -> None:
+    """Raises for a wrong one in the field `password`: a browser left open is not its owner."""
+    sign_in = page.service.sign_in
+    fits = await sign_in.check_own(
+        page.account.account_id, page.form.text("password"), Browser(page.ip, "")
+    )
+    if isinstance(fits, TooMany):
+        raise RateLimitProject(page._("Too many tries."), retry_after_s=fits.retry_after_s)
+    if not fits:
+        raise ValidationFailed(page._("Your password is wrong."))

@@ -1,0 +1,102 @@
+"""For who runs the installation: all accounts, and whose projects are."""
+
+from msgsvc_core.accounts import Account
+from msgsvc_core.accounts.models import LinkPurpose
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.errors import Conflict
+from msgsvc_dashboard.team.declared import OPERATOR
+
+ACCOUNTS = "/operator/accounts"
+
+
+@OPERATOR.get(
+    "/accounts", access="operate", nav=Nav("Accounts", icon="people", group="overview", order=10)
+)
+async def accounts(page: PageContext) -> Shown:
+    """The newest first."""
+    query = _query(page)
+    found = await page.service.accounts.page(page.tx, query.after, query.most)
+    listed, cursor = query.cut(found, lambda account: account.account_id)
+    older = page.url(ACCOUNTS, cursor=cursor) if cursor else ""
+    return Shown("accounts.html", {"accounts": listed, "older": older})
+
+
+@OPERATOR.post("/accounts", access="operate", again=accounts)
+async def create(page: PageContext) -> Shown:
+    """The link is shown this once."""
+    form = page.form
+    account = await page.service.accounts.create(
+        page.tx,
+        email=form.text("email"),
+        name=form.text("name"),
+        is_operator=form.checked("is_operator"),
+    )
+    page.note(created=account.account_id)
+    return await _link(page, account, "password")
+
+
+@OPERATOR.post("/accounts/{account_id}/link", access="operate")
+async def make_link(page: PageContext) -> Shown:
+    """A link for who can't sign in."""
+    account = await page.service.accounts.find(page.tx, page.params["account_id"])
+    wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
+    page.note(purpose=wanted)
+    return await _link(page, account, wanted)
+
+
+@OPERATOR.post("/accounts/{account_id}/disable", access="operate", again=accounts)
+async def disable(page: PageContext) -> Moved:
+    account_id = _somebody_else(page)
+    await page.service.accounts.set_active(page.tx, account_id, active=False)
+    return Moved(page.url(ACCOUNTS), page._("They are signed out, and can't sign in."))
+
+
+@OPERATOR.post("/accounts/{account_id}/enable", access="operate", again=accounts)
+async def enable(page: PageContext) -> Moved:
+    await page.service.accounts.set_active(page.tx, page.params["account_id"], active=True)
+    return Moved(page.url(ACCOUNTS), page._("They can sign in again."))
+
+
+@OPERATOR.post("/accounts/{account_id}/operator", access="operate", again=accounts)
+async def set_operator(page: PageContext) -> Moved:
+    """Runs the installation from now on, or no more."""
+    account_id = _somebody_else(page)
+    wanted = page.form.text("wanted") == "yes"
+    await page.service.accounts.change(page.tx, account_id, is_operator=wanted)
+    page.note(wanted=wanted)
+    return Moved(page.url(ACCOUNTS), page._("Saved."))
+
+
+@OPERATOR.get(
+    "/projects",
+    access="operate",
+    nav=Nav("All projects", icon="database", group="overview", order=20),
+)
+async def projects(page: PageContext) -> Shown:
+    query = _query(page)
+    found = await page.service.accounts.all_projects(page.tx, query.after, query.most)
+    listed, cursor = query.cut(found, lambda each: each[0].project_id)
+    older = page.url("/operator/projects", cursor=cursor) if cursor else ""
+    return Shown("all_projects.html", {"projects": listed, "older": older})
+
+
+def _somebody_else(page: PageContext) -> str:
+    """Nobody shuts themselves out."""
+    account_id = page.params["account_id"]
+    if account_id == page.account.account_id:
+        raise Conflict(page._("That is you. Ask another operator."))
+    return account_id
+
+
+async def _link(page: PageContext, account: Account, purpose: LinkPurpose) -> Shown:
+    links = page.service.account_links
+    token = await links.for_account(page.tx, account.account_id, purpose)
+    values = {"account": account, "link": links.url(token), "purpose": purpose}
+    return Shown("account_link.html", values)
+
+
+def _query(page: PageContext) -> PageQuery:
+    given = {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
+    return validate(PageQuery, given, whole="query")

@@ -1,0 +1,63 @@
+"""The audit log of a project, and what somebody did themselves."""
+
+from typing import Any
+
+from msgsvc_core.accounts.models import AuditEntry
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
+
+
+@TEAM.get("/audit", access="manage", nav=Nav("Audit log", icon="log", group="project", order=90))
+async def audit(page: PageContext) -> Shown:
+    """Who changed what in this project."""
+    query = _query(page)
+    service = page.service
+    person = page.query.get("account_id") or None
+    found = await service.audit.of_project(
+        page.tx, page.project_id, account_id=person, after=query.after, most=query.most
+    )
+    people = {
+        account.account_id: account.name
+        for account in (await service.team.accounts_of(page.tx, page.project_id)).values()
+    }
+    owner_id = await service.accounts.owner_of(page.tx, page.project_id)
+    if owner_id is not None:
+        people[owner_id] = (await service.accounts.find(page.tx, owner_id)).name
+    shown = _shown(query, found)
+    cursor = shown.pop("cursor")
+    older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
+    options = [("", page._("Everybody")), *sorted(people.items(), key=lambda each: each[1])]
+    return Shown("audit.html", {**shown, "older": older, "people": options, "person": person})
+
+
+@ACCOUNT.get("/log", access="self")
+async def own(page: PageContext) -> Shown:
+    """What somebody did everywhere, and who failed to sign in as them."""
+    query = _query(page)
+    found = await page.service.audit.of_account(
+        page.tx, page.account.account_id, after=query.after, most=query.most
+    )
+    shown = _shown(query, found)
+    cursor = shown.pop("cursor")
+    older = page.url("/account/log", cursor=cursor) if cursor else ""
+    return Shown("own_log.html", {**shown, "older": older})
+
+
+def _query(page: PageContext) -> PageQuery:
+    given = {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
+    return validate(PageQuery, given, whole="query")
+
+
+def _shown(query: PageQuery, found: list[AuditEntry]) -> dict[str, Any]:
+    entries, cursor = query.cut(found, lambda entry: entry.entry_id)
+    return {
+        "entries": [(entry, _detail(entry)) for entry in entries],
+        "cursor": cursor,
+    }
+
+
+def _detail(entry: AuditEntry) -> str:
+    """The ids and names that the change noted, in one line."""
+    return ", ".join(f"{name}: {value}" for name, value in entry.detail.items())

@@ -1,0 +1,28 @@
+"""The projects of whoever is signed in."""
+
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_dashboard.team.declared import ACCOUNT
+from msgsvc_dashboard.team.words import roles
+
+
+@ACCOUNT.get(
+    "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
+)
+async def projects(page: PageContext) -> Shown:
+    accounts, account_id = page.service.accounts, page.account.account_id
+    return Shown(
+        "projects.html",
+        {
+            "projects": await accounts.projects_of(page.tx, account_id),
+            "plan": await accounts.plan_of(page.tx, account_id),
+            "roles": roles(page),
+        },
+    )
+
+
+@ACCOUNT.post("/projects", access="self", again=projects)
+async def create(page: PageContext) -> Moved:
+    name = " ".join(page.form.text("name").split())
+    made = await page.service.accounts.create_project(page.tx, page.account, name)
+    page.note(project_id=made.project_id)
+    return Moved(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))

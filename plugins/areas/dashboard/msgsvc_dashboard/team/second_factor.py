@@ -1,0 +1,68 @@
+"""Setting up the second factor, and what there is to do about it later."""
+
+from urllib.parse import urlsplit
+
+from msgsvc_core.accounts import totp
+from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_dashboard.qr import qr
+from msgsvc_dashboard.team.account import check_own_password
+from msgsvc_dashboard.team.declared import ACCOUNT
+
+PATH = "/account/second-factor"
+
+
+@ACCOUNT.get("/second-factor", access="self")
+async def second_factor(page: PageContext) -> Shown:
+    service, account_id = page.service, page.account.account_id
+    mine = await service.accounts.find(page.tx, account_id)
+    secret = await service.second_factor.offered(page.tx, account_id)
+    host = urlsplit(service.settings.base_url).hostname or "msgsvc"
+    link = totp.enrolment_link(secret, mine.email, host) if secret else ""
+    return Shown(
+        "second_factor.html",
+        {
+            "mine": mine,
+            "secret": secret,
+            "link": link,
+            "code": qr(link) if link else "",
+            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+        },
+    )
+
+
+@ACCOUNT.post("/second-factor", access="self", again=second_factor)
+async def offer(page: PageContext) -> Moved:
+    """A new secret, which counts once a code of it is entered."""
+    await page.service.second_factor.offer(page.tx, page.account)
+    return Moved(page.url(PATH))
+
+
+@ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor)
+async def confirm(page: PageContext) -> Shown:
+    codes = await page.service.second_factor.confirm(
+        page.tx, page.account.account_id, page.form.text("code")
+    )
+    return Shown("recovery_codes.html", {"codes": codes})
+
+
+@ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
+async def renew_codes(page: PageContext) -> Shown:
+    """New recovery codes; the old ones work no more."""
+    await check_own_password(page)
+    service, account_id = page.service, page.account.account_id
+    async with service.db.transaction() as tx:
+        codes = await service.second_factor.renew_codes(tx, account_id)
+        await service.audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
+    return Shown("recovery_codes.html", {"codes": codes})
+
+
+@ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
+async def remove(page: PageContext) -> Moved:
+    await check_own_password(page)
+    service, account_id = page.service, page.account.account_id
+    async with service.db.transaction() as tx:
+        await service.second_factor.remove(tx, account_id)
+        await service.audit.write(
+            tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
+        )
+    return Moved(page.url("/account"), page._("The second factor is removed."))

@@ -1,0 +1,178 @@
+"""Somebody's own account by its pages, and all accounts for who runs the installation."""
+
+import re
+from typing import Any
+
+import pytest
+
+from msgsvc_core.accounts import totp
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.dashboard import Visitor, stranger
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
+from plugins.areas.dashboard.tests.test_team import link_in
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    return await make_service(extra_plugins=[("dashboard", plugin)])
+
+
+async def signed_in(service: Service) -> Visitor:
+    ann = await new_account(service)
+    visitor = Visitor(service, "", ann.account_id)
+    await visitor.sign_in()
+    return visitor
+
+
+async def test_name_time_zone_and_password_are_changed_and_other_browsers_signed_out(
+    service: Service,
+) -> None:
+    ann = await signed_in(service)
+    profile = {"name": "Ann L.", "lang": "ru", "timezone": "Asia/Tomsk"}
+    changes: dict[str, Any] = {"new_password": "another one", "new_password_again": "another one"}
+    async with browsing(service) as other:
+        await other.sign_in("ann@shop.example")
+        saved = await ann.post("/dashboard/account/profile", profile)
+        nowhere = await ann.post(
+            "/dashboard/account/profile", {**profile, "timezone": "Moon/Crater", "name": "Typed"}
+        )
+        wrong = await ann.post("/dashboard/account/password", {**changes, "password": "wrong one!"})
+        differs = await ann.post(
+            "/dashboard/account/password",
+            {**changes, "password": PASSWORD, "new_password_again": "no"},
+        )
+        changed = await ann.post("/dashboard/account/password", {**changes, "password": PASSWORD})
+        await other.open("/dashboard")
+        out = other.to
+    page = await ann.get("/dashboard/account")
+    log = await ann.get("/dashboard/account/log")
+    await ann.client.aclose()
+
+    assert saved.status_code == 303
+    assert (nowhere.status_code, 'value="Typed"' in nowhere.text) == (400, True)
+    assert (wrong.status_code, "Неверный пароль." in wrong.text) == (400, True)
+    assert "another one" not in wrong.text
+    assert differs.status_code == 400
+    assert changed.status_code == 303
+    assert out == "/dashboard/sign-in"
+    assert "Ann L." in page.text
+    assert page.text.count("Firefox") == 0
+    assert "account.change_password" in log.text
+    assert "sessions_ended: 1" in log.text
+
+
+async def test_browsers_are_listed_and_signed_out(service: Service) -> None:
+    ann = await signed_in(service)
+    async with browsing(service) as one, browsing(service) as two, browsing(service) as three:
+        for browser in (one, two, three):
+            await browser.sign_in("ann@shop.example")
+        page = await ann.get("/dashboard/account")
+        newest = re.findall(r"/sessions/(ase_\w+)/end", page.text)[0]
+        await ann.post(f"/dashboard/account/sessions/{newest}/end")
+        stranger_of_it = await ann.post("/dashboard/account/sessions/ase_1/end")
+        first = [(await each.open("/dashboard")).headers["location"] for each in (two, three)]
+        await ann.post("/dashboard/account/sessions/end")
+        then = [(await each.open("/dashboard")).headers["location"] for each in (one, two)]
+    still = await ann.get("/dashboard/account")
+    await ann.client.aclose()
+
+    assert page.text.count('data-label="Browser"') == 4
+    assert stranger_of_it.status_code == 404
+    assert first == ["/dashboard/account/projects", "/dashboard/sign-in"]
+    assert then == ["/dashboard/sign-in"] * 2
+    assert still.status_code == 200
+
+
+async def test_the_second_factor_is_set_up_and_removed_with_the_password(
+    service: Service, clock: FakeClock
+) -> None:
+    ann = await signed_in(service)
+    path = "/dashboard/account/second-factor"
+    await ann.post(path)
+    page = await ann.get(path)
+    secret = re.search(r"<code>([A-Z2-7]{32})</code>", page.text)
+    assert secret is not None
+    wrong = await ann.post(f"{path}/confirm", {"code": "000000"})
+    code = totp.code_at(secret[1], clock.now_ms() // 30_000)
+    confirmed = await ann.post(f"{path}/confirm", {"code": code})
+    codes = re.findall(r"<code>(\w{5}-\w{5})</code>", confirmed.text)
+    kept = await ann.get(path)
+    refused = await ann.post(f"{path}/remove", {"password": "wrong one!"})
+    renewed = await ann.post(f"{path}/codes", {"password": PASSWORD})
+    async with browsing(service) as browser:
+        await browser.sign_in("ann@shop.example")
+        await browser.open(browser.to)
+        old = await browser.submit(code=codes[0])
+        new = re.findall(r"<code>(\w{5}-\w{5})</code>", renewed.text)[0]
+        await browser.submit(code=new)
+        led_to = browser.to
+    removed = await ann.post(f"{path}/remove", {"password": PASSWORD})
+    guesses = [
+        (await ann.post(f"{path}/remove", {"password": "a guess"})).status_code for _ in range(4)
+    ]
+    await ann.client.aclose()
+
+    assert "<svg" in page.text
+    assert (wrong.status_code, len(codes)) == (400, 10)
+    assert secret[1] not in kept.text
+    assert refused.status_code == 400
+    assert (old.status_code, led_to) == (403, "/dashboard")
+    assert removed.status_code == 303
+    assert guesses == [400, 400, 429, 429]
+
+
+async def test_a_project_is_made_and_one_leads_straight_there(service: Service) -> None:
+    ann = await signed_in(service)
+    empty = await ann.get("/dashboard/account/projects")
+    refused = await ann.post("/dashboard/account/projects", {"name": "x" * 65})
+    made = await ann.post("/dashboard/account/projects", {"name": "  Book   shop "})
+    inside = await ann.client.get(made.headers["location"])
+    straight = await ann.get("/dashboard")
+    team = await ann.get(f"{made.headers['location']}/members")
+    messenger = await ann.post("/dashboard/account/messengers")
+    await ann.client.aclose()
+
+    assert "You have no project yet" in empty.text
+    assert (refused.status_code, "x" * 65 in refused.text) == (400, True)
+    assert inside.status_code == 200
+    assert "Book shop" in inside.text
+    assert straight.headers["location"] == made.headers["location"]
+    assert "ann@shop.example" in team.text
+    assert "?start=dsh_" in messenger.text
+
+
+async def test_an_operator_makes_disables_and_enables_accounts(service: Service) -> None:
+    project = await service.projects.create("Shop")
+    root = await stranger(service, project.project_id, is_operator=True)
+    path = "/dashboard/operator/accounts"
+    made = await root.post(path, {"name": "Bob", "email": "bob@x.example"})
+    again = await root.post(path, {"name": "Bob 2", "email": "bob@x.example"})
+    listed = await root.get(path)
+    bob = re.search(rf"{path}/(acc_\w+)/disable", listed.text)
+    assert bob is not None
+    at = f"{path}/{bob[1]}"
+    async with browsing(service) as browser:
+        await browser.open(link_in(made.text))
+        await browser.submit(password=PASSWORD)
+        led_to = browser.to
+        await root.post(f"{at}/disable")
+        shut = await browser.open("/dashboard")
+        refused = await browser.sign_in("bob@x.example")
+        await root.post(f"{at}/enable")
+        await root.post(f"{at}/operator", {"wanted": "yes"})
+        await browser.sign_in("bob@x.example")
+        opened = await browser.open(path)
+    own = await root.post(f"{path}/{root.account_id}/disable")
+    projects = await root.get("/dashboard/operator/projects")
+    await root.client.aclose()
+
+    assert (again.status_code, 'value="Bob 2"' in again.text) == (409, True)
+    assert led_to == "/dashboard"
+    assert shut.headers["location"] == "/dashboard/sign-in"
+    assert refused.status_code == 403
+    assert opened.status_code == 200
+    assert own.status_code == 409
+    assert project.project_id in projects.text
