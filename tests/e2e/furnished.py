@@ -80,6 +80,7 @@ async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterat
             "database_url": f"sqlite:///{folder / 'dashboard.db'}",
             "secret_keys": (SECRET_KEY,),
             "base_url": url,
+            "limits": {"requests_per_minute": 100_000},
         }
     )
     plugins = [("recording", RecordingPlugin()), ("mini_app", MiniAppPlugin())]
