@@ -18,6 +18,8 @@ from tests.api import resources
 SETTINGS: dict[str, Any] = {
     **resources.SETTINGS,
     "plugins": (*resources.PLUGINS, "billing", "dashboard"),
+    # The free plan has no members, and saves no lists.
+    "billing": {"default_plan": "pro"},
 }
 
 #: The resource that a parameter names, where its own name does not say it: by the page's path, or by the

@@ -47,10 +47,10 @@ async def _shoot_all(
 
 
 async def _shoot(page: Page, url: str, file: Path) -> None:
-    answer = await page.goto(url)
     # Fragments and downloads have no look of their own.
-    if answer is None or not await page.locator("main#main").count():
+    if '<main id="main"' not in await (await page.request.get(url)).text():
         return
+    await page.goto(url)
     await page.screenshot(path=file, full_page=True)
     sys.stdout.write(f"{file}\n")
 
