@@ -168,7 +168,7 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
     assert wrong.status_code == 400
     assert "buttons[0][0].url" in wrong.text
     assert "**Sale** &lt;b&gt;</textarea>" in wrong.text
-    assert "Sent" in shown
+    assert "Was sent" in shown
     assert at.rpartition("/")[2] in listed
     assert (edited.status_code, deleted.status_code) == (303, 303)
     assert "Deleted" in after

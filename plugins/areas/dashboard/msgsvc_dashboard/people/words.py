@@ -23,7 +23,7 @@ def message_status(_: Translate, status: str) -> tuple[str, str]:
     return {
         "queued": (_("Waiting"), "info"),
         "sending": (_("Being sent"), "info"),
-        "sent": (_("Sent"), "good"),
+        "sent": (_("Was sent"), "good"),
         "failed": (_("Failed"), "bad"),
         "skipped": (_("Skipped"), "quiet"),
         "unknown": (_("Not known"), "warn"),
