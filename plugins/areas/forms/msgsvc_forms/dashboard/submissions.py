@@ -73,11 +73,11 @@ async def submission(page: PageContext) -> Shown:
 @pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
 async def export(page: PageContext) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
-    if not _may_export(page):
-        raise Forbidden(page._("Your plan has no export of files; a larger one has."))
     form_id = page.params["form_id"]
     async with page.service.db.read() as tx:
         await page.get(Forms).find(tx, page.project_id, form_id)
+    if not _may_export(page):
+        raise Forbidden(page._("Your plan has no export of files; a larger one has."))
     pieces = to_csv(page.service, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
     return Download(pieces, f"submissions-{form_id}.csv")
 

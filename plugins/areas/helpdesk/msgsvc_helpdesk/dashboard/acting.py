@@ -8,8 +8,9 @@ from msgsvc_core.members.models import AddMemberBody, Member
 
 async def who_reads(page: PageContext) -> Member | None:
     """The member who has this page open; None for an owner who has not answered anybody yet."""
-    if page.member is not None:
+    if page.member is not None or page.role != "owner":
         return page.member
+    # Somebody may have added them by their e-mail, without an invitation.
     agents = await page.service.members.list_agents(page.tx, page.project_id)
     return next((one for one in agents if one.email == page.account.email), None)
 
