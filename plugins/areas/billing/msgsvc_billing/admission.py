@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_billing import store
 from msgsvc_billing.charges import Charges
-from msgsvc_billing.models import State
+from msgsvc_billing.models import Payer
 from msgsvc_billing.service import Billing
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import BillingBlocked
@@ -26,7 +26,7 @@ class Admission:
         self._clock = service.clock
         self._billing = billing
         self._charges = charges
-        self._states: Lookup[str, State] = Lookup(service.db, store.find_many_paying)
+        self._payers: Lookup[str, Payer] = Lookup(service.db, store.find_payers)
         #: Until when it is known, and why the project is refused, if it is.
         self._known: dict[str, tuple[int, str | None]] = {}
         billing.on_change.append(self._known.clear)
@@ -41,11 +41,11 @@ class Admission:
             raise BillingBlocked(known[1])
 
     async def _ask(self, project_id: str, tx: Tx | None, now_ms: int) -> tuple[int, str | None]:
-        state = await self._states.get(project_id, tx)
+        payer = await self._payers.get(project_id, tx)
         why = None
-        if state is not None:
+        if payer is not None:
             try:
-                self._charges.check(self._billing.as_of_now(state))
+                self._charges.check(self._billing.state_now(payer))
             except BillingBlocked as error:
                 why = error.message
         known = (now_ms + FRESH_MS, why)

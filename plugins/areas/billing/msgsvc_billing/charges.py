@@ -32,16 +32,16 @@ class Charges:
         if charge.operation in SETTLES:
             await self._settle(tx, charge, SETTLES[charge.operation])
             return
-        account_id, state = await store.find_paying(tx, charge.project_id)
-        if account_id is None:
+        payer = await store.find_payer(tx, charge.project_id)
+        if payer is None:
             return
-        if charge.refusable and state is not None:
-            self.check(self._billing.as_of_now(state))
+        state = self._billing.state_now(payer)
+        if charge.refusable:
+            self.check(state)
         price = self._billing.settings.price(charge.operation)
         if price and charge.quantity > 0:
-            state = await self._billing.opened(tx, account_id, state)
-            if charge.refusable:
-                self.check(state)
+            if state != payer.state:
+                state = await self._billing.opened(tx, payer.account_id)
             await self._take(tx, state, charge.operation, price, [charge])
 
     def check(self, state: State) -> None:
@@ -63,12 +63,12 @@ class Charges:
             for event in events
             if event.name == "delivery.success" and not event.data.get("job_id")
         ]
-        owners = await store.find_owners(tx, sorted({event.project_id for event in told}))
+        payers = await store.find_payers(tx, sorted({event.project_id for event in told}))
         by_account: dict[str, list[Charge]] = defaultdict(list)
         for event in told:
-            if (owner := owners.get(event.project_id)) is not None:
+            if (payer := payers.get(event.project_id)) is not None:
                 charge = Charge(event.project_id, MESSAGE, event.data["message_id"], False)
-                by_account[owner].append(charge)
+                by_account[payer.account_id].append(charge)
         # In one order, or two batches could wait for each other.
         for account_id, charges in sorted(by_account.items()):
             state = await self._billing.opened(tx, account_id)
@@ -122,9 +122,10 @@ class Charges:
 
     async def _settle(self, tx: Tx, charge: Charge, operation: str) -> None:
         """Corrects what was charged to what has taken place, at the price of then."""
-        account_id, _ = await store.find_paying(tx, charge.project_id)
-        if account_id is None:
+        payer = await store.find_payer(tx, charge.project_id)
+        if payer is None:
             return
+        account_id = payer.account_id
         before = await ledger.find(tx, account_id, operation, charge.resource_id)
         if before is None or before.quantity == 0:
             return

@@ -41,6 +41,15 @@ class State:
 
 
 @record
+class Payer:
+    """The account that pays for a project; `state` is None until the first time that it matters."""
+
+    account_id: str
+    created_at_ms: int
+    state: State | None
+
+
+@record
 class Taken:
     """What one change took: of the allowance and of packs; below 0 it gave."""
 

@@ -16,6 +16,7 @@ from msgsvc_billing.models import (
     PLAN_CHANGED,
     Customer,
     Entry,
+    Payer,
     Standing,
     State,
     Taken,
@@ -60,10 +61,9 @@ class Billing:
             return self.as_of_now(state)
         return self._begun(account_id, await self._beginning(tx, account_id))
 
-    async def opened(self, tx: Tx, account_id: str, state: State | None = None) -> State:
+    async def opened(self, tx: Tx, account_id: str) -> State:
         """The same, but written: the account has a row of this month. Raises `NotFound`."""
-        if state is None:
-            state = await store.find(tx, account_id)
+        state = await store.find(tx, account_id)
         if state is None:
             await self._open(tx, account_id)
             state = await store.find(tx, account_id)
@@ -107,10 +107,14 @@ class Billing:
 
     async def paying_for(self, tx: Tx, project_id: str) -> State | None:
         """What the account has that pays for a project; None where none does."""
-        account_id, state = await store.find_paying(tx, project_id)
-        if account_id is None:
-            return None
-        return await self.state_of(tx, account_id) if state is None else self.as_of_now(state)
+        payer = await store.find_payer(tx, project_id)
+        return None if payer is None else self.state_now(payer)
+
+    def state_now(self, payer: Payer) -> State:
+        """What an account has now, without writing."""
+        if payer.state is None:
+            return self._begun(payer.account_id, payer.created_at_ms)
+        return self.as_of_now(payer.state)
 
     # ---- what the operator does -----------------------------------------------------------------
 
@@ -205,7 +209,7 @@ class Billing:
         state = State(account_id, plan, anchor_ms, 0, 0, 0, 0, 0, None)
         fresh = self._fresh(state, now_ms)
         is_empty = fresh.granted == 0 and not self.is_unlimited(plan)
-        return replace(fresh, exhausted_at_ms=fresh.period_started_ms if is_empty else None)
+        return replace(fresh, exhausted_at_ms=anchor_ms if is_empty else None)
 
     def _fresh(self, state: State, now_ms: int) -> State:
         started_ms, ends_ms = period_at(state.anchor_ms, now_ms)

@@ -39,8 +39,8 @@ class Statements:
 
     async def payer_of(self, tx: Tx, project_id: str) -> str | None:
         """The account that pays for a project; None where none does."""
-        account_id, _ = await store.find_paying(tx, project_id)
-        return account_id
+        payer = await store.find_payer(tx, project_id)
+        return None if payer is None else payer.account_id
 
     async def page(
         self, tx: Tx, wanted: LedgerFilter, after: str | None, limit: int

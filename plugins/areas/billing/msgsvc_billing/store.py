@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import Customer, State, Taken
+from msgsvc_billing.models import Customer, Payer, State, Taken
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, listed
 
@@ -30,38 +30,28 @@ async def find(tx: Tx, account_id: str) -> State | None:
     return None if row is None else _state(row)
 
 
-async def find_paying(tx: Tx, project_id: str) -> tuple[str | None, State | None]:
-    """The account that pays for a project, if one does, and what it has, if it had anything yet."""
-    row = await tx.fetch_one(
-        f"SELECT p.account_id AS payer, {_COLUMNS} FROM core_projects p"
-        " LEFT JOIN billing_accounts b ON b.account_id = p.account_id"
-        " WHERE p.project_id = :project_id",
-        {"project_id": project_id},
-    )
-    if row is None or row["payer"] is None:
-        return None, None
-    return row["payer"], None if row["account_id"] is None else _state(row)
+async def find_payer(tx: Tx, project_id: str) -> Payer | None:
+    """None for a project that nobody pays for."""
+    return (await find_payers(tx, [project_id])).get(project_id)
 
 
-async def find_many_paying(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, State]:
-    """By project; those that nobody pays for, or whose account had nothing yet, are left out."""
+async def find_payers(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, Payer]:
+    """By project; those that nobody pays for are left out."""
     rows = await tx.fetch_all(
-        f"SELECT p.project_id, {_COLUMNS} FROM core_projects p"
-        " JOIN billing_accounts b ON b.account_id = p.account_id"
+        f"SELECT p.project_id, a.account_id AS payer, a.created_at_ms, {_COLUMNS}"
+        " FROM core_projects p JOIN core_accounts a ON a.account_id = p.account_id"
+        " LEFT JOIN billing_accounts b ON b.account_id = a.account_id"
         f" WHERE {among('p.project_id', 'project_ids', tx.dialect)}",
         {"project_ids": listed(project_ids, tx.dialect)},
     )
-    return {row["project_id"]: _state(row) for row in rows}
-
-
-async def find_owners(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, str]:
-    """The accounts that pay, by project; those that nobody pays for are left out."""
-    rows = await tx.fetch_all(
-        "SELECT project_id, account_id FROM core_projects WHERE account_id IS NOT NULL"
-        f" AND {among('project_id', 'project_ids', tx.dialect)}",
-        {"project_ids": listed(project_ids, tx.dialect)},
-    )
-    return {row["project_id"]: row["account_id"] for row in rows}
+    return {
+        row["project_id"]: Payer(
+            row["payer"],
+            row["created_at_ms"],
+            None if row["account_id"] is None else _state(row),
+        )
+        for row in rows
+    }
 
 
 async def find_beginning(tx: Tx, account_id: str) -> int | None:

@@ -151,38 +151,42 @@ async def test_of_100_people_who_say_yes_at_once_with_10_credits_10_are_charged_
         await service.accounts.give_project(tx, tenant.project.project_id, payer.account_id)
     await payer.charge("before", quantity=90)
 
-    sessions = [await _asked(service, tenant, number) for number in range(100)]
-    await asyncio.gather(*(_say_yes(service, number, yes) for number, (_, yes) in sessions))
+    sessions = [await _begun(service, tenant, number) for number in range(100)]
+    await settled(service)
+    yes = [_yes(service, number) for number in range(100)]
+    await asyncio.gather(*(_press(service, number, data) for number, data in enumerate(yes)))
     await settled(service)
 
-    for _, (session_id, _) in sessions:
+    for session_id in sessions:
         status = (await tenant.client.get(f"/v1/auth/session/{session_id}/status")).json()
         assert status["status"] == "confirmed"
     amounts = await payer.amounts()
-    assert sorted(amounts[f"auth.confirmed {each}"] for _, (each, _) in sessions) == (
-        [-1] * 10 + [0] * 90
-    )
+    assert sorted(amounts[f"auth.confirmed {each}"] for each in sessions) == [-1] * 10 + [0] * 90
     assert (await payer.state()).balance == 0
     assert await payer.is_even()
 
 
-async def _asked(service: Service, tenant: Tenant, number: int) -> tuple[int, tuple[str, str]]:
-    """The session of a person whom the bot has asked, and what its Yes says."""
+async def _begun(service: Service, tenant: Tenant, number: int) -> str:
+    """The session of a person who has opened its link."""
     answer = await tenant.client.post("/v1/auth/session", json={"state": str(number)})
     session = answer.json()
     payload = session["links"]["messenger_a"].partition("?start=")[2]
     user = ChannelUser(str(number), "Ann", None, "en")
     started = Started(update_id=f"s{number}", chat_id=f"chat-{number}", user=user, payload=payload)
     await service.inbound.receive("messenger_a", started)
-    await settled(service)
+    return str(session["session_id"])
+
+
+def _yes(service: Service, number: int) -> str:
+    """What the button says to the bot by which a person who was asked says Yes."""
     channel = service.channels["messenger_a"]
     assert isinstance(channel, RecordingChannel)
     [asked] = [sent for sent in channel.sent if sent.chat_id == f"chat-{number}"]
     yes = next(button for row in asked.message.buttons for button in row if button.text == "Yes")
-    return number, (session["session_id"], yes.data or "")
+    return yes.data or ""
 
 
-async def _say_yes(service: Service, number: int, data: str) -> None:
+async def _press(service: Service, number: int, data: str) -> None:
     pressed = ButtonPressed(
         update_id=f"p{number}",
         chat_id=f"chat-{number}",

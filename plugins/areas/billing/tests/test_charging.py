@@ -179,3 +179,55 @@ async def test_of_the_same_charge_told_20_times_at_once_one_is_made(payer: Payer
     async with payer.service.db.read() as tx:
         assert await store.find(tx, payer.account_id) is not None
     assert await payer.is_even()
+
+
+async def test_a_plan_that_gives_nothing_blocks_from_the_third_day_unless_a_pack_is_there(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    plans = {"free": {"monthly_credits": 0}}
+    payer = await payer_of(await make_service(**WITH_BILLING, billing={"plans": plans}))
+    assert await payer.standing() == "grace"
+    await payer.charge("otp_1", "otp.send")
+    clock.advance(3 * DAY)
+    with pytest.raises(BillingBlocked):
+        await payer.charge("otp_2", "otp.send")
+    with pytest.raises(BillingBlocked):
+        await payer.service.admit(payer.project_id, "message.sent")
+    await payer.grant(1)
+    await payer.charge("otp_3", "otp.send")
+    clock.advance(40 * DAY)
+
+    await payer.charge("otp_4", "otp.send")
+    assert (await payer.state()).balance == 1
+    assert await payer.is_even()
+
+
+async def test_blocked_accounts_are_counted_for_who_runs_the_installation(
+    payer: Payer, clock: FakeClock
+) -> None:
+    await payer.spend_all()
+    async with payer.service.db.read() as tx:
+        for ask in payer.service.metrics.database.questions:
+            await ask(tx)
+    in_grace, _ = await payer.service.metrics.scrape()
+    clock.advance(3 * DAY)
+    async with payer.service.db.read() as tx:
+        for ask in payer.service.metrics.database.questions:
+            await ask(tx)
+    blocked = payer.service.metrics.registry.get_sample_value("msgsvc_billing_blocked_accounts")
+
+    assert b"msgsvc_billing_blocked_accounts 0.0" in in_grace
+    assert blocked == 1
+
+
+async def test_without_the_plugin_nothing_is_charged_or_refused(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    payer = await payer_of(await make_service())
+    await payer.charge("ses_1", quantity=1_000_000)
+    clock.advance(90 * DAY)
+    await payer.charge("otp_1", "otp.send")
+
+    await payer.service.admit(payer.project_id, "message.sent")
+    async with payer.service.db.read() as tx:
+        assert await payer.service.accounts.plan_of(tx, payer.account_id) is None
