@@ -1,5 +1,6 @@
 """Who acts in the tour: people in the messengers, their browsers, and the site's back end."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -7,6 +8,9 @@ from urllib.parse import quote
 import aiohttp
 
 from msgsvc_core.cli.demo.stage import StepFailed, appears
+
+#: What a form of the dashboard sends along by itself.
+_HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 
 class Api:
@@ -137,6 +141,17 @@ class Browser:
         if not urls:
             raise StepFailed("the confirmation has no button that leads back to the site")
         async with self._http.get(urls[0]) as answer:
+            return answer.status
+
+    async def read(self, url: str) -> str:
+        """What a page says."""
+        async with self._http.get(url) as answer:
+            return await answer.text()
+
+    async def press(self, url: str) -> int:
+        """Opens a page with one form and presses its button; the status of what comes after it."""
+        hidden = dict(_HIDDEN.findall(await self.read(url)))
+        async with self._http.post(url, data=hidden) as answer:
             return answer.status
 
     async def signed_in_as(self) -> str | None:

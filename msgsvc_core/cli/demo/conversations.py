@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.cli.demo.parts import PROJECT
+from msgsvc_core.cli.demo.parts import PROJECT, sign_in_link
 from msgsvc_core.cli.demo.stage import expect
 
 if TYPE_CHECKING:
@@ -109,3 +109,17 @@ async def answer_ticket(cast: "Cast") -> None:
         await ann.press(await ann.sees(channel, "", button="Skip"), "Skip")
         rated = await cast.api.event("ticket.csat_received", ticket_id=created["ticket_id"])
         expect(rated["score"], 5, "the score")
+
+
+async def open_dashboard(cast: "Cast") -> None:
+    """The owner signs in by a one-time link, and finds what the tour has done."""
+    async with cast.stage.step("The owner opens the dashboard by a one-time link"):
+        link = await sign_in_link(cast.parts)
+        browser = await cast.new_browser()
+        expect(await browser.press(link), 200, "the status after the button of the link")
+        expect(await browser.press(link), 404, "the status after the link was used")
+    async with cast.stage.step("Its overview shows the tour's messages and sign-ins"):
+        page = await browser.read(f"{cast.parts.service_url}/dashboard")
+        for title in (PROJECT, "Delivered", "Signed in"):
+            expect(title in page, True, f"{title!r} on the overview")
+        expect("First steps" in page, False, "first steps that are left")

@@ -23,11 +23,14 @@ LOG_LINES = 15
 SLUG = "demo"
 PROJECT = "Pinewood Library"
 
+#: Whose project it is, and who runs the installation.
+OWNER, OWNER_NAME = "dora@library.example", "Dora"
+
 _SETTINGS = """\
 base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
-plugins = ["sandbox", "auth", "otp", "forms", "helpdesk", "webhooks"]
+plugins = ["sandbox", "auth", "otp", "forms", "helpdesk", "webhooks", "billing", "dashboard"]
 
 [server]
 port = {port}
@@ -43,6 +46,10 @@ plugin = "sandbox"
 sessions_per_hour = 1000
 sessions_per_hour_per_address = 1000
 pages_per_hour_per_address = 1000
+
+[billing]
+# Whoever is shown around has members, and saves lists.
+default_plan = "pro"
 
 [limits]
 requests_per_minute = 6000
@@ -68,6 +75,11 @@ class Parts:
     api_key: str = ""
     webhook_secret: str = ""
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        """The service's configuration."""
+        return self.folder / "msgsvc.toml"
 
     async def until_one_ends(self) -> None:
         """Returns only with an error: the processes are meant to run until Ctrl-C."""
@@ -95,8 +107,7 @@ async def running_parts(
     port = _free_port(port)
     site_port = _free_port(site_port, besides=port)
     parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
-    config = folder / "msgsvc.toml"
-    config.write_text(
+    parts.config.write_text(
         _SETTINGS.format(
             service_url=parts.service_url,
             folder=folder,
@@ -105,8 +116,8 @@ async def running_parts(
         )
     )
     try:
-        parts.api_key = await _new_api_key(config)
-        await _start(parts, "service", [*_MSGSVC, "serve", "--config", str(config)])
+        parts.api_key = await _new_api_key(parts.config)
+        await _start(parts, "service", [*_MSGSVC, "serve", "--config", str(parts.config)])
         await _answers(parts, "service", f"{parts.service_url}/readyz")
         await _set_up(parts)
         await _start(
@@ -122,11 +133,19 @@ _MSGSVC = [sys.executable, "-m", "msgsvc_core"]
 
 
 async def _new_api_key(config: Path) -> str:
-    """A project and its key, made as an operator makes them."""
-    project = await _run([*_MSGSVC, "project", "create", PROJECT, "--json", "-c", str(config)])
+    """An account, its project and a key of that, made as an operator makes them."""
+    account = ["account", "create", OWNER, "--name", OWNER_NAME, "--operator", "--json"]
+    await _run([*_MSGSVC, *account, "-c", str(config)])
+    created = ["project", "create", PROJECT, "--account", OWNER, "--json"]
+    project = await _run([*_MSGSVC, *created, "-c", str(config)])
     command = [*_MSGSVC, "key", "create", project["project_id"], "--name", "site", "--json"]
     key = await _run([*command, "-c", str(config)])
     return key["key"]
+
+
+async def sign_in_link(parts: Parts) -> str:
+    """Signs its holder in to the dashboard, once."""
+    return await _output([*_MSGSVC, "account", "link", OWNER, "-c", str(parts.config)])
 
 
 async def _set_up(parts: Parts) -> None:
@@ -161,6 +180,11 @@ def _site_environment(parts: Parts, port: int) -> dict[str, str]:
 
 
 async def _run(command: list[str]) -> dict[str, str]:
+    answer: dict[str, str] = json.loads(await _output(command))
+    return answer
+
+
+async def _output(command: list[str]) -> str:
     process = await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
@@ -170,8 +194,7 @@ async def _run(command: list[str]) -> dict[str, str]:
     out, err = await process.communicate()
     if process.returncode:
         raise DemoError(f"{' '.join(command[3:5])} failed: {err.decode(errors='replace')}")
-    answer: dict[str, str] = json.loads(out)
-    return answer
+    return out.decode().strip()
 
 
 async def _start(

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from msgsvc_core.cli.demo.parts import DemoError, Parts, running_parts
+from msgsvc_core.cli.demo.parts import DemoError, Parts, running_parts, sign_in_link
 from msgsvc_core.cli.demo.stage import StepFailed
 from msgsvc_core.cli.demo.tour import play
 
@@ -37,14 +37,16 @@ async def _demo(console: Console, site: Path, port: int, site_port: int, stay: b
         async with running_parts(Path(folder), site, port, site_port) as parts:
             await play(console, parts)
             if stay:
-                _print_addresses(console, parts)
+                _print_addresses(console, parts, await sign_in_link(parts))
                 await parts.until_one_ends()
 
 
-def _print_addresses(console: Console, parts: Parts) -> None:
+def _print_addresses(console: Console, parts: Parts, sign_in: str) -> None:
     rows = {
         "The example site, to sign in": parts.site_url,
         "The messengers, in another window": f"{parts.service_url}/sandbox",
+        "The dashboard": f"{parts.service_url}/dashboard",
+        "Its sign-in, once, within an hour": sign_in,
         "What the site heard by webhook": f"{parts.site_url}/events",
         "The API, described": f"{parts.service_url}/docs",
         "An API key of the demo's project": parts.api_key,

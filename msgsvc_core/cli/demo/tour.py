@@ -12,7 +12,7 @@ import aiohttp
 from rich.console import Console
 
 from msgsvc_core.cli.demo.actors import Api, Browser, Person
-from msgsvc_core.cli.demo.conversations import answer_ticket, fill_in_form
+from msgsvc_core.cli.demo.conversations import answer_ticket, fill_in_form, open_dashboard
 from msgsvc_core.cli.demo.parts import PROJECT, SLUG, Parts
 from msgsvc_core.cli.demo.stage import Stage, StepFailed, appears, expect
 
@@ -52,6 +52,7 @@ async def play(console: Console, parts: Parts) -> None:
         await _cancel(cast)
         await _verify_twice(cast)
         await _webhooks(cast)
+        await open_dashboard(cast)
     seconds = time.perf_counter() - started
     console.print(f"[green]All {stage.steps} steps held[/green], in {seconds:.1f} s")
 

@@ -54,6 +54,8 @@ class Navigation:
                 entries = self._entries(context, path, _of_group(name))
                 if entries:
                     found.append(EntryGroup(name, titles[name], entries))
+        else:
+            found.append(EntryGroup("account", "", self.of_account(context, path)))
         if context.account.is_operator:
             entries = self._entries(context, path, lambda page: page.access == "operate")
             if entries:
