@@ -308,3 +308,19 @@ async def test_the_file_for_spreadsheets_holds_what_the_filters_leave(
     assert "Bob" in file.text
     assert "Ann" not in file.text
     assert wrong.status_code == 400
+
+
+async def test_a_plan_without_files_for_spreadsheets_is_named_in_their_place(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(plugins=("billing",), **WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    await subscribed(service, project.project_id, "Ann")
+
+    answer = await owner.get("/subscribers/export")
+    listed = (await owner.get("/subscribers")).text
+
+    assert answer.status_code == 303
+    assert "A larger plan has CSV files." in listed
+    assert "Download CSV" not in listed

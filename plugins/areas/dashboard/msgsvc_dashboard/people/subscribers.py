@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.dashboard import Download, Nav, PageContext, Shown
-from msgsvc_core.errors import ApiError, Forbidden, ValidationFailed
+from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
+from msgsvc_core.errors import ApiError, ValidationFailed
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
 from msgsvc_dashboard.people import words
@@ -53,9 +53,9 @@ async def subscribers(page: PageContext) -> Shown:
 
 
 @pages.get("/subscribers/export", access="manage", holds_connection=False)
-async def export(page: PageContext) -> Download:
+async def export(page: PageContext) -> Download | Moved:
     if not may_export(page):
-        raise Forbidden("this plan has no export; a larger one does")
+        return Moved(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
         raise ValidationFailed(refused)

@@ -1,0 +1,95 @@
+"""Pages about people, in real Chromium: a message seen before it is sent, a permission that people granted.
+
+Pictures of what is seen are left in build/screens.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from msgsvc_core.testing import settled
+from tests.e2e.furnished import Furnished, furnished
+from tests.e2e.windows import NewWindow, browsing, picture, windows
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as launched:
+        yield launched
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
+    async with windows(browser) as open_window:
+        yield open_window
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
+    folder: Path = tmp_path_factory.mktemp("people")
+    async with furnished(folder) as made:
+        yield made
+
+
+async def opened(place: Furnished, new_window: NewWindow, path: str, *, scripts: bool) -> Page:
+    """A page of the project, as its owner has it."""
+    page = await new_window(scripts=scripts)
+    await place.enter(page.context, place.owner)
+    await page.goto(f"{place.url}/dashboard/projects/{place.tenant.project.project_id}{path}")
+    return page
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no_scripts"])
+async def test_somebody_is_found_written_to_and_the_message_is_followed(
+    place: Furnished, new_window: NewWindow, scripts: bool
+) -> None:
+    page = await opened(place, new_window, "/messages/new", scripts=scripts)
+
+    await page.get_by_label("Name, user name or your own id").fill("an")
+    if not scripts:
+        await page.get_by_role("button", name="Search").click()
+    await page.locator("#found").get_by_role("link", name="Ann").first.click()
+    await page.get_by_label("Format").select_option("markdown")
+    await page.get_by_label("Text", exact=True).first.fill("Your table is **ready**")
+    if not scripts:
+        await page.get_by_role("button", name="Preview").click()
+    shown = page.locator("#preview .bubble-text")
+    await expect(shown).to_have_text("Your table is ready")
+    await expect(shown.locator(".mark-bold")).to_have_text("ready")
+    await picture(page, f"compose-{'scripts' if scripts else 'plain'}")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("status")).to_have_text("The message is on its way.")
+    await settled(place.service)
+    if not scripts:
+        await page.reload()
+
+    await expect(page.locator("#state")).to_contain_text("Was sent")
+
+
+async def test_a_permission_that_people_granted_is_deleted_by_typing_how_many(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    client = place.tenant.client
+    await client.post("/v1/permissions", json={"key": "trips", "title": "Trips"})
+    subscriber_id = place.ids["subscriber_id"]
+    await client.put(f"/v1/subscribers/{subscriber_id}/permissions/trips")
+    page = await opened(place, new_window, "/permissions", scripts=True)
+
+    await page.get_by_role("link", name="Trips").click()
+    await page.locator("summary", has_text="Delete").click()
+    await expect(page.locator(".panel")).to_contain_text("1 active subscriber granted it.")
+    await picture(page, "permission-delete")
+    await page.get_by_label("Number of subscribers").fill("0")
+    await page.get_by_role("button", name="Delete the permission").click()
+    await expect(page.get_by_role("alert").filter(has_text="1 active")).to_be_visible()
+    await page.locator("summary", has_text="Delete").click()
+    await page.get_by_label("Number of subscribers").fill("1")
+    await page.get_by_role("button", name="Delete the permission").click()
+
+    await expect(page.get_by_role("status")).to_have_text("The permission is deleted.")
+    await expect(page.get_by_role("link", name="Trips")).to_have_count(0)
