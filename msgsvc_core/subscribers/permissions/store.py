@@ -68,8 +68,12 @@ async def count_active_up_to(
 ) -> dict[str, int]:
     """Like `count_active`, each counted up to `most`; `keys` is not empty."""
     rows = await tx.fetch_all(
-        f"SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 {_OF_ACTIVE}"
-        " AND g.permission = keys.permission LIMIT :most) AS found) AS active"
+        # SQLite goes through a CROSS JOIN from left to right, and PostgreSQL along the index in its order.
+        "SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 FROM core_subscriber_permissions g"
+        " CROSS JOIN core_subscribers s WHERE g.project_id = :project_id"
+        " AND g.permission = keys.permission AND s.project_id = g.project_id"
+        " AND s.subscriber_id = g.subscriber_id AND s.status = 'active'"
+        " ORDER BY g.subscriber_id LIMIT :most) AS found) AS active"
         f" FROM {key_table(('permission',), tx.dialect)}",
         {
             "project_id": project_id,

@@ -37,11 +37,14 @@ async def list_page(
 
 
 async def list_all(tx: Tx, project_id: str, most: int) -> list[Tag]:
-    """By name, each with its subscribers counted up to `most`."""
+    """By name, each with its subscribers counted up to `most`.
+
+    In the order of an index, which PostgreSQL else leaves aside for a tag that few carry.
+    """
     rows = await tx.fetch_all(
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
         " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag = t.name"
-        " LIMIT :most) AS found) AS subscribers FROM core_tags t"
+        " ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers FROM core_tags t"
         " WHERE t.project_id = :project_id ORDER BY t.name",
         {"project_id": project_id, "most": most},
     )

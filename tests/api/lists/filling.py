@@ -98,6 +98,7 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
         "name": _in_turn(["button.clicked"], "delivery.success"),
         "data": "'{}'",
         "occurred_at_ms": "0",
+        "history_of": _SUBSCRIBER.format(other=_id("sub", "2 + i % (:subscribers - 1)")),
     },
     "core_mailings": {
         "job_id": _id("job"),

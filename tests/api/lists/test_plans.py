@@ -6,13 +6,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.jobs import letters
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
 from tests.api.lists.asking import Asked, lists
-from tests.api.lists.filling import START_MS, Sizes, fill
+from tests.api.lists.filling import START_MS, Sizes, fill, id_of
 from tests.api.lists.plans import Explainer, PostgresExplainer, SQLiteExplainer, Statement
 from tests.api.lists.project import ids_of
 from tests.api.resources import PLUGINS, SETTINGS
@@ -103,6 +104,28 @@ async def test_what_operators_list_and_what_is_removed_in_time_looks_at_few_rows
             await work()
             unserved += await too_much(asked, explainer)
 
+    assert not unserved, "\n\n".join(unserved)
+
+
+@pytest.mark.usefixtures("ids")
+async def test_what_the_dashboard_alone_lists_looks_at_few_rows(
+    service: Service, tenant: Tenant, asked: list[Statement], explainer: Explainer
+) -> None:
+    project_id, page = tenant.project.project_id, PageQuery(limit=PAGE)
+    unserved: list[str] = []
+    async with service.db.read() as tx:
+        permissions = await service.permissions.all_of(tx, project_id)
+        moments, cursor = await service.subscribers.history(tx, project_id, id_of("sub", 1), page)
+        further = PageQuery(limit=PAGE, cursor=cursor)
+        await service.subscribers.history(tx, project_id, id_of("sub", 3), page)
+        await service.subscribers.history(tx, project_id, id_of("sub", 1), further)
+        tags = await service.tags.all_of(tx, project_id, 10)
+        counted = await service.permissions.count_active_roughly(tx, project_id, permissions, 10)
+        unserved += await too_much(asked, explainer)
+
+    assert len(moments) == PAGE
+    assert {tag.name: tag.subscribers for tag in tags} == {"most": 10, "rare": 3}
+    assert counted["most"] == 10
     assert not unserved, "\n\n".join(unserved)
 
 
