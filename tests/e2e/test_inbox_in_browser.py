@@ -1,0 +1,98 @@
+"""A ticket that is written in while its page is open is answered there, and a form is built: in Chromium."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from msgsvc_core.channels import ChannelUser, MessageReceived, Started
+from tests.e2e.furnished import Furnished, furnished
+from tests.e2e.windows import browsing, windows
+
+pytestmark = pytest.mark.browser
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[tuple[Furnished, Page]]:
+    """A service, and a window in which its owner is signed in."""
+    async with furnished(folder) as made, browsing() as browser, windows(browser) as new_window:
+        page = await new_window()
+        await made.enter(page.context, made.owner)
+        yield made, page
+
+
+OLGA = ChannelUser("olga", "Olga", None, "en")
+
+
+async def come(made: Furnished) -> None:
+    """Olga opens a link of the project."""
+    answer = await made.tenant.client.post("/v1/subscribers/links", json={})
+    payload = answer.json()["links"]["messenger_a"].partition("?start=")[2]
+    update = Started(update_id="olga comes", chat_id="olga", user=OLGA, payload=payload)
+    await made.service.inbound.receive("messenger_a", update)
+
+
+async def write(made: Furnished, text: str) -> None:
+    """Olga writes to the bot."""
+    update = MessageReceived(update_id=f"olga {text}", chat_id="olga", user=OLGA, text=text)
+    await made.service.inbound.receive("messenger_a", update)
+
+
+async def test_what_a_customer_writes_appears_and_what_an_agent_is_writing_stays(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (made, page):
+        project = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}"
+        await page.goto(f"{project}/tickets")
+        await come(made)
+        await write(made, "Is my book back?")
+        await expect(page.locator("#inbox-news")).to_contain_text("Olga: Is my book back?")
+        await page.locator("a.ticket", has_text="Is my book back?").click()
+        answer = page.get_by_label("Answer to the customer")
+        await answer.fill("Yes, it")
+        await write(made, "Hello? Anybody?")
+
+        await expect(page.locator("#talk")).to_contain_text("Hello? Anybody?")
+        await expect(page.locator("#talk-news")).to_have_text("Hello? Anybody?")
+        await expect(answer).to_have_value("Yes, it")
+        await expect(answer).to_be_focused()
+
+        await page.get_by_role("button", name="Take it").click()
+        await expect(page.get_by_role("button", name="Take it")).to_have_count(0)
+        await expect(answer).to_have_value("Yes, it")
+        await answer.press_sequentially(" is here.")
+        await page.get_by_role("button", name="Send and close").click()
+        await expect(page.locator("#talk")).to_contain_text("Yes, it is here.")
+        await expect(page.get_by_role("button", name="Open again")).to_be_visible()
+
+
+async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (made, page):
+        forms = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}/forms"
+        await page.goto(f"{forms}/new")
+        await page.get_by_label("Title, English").fill("Order a cake")
+        await page.get_by_label("Name for its link").fill("cake")
+        await page.get_by_label("Add a question").select_option("choice")
+        await page.get_by_role("button", name="Add", exact=True).click()
+        second = page.get_by_role("group", name="Question 2")
+        await second.get_by_label("Question, English").fill("Which one?")
+        await second.get_by_label("What can be chosen").fill("apple\nplum | Plum cake")
+        await second.get_by_role("button", name="Move up").click()
+
+        first = page.get_by_role("group", name="Question 1")
+        await expect(first.get_by_label("Question, English")).to_have_value("Which one?")
+        preview = page.get_by_role("complementary", name="Preview")
+        await expect(preview).to_contain_text("Order a cake")
+        await expect(preview).to_contain_text("Plum cake")
+        assert page.url == f"{forms}/new"
+
+        await (
+            page.get_by_role("group", name="Question 2")
+            .get_by_label("Question, English")
+            .fill("When?")
+        )
+        await page.get_by_role("button", name="Make the form").click()
+        await expect(page.get_by_role("heading", name="Order a cake")).to_be_visible()
+        await expect(page.get_by_role("link", name="/f/frm_")).to_be_visible()
