@@ -80,7 +80,7 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
 async def test_pages_of_credits_are_the_owners_alone(
     service: Service, owner: Visitor, payer: Payer
 ) -> None:
-    await payer.charge("ses_1")
+    await payer.change_plan("basic")
     admin = await visitor(service, owner.project_id, "admin")
 
     for path in ("/billing", "/billing/ledger", "/billing/ledger/export"):
@@ -93,8 +93,9 @@ async def test_pages_of_credits_are_the_owners_alone(
 
 
 async def test_a_project_of_the_operator_says_that_nobody_pays(
-    service: Service, owner: Visitor
+    service: Service, owner: Visitor, payer: Payer
 ) -> None:
+    await payer.change_plan("basic")
     member = await visitor(service, owner.project_id, "viewer")
     async with service.db.transaction() as tx:
         await tx.execute(
