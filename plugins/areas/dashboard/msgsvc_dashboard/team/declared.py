@@ -3,7 +3,8 @@
 from msgsvc_core.dashboard import Pages
 
 PACKAGE = "msgsvc_dashboard.team"
+STYLES = ("team.css",)
 
-TEAM = Pages("team", package=PACKAGE)
-ACCOUNT = Pages("account", package=PACKAGE)
-OPERATOR = Pages("operator", package=PACKAGE)
+TEAM = Pages("team", package=PACKAGE, styles=STYLES)
+ACCOUNT = Pages("account", package=PACKAGE, styles=STYLES)
+OPERATOR = Pages("operator", package=PACKAGE, styles=STYLES)
