@@ -1,16 +1,14 @@
 """The SQL of a mailing's ledger: who is next, and what became of whom."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
-from msgsvc_core.db import Row, Tx
+from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, key_params, key_table
 from msgsvc_core.jobs.contract import NORMAL, URGENT
-from msgsvc_core.mailings import audience
-from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus, Way
+from msgsvc_core.mailings.models import Mailing, RecipientStatus, Way
 from msgsvc_core.record import record
 
-_COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
 #: Milliseconds for which something more urgent may be due before a mailing stands aside for it: the
@@ -166,48 +164,6 @@ async def stands_aside(tx: Tx, lane: str, now_ms: int) -> bool:
     return bool(found)
 
 
-async def list_page(
-    tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
-) -> list[Recipient]:
-    """Newest subscribers first; `after` is the last id of the page before."""
-    conditions = [_OF_MAILING]
-    params: dict[str, Any] = {**_key(mailing), "most": limit}
-    if status is not None:
-        if (known := _known(mailing, status)) is None:
-            return []
-        conditions.append(known)
-    if after is not None:
-        conditions.append("subscriber_id < :after")
-        params["after"] = after
-    rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM core_recipients WHERE {' AND '.join(conditions)}"
-        " ORDER BY subscriber_id DESC LIMIT :most",
-        params,
-    )
-    return [_recipient(row, ended=mailing.finished_at_ms is not None) for row in rows]
-
-
-def _known(mailing: Mailing, status: str) -> str | None:
-    """The condition of a status, as it is shown; None if nobody has it."""
-    assert status in get_args(RecipientStatus), "it stands in the SQL"
-    has_ended = mailing.finished_at_ms is not None
-    if status == "queued":
-        return None if has_ended or not _some_wait(mailing) else "status = 'queued'"
-    if status == "sent":
-        # Of those whose turn has not come, which would be gone through first, none has it.
-        ways = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
-        return f"status = 'sent' AND subscriber_id <= ({ways})" if mailing.sent else None
-    if status == "skipped" and mailing.status == "cancelled" and has_ended:
-        # Who waited when it was cancelled has been skipped by that.
-        return "status IN ('skipped', 'queued')"
-    return f"status = '{status}' AND {audience.TOLD}"
-
-
-def _some_wait(mailing: Mailing) -> bool:
-    """Whether somebody has no outcome yet; all of the ledger would be gone through for nobody."""
-    return mailing.expanded_to is not None or mailing.done < mailing.total
-
-
 async def remove(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> str | None:
     """Removes the next `most` rows; returns the last of them, None if there were none."""
     key = {"project_id": project_id, "job_id": job_id, "after": after}
@@ -227,10 +183,3 @@ async def remove(tx: Tx, project_id: str, job_id: str, after: str, most: int) ->
 
 def _key(mailing: Mailing) -> dict[str, Any]:
     return {"project_id": mailing.project_id, "job_id": mailing.job_id}
-
-
-def _recipient(row: Row, *, ended: bool) -> Recipient:
-    values = {column: row[column] for column in _COLUMNS.split(", ")}
-    if ended and values["status"] == "queued":
-        values |= {"status": "skipped", "error": "cancelled"}
-    return Recipient(**values)

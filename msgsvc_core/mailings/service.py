@@ -9,7 +9,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
-from msgsvc_core.mailings import audience, ledger, store
+from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.judging import judge, reach
 from msgsvc_core.mailings.models import (
     Audience,
@@ -191,7 +191,7 @@ class Mailings:
         self, tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
     ) -> list[Recipient]:
         """Up to `limit` people of a mailing, newest subscribers first, from `after` on."""
-        return await ledger.list_page(tx, mailing, status, after, limit)
+        return await recipients.list_page(tx, mailing, status, after, limit)
 
     def recipients_until_ms(self, mailing: Mailing) -> int | None:
         """Until when it is known who they were, in Unix milliseconds; None while it has not ended."""

@@ -7,8 +7,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
-from msgsvc_core.mailings import ledger, purging
+from msgsvc_core.mailings import purging
 from msgsvc_core.mailings.models import RecipientStatus
+from msgsvc_core.mailings.recipients import list_page
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import Tenant
@@ -49,6 +50,17 @@ async def test_recipients_are_found_by_what_became_of_them(
     assert found == {"queued": 0, "sent": 6, "failed": 2, "skipped": 0, "unknown": 1}
 
 
+async def all_pages(client: httpx2.AsyncClient, job_id: str, **query: str) -> list[dict[str, Any]]:
+    """The recipients of a status, page by page."""
+    path, seen = f"/v1/broadcast/{job_id}/recipients", list[dict[str, Any]]()
+    while True:
+        page = (await client.get(path, params=query)).json()
+        seen += page["data"]
+        if page["next_cursor"] is None:
+            return seen
+        query["cursor"] = page["next_cursor"]
+
+
 async def test_pages_of_one_status_hold_each_recipient_once(
     client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:
@@ -56,17 +68,10 @@ async def test_pages_of_one_status_hold_each_recipient_once(
     channel.failures += [DeliveryError(Reason.INVALID_MESSAGE, "no")] * 9
     job_id = await take(client)
     await ended(client, job_id)
-    path, query = f"/v1/broadcast/{job_id}/recipients", {"status": "failed", "limit": "4"}
-    seen: list[str] = []
 
-    while True:
-        page = (await client.get(path, params=query)).json()
-        seen += [each["subscriber_id"] for each in page["data"]]
-        if page["next_cursor"] is None:
-            break
-        query["cursor"] = page["next_cursor"]
+    seen = await all_pages(client, job_id, status="failed", limit="4")
 
-    assert seen == ids[::-1]
+    assert [each["subscriber_id"] for each in seen] == ids[::-1]
 
 
 @pytest.mark.parametrize("status", ["failed", "skipped", "unknown"])
@@ -87,7 +92,7 @@ async def test_who_did_not_get_it_is_found_by_an_index(
                 asked.append((sql, params))
                 return []
 
-        await ledger.list_page(Listening(), mailing, status, None, 51)  # type: ignore[arg-type] # asked for its SQL alone
+        await list_page(Listening(), mailing, status, None, 51)  # type: ignore[arg-type] # asked for its SQL alone
         [(sql, params)] = asked
         if tx.dialect == "postgresql":
             # So few rows are read faster as they stand.
@@ -98,6 +103,44 @@ async def test_who_did_not_get_it_is_found_by_an_index(
     assert re.search(r"core_recipients_told", plan), plan
     assert "Sort" not in plan
     assert "TEMP B-TREE" not in plan
+
+
+async def test_who_waits_is_found_wherever_the_walk_has_come_to(
+    service: Service, tenant: Tenant, people: AddPeople
+) -> None:
+    first, again, in_hand, fourth, fifth, last = await people(6)
+    job_id = await take(tenant.client, send_at="2026-02-01T00:00:00Z")
+    key = {"project_id": tenant.project.project_id, "job_id": job_id}
+    rows = [
+        {
+            **key,
+            "subscriber_id": each,
+            "bot": "messenger_a",
+            "status": "sent" if each in (first, fourth) else "queued",
+            "attempts": 1,
+            "run_at_ms": 2**50 if each == again else None,
+        }
+        for each in (first, again, in_hand, fourth, fifth, last)
+    ]
+    way = {"bot": "messenger_a", "walked_to": fourth, "in_hand": f'["{in_hand}"]'}
+    where = " WHERE project_id = :project_id AND job_id = :job_id"
+    async with service.db.transaction() as tx:
+        await tx.insert_many("core_recipients", rows)
+        await tx.insert("core_mailing_ways", {**key, **way, "is_done": False})
+        await tx.execute(
+            f"UPDATE core_mailings SET status = 'running', total = 6, sent = 2{where}", key
+        )
+
+    waiting = await all_pages(tenant.client, job_id, status="queued", limit="1")
+    async with service.db.transaction() as tx:
+        await tx.execute(
+            f"UPDATE core_mailings SET status = 'cancelled', finished_at_ms = 1{where}", key
+        )
+    cancelled = await all_pages(tenant.client, job_id, status="skipped", limit="3")
+
+    assert [each["subscriber_id"] for each in waiting] == [last, fifth, in_hand, again]
+    assert [each["subscriber_id"] for each in cancelled] == [last, fifth, in_hand, again]
+    assert {each["status"] for each in cancelled} == {"skipped"}
 
 
 async def test_ledger_is_kept_as_long_as_the_setting_says(

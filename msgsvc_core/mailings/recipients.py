@@ -1,0 +1,97 @@
+"""The SQL of the list of a mailing's recipients: along the ledger where most are meant, else by an index.
+
+Who waits is found without a look at those whose turn has come: the ways out tell how far it has.
+"""
+
+from typing import Any, get_args
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import any_of
+from msgsvc_core.mailings import audience, store
+from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus
+
+_COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
+_OF_MAILING = "project_id = :project_id AND job_id = :job_id"
+
+#: A condition, and its parameters.
+Part = tuple[str, dict[str, Any]]
+
+
+async def list_page(
+    tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+) -> list[Recipient]:
+    """Newest subscribers first; `after` is the last id of the page before."""
+    found: dict[str, Row] = {}
+    for part, params in await _parts(tx, mailing, status):
+        column = _column(tx, part)
+        conditions = f"{_OF_MAILING} AND {part}"
+        if after is not None:
+            conditions += f" AND {column} < :after"
+        rows = await tx.fetch_all(
+            f"SELECT {_COLUMNS} FROM core_recipients WHERE {conditions}"
+            f" ORDER BY {column} DESC LIMIT :most",
+            {
+                **params,
+                "project_id": mailing.project_id,
+                "job_id": mailing.job_id,
+                "most": limit,
+                **({} if after is None else {"after": after}),
+            },
+        )
+        found |= {row["subscriber_id"]: row for row in rows}
+    newest = sorted(found, reverse=True)[:limit]
+    return [_recipient(found[each], ended=mailing.finished_at_ms is not None) for each in newest]
+
+
+async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
+    """Conditions of which each is met by some who have a status, as it is shown."""
+    if status is None:
+        return [("1 = 1", {})]
+    assert status in get_args(RecipientStatus), "it stands in the SQL"
+    has_ended = mailing.finished_at_ms is not None
+    if status == "queued":
+        return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
+    if status == "sent":
+        # Of those whose turn has not come, which would be gone through first, none has it.
+        ways = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
+        return [(f"status = 'sent' AND subscriber_id <= ({ways})", {})] if mailing.sent else []
+    told: list[Part] = [(f"status = '{status}' AND {audience.TOLD}", {})]
+    if status == "skipped" and mailing.status == "cancelled" and has_ended:
+        # Who waited when it was cancelled has been skipped by that.
+        told += await _waiting(tx, mailing)
+    return told
+
+
+async def _waiting(tx: Tx, mailing: Mailing) -> list[Part]:
+    """Whose turn has not come; who is to be tried again; who is in hand."""
+    ways = await store.ways(tx, *mailing.key)
+    walked_to = min((way.walked_to for way in ways), default="")
+    parts: list[Part] = [("status = 'queued' AND subscriber_id > :walked", {"walked": walked_to})]
+    if bots := [way.bot for way in ways]:
+        by_bot, params = any_of("bot", "bots", bots, tx.dialect)
+        parts.append((f"status = 'queued' AND {_AGAIN} AND {by_bot}", params))
+    if in_hand := [each for way in ways for each in way.in_hand]:
+        these, params = any_of("subscriber_id", "in_hand", in_hand, tx.dialect)
+        parts.append((f"status = 'queued' AND {these}", params))
+    return parts
+
+
+_AGAIN = "run_at_ms IS NOT NULL"
+
+
+def _column(tx: Tx, part: str) -> str:
+    """What the rows go by. With a plus, SQLite takes the index of those who are tried again, who are
+    few, and not the one that is in this order."""
+    return "+subscriber_id" if tx.dialect == "sqlite" and _AGAIN in part else "subscriber_id"
+
+
+def _some_wait(mailing: Mailing) -> bool:
+    """Whether somebody has no outcome yet; all of the ledger would be gone through for nobody."""
+    return mailing.expanded_to is not None or mailing.done < mailing.total
+
+
+def _recipient(row: Row, *, ended: bool) -> Recipient:
+    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    if ended and values["status"] == "queued":
+        values |= {"status": "skipped", "error": "cancelled"}
+    return Recipient(**values)
