@@ -3,7 +3,7 @@
 import json
 from typing import get_args
 
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.jobs import letters
 from msgsvc_core.jobs.letters import Filter
@@ -16,7 +16,7 @@ MOST = 100
 TONES = {"ready": "info", "running": "good", "dead": "bad"}
 
 
-@pages.get("/jobs", access="operate")
+@pages.get("/jobs", access="operate", nav=Nav("Jobs", icon="log", group="project", order=200))
 async def jobs(page: PageContext) -> Shown:
     asked = page.query.get("state", "dead")
     states: dict[str, letters.State] = {each: each for each in get_args(letters.State)}
