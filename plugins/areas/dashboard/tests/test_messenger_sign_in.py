@@ -1,0 +1,87 @@
+"""Signing in through a messenger with a browser: it waits, and is in after a Yes."""
+
+import re
+from typing import Any
+
+from msgsvc_core.accounts.models import Browser as Asking
+from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
+from msgsvc_core.service import Service
+from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+from plugins.areas.dashboard.tests.browsers import Browser, browsing, new_account
+
+ANN = ChannelUser("1001", "Ann", "ann_k", "en")
+WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
+
+
+async def answer(service: Service, payload: str, choice: int) -> None:
+    """Opens the link to the bot, and presses Yes (0) or Cancel (1)."""
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    number = str(len(channel.sent))
+    who: dict[str, Any] = {"chat_id": "c1", "user": ANN}
+    await service.inbound.receive(
+        "messenger_a", Started(update_id=f"s{payload}", payload=payload, **who)
+    )
+    await settled(service)
+    asked = channel.sent[-1]
+    pressed = ButtonPressed(
+        update_id=f"b{payload}",
+        data=asked.message.buttons[0][choice].data or "",
+        message_ref=asked.message_ref,
+        button_ref=number,
+        **who,
+    )
+    await service.inbound.receive("messenger_a", pressed)
+    await settled(service)
+
+
+async def begin(browser: Browser) -> str:
+    """The payload of the link that the page shows."""
+    await browser.open("/dashboard/sign-in", params={"next": "/dashboard/account"})
+    await browser.submit("/dashboard/sign-in/messenger")
+    await browser.open(browser.to)
+    match = re.search(r"messenger_a\.example/bot\?start=(dsh_\w+)", browser.shown.text)
+    assert match, browser.shown.text
+    return match[1]
+
+
+async def test_a_browser_waits_and_is_in_after_a_yes_and_nobody_else_is(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    ann = await new_account(service, password=None)
+    async with service.db.transaction() as tx:
+        token, _ = await service.messenger_sign_in.begin(
+            tx, "link", Asking("203.0.113.7", "Firefox"), ann.account_id
+        )
+    await answer(service, f"dsh_{token}", 0)
+    status = "/dashboard/sign-in/messenger/status"
+    async with browsing(service) as browser, browsing(service) as other:
+        payload = await begin(browser)
+        cancelled = await begin(other)
+        before = (await browser.http.get(status)).json()
+        await answer(service, payload, 0)
+        await answer(service, cancelled, 1)
+        after = (await browser.http.get(status)).json()
+        await browser.open("/dashboard/sign-in/messenger?next=/dashboard/account")
+        led_to = browser.to
+        inside = await browser.open(led_to)
+        refused = await other.open("/dashboard/sign-in/messenger")
+        nobody = await other.open("/dashboard/account")
+
+    assert (before, after) == ({"status": "pending"}, {"status": "confirmed"})
+    assert (led_to, inside.status_code) == ("/dashboard/account", 200)
+    assert (refused.status_code, "You pressed Cancel" in refused.text) == (403, True)
+    assert nobody.status_code == 303
+
+
+async def test_it_can_be_switched_off(make_service: ServiceFactory) -> None:
+    service = await make_service(accounts={"messenger_sign_in": False}, **WITH_DASHBOARD)
+    async with browsing(service) as browser:
+        page = await browser.open("/dashboard/sign-in")
+        begun = await browser.submit("/dashboard/sign-in/messenger")
+
+    assert "messenger" not in page.text
+    assert begun.status_code == 404

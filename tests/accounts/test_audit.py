@@ -1,0 +1,69 @@
+"""The audit log: kept as long as the setting says, and what else ends by itself."""
+
+from msgsvc_core.service import Service
+from msgsvc_core.testing import FakeClock, settled
+from msgsvc_core.testing.work import until
+from tests.accounts.people import browser, new_account
+
+
+async def test_entries_sessions_and_links_go_when_their_time_is_over(
+    service: Service, clock: FakeClock
+) -> None:
+    ann = await new_account(service)
+    await service.sign_in.by_password(ann.email, "a wrong one, quite long", browser())
+    async with service.db.transaction() as tx:
+        await service.accounts.open_session(tx, ann.account_id, ip="", user_agent="")
+        await service.account_links.for_account(tx, ann.account_id, "password")
+        await service.messenger_sign_in.begin(tx, "sign_in", browser())
+    # What is to be done every hour is, from when it was first noted.
+    await until(lambda: is_noted(service))
+    clock.advance(364 * 24 * 3600)
+    await settled(service)
+    kept = await rows(service)
+    clock.advance(2 * 24 * 3600)
+    await settled(service)
+
+    assert kept == {"audit": 1, "account_sessions": 0, "account_links": 0, "account_requests": 0}
+    assert (await rows(service))["audit"] == 0
+
+
+async def test_a_project_shows_its_own_entries_and_those_of_one_person(service: Service) -> None:
+    ann, bob = await new_account(service), await new_account(service, "bob@x.example")
+    shop, other = await service.projects.create("Shop"), await service.projects.create("Other")
+    async with service.db.transaction() as tx:
+        for number in range(3):
+            for project, account in ((shop, ann), (shop, bob), (other, ann)):
+                await service.audit.write(
+                    tx,
+                    "team.invite",
+                    project_id=project.project_id,
+                    account_id=account.account_id,
+                    detail={"number": number},
+                )
+    async with service.db.read() as tx:
+        first = await service.audit.of_project(
+            tx, shop.project_id, account_id=None, after=None, most=4
+        )
+        rest = await service.audit.of_project(
+            tx, shop.project_id, account_id=None, after=first[-1].entry_id, most=9
+        )
+        bobs = await service.audit.of_project(
+            tx, shop.project_id, account_id=bob.account_id, after=None, most=9
+        )
+
+    assert [entry.detail["number"] for entry in [*first, *rest]] == [2, 2, 1, 1, 0, 0]
+    assert {entry.account_name for entry in bobs} == {"Ann Lee"}
+    assert [entry.account_id for entry in bobs] == [bob.account_id] * 3
+
+
+async def is_noted(service: Service) -> bool:
+    async with service.db.read() as tx:
+        return bool(await tx.fetch_val("SELECT COUNT(*) FROM core_jobs WHERE name = 'core.purge'"))
+
+
+async def rows(service: Service) -> dict[str, int]:
+    async with service.db.read() as tx:
+        return {
+            table: await tx.fetch_val(f"SELECT COUNT(*) FROM core_{table}")
+            for table in ("audit", "account_sessions", "account_links", "account_requests")
+        }
