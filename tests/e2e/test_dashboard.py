@@ -16,6 +16,9 @@ from tests.e2e.windows import NewWindow, Scheme, browsing, faults, windows
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
+#: Parts in which all pages are looked at: a second and more each, on a busy machine.
+PARTS = 4
+
 #: Elements that only a text of somebody's can have brought into a page of ours.
 INTRUDERS = (
     "script:not([src]), style, iframe, object, embed, base, marquee, tg-spoiler, img[src='x'],"
@@ -50,12 +53,14 @@ async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
         yield open_window
 
 
-async def whole_pages(place: Furnished, windows_of: list[Page]) -> AsyncIterator[tuple[str, Page]]:
-    """Every page, opened by who may, but for fragments and files."""
+async def whole_pages(
+    place: Furnished, windows_of: list[Page], part: int = 0, parts: int = 1
+) -> AsyncIterator[tuple[str, Page]]:
+    """Every page of a part, opened by who may, but for fragments and files."""
     owners, operators = windows_of
     await place.enter(owners.context, place.owner)
     await place.enter(operators.context, place.operator)
-    for walk in place.walks:
+    for walk in place.walks[part::parts]:
         page = owners if place.who(walk) is place.owner else operators
         answer = await place.who(walk).client.get(walk.url)
         assert answer.status_code in {200, 303}, f"{walk} answers {answer.status_code}"
@@ -65,13 +70,14 @@ async def whole_pages(place: Furnished, windows_of: list[Page]) -> AsyncIterator
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+@pytest.mark.parametrize("part", range(PARTS))
 async def test_no_page_keeps_anybody_out_or_scrolls_sideways(
-    place: Furnished, new_window: NewWindow, scheme: Scheme, width: int
+    place: Furnished, new_window: NewWindow, scheme: Scheme, width: int, part: int
 ) -> None:
     found, seen = [], 0
     opened = [await new_window(width, 800, scheme=scheme, bypass_csp=True) for _ in range(2)]
 
-    async for name, page in whole_pages(place, opened):
+    async for name, page in whole_pages(place, opened, part, PARTS):
         seen += 1
         found += [f"{name}: {fault}" for fault in await faults(page)]
         found += [f"{name} is too wide: {html}" for html in await page.evaluate(SIDEWAYS)]
@@ -150,6 +156,7 @@ async def test_a_service_that_is_away_is_told_once_and_not_in_the_pages_place(
     await page.wait_for_url("**/dashboard/sign-in?next=**")
 
 
+@pytest.mark.timeout(900)
 async def test_no_text_of_anybodys_runs_on_any_page(
     tmp_path_factory: pytest.TempPathFactory, new_window: NewWindow
 ) -> None:
