@@ -1,6 +1,6 @@
 """What every section of the configuration is made of, and those about who may come in and what goes out."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -208,4 +208,15 @@ class AccountSettings(Section):
     )
     messenger_sign_in: bool = Field(
         True, description="Whether people sign in by a messenger that they linked to their account."
+    )
+
+
+class LogSettings(Section):
+    """What is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least level that is written."
+    )
+    format: Literal["console", "json"] = Field(
+        "console", description="For people, or one JSON object a line."
     )

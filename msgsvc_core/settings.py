@@ -25,6 +25,7 @@ from pydantic import (
 
 from msgsvc_core.sections import (
     AccountSettings,
+    LogSettings,
     MediaSettings,
     MetricsSettings,
     OwnChannelSettings,
@@ -145,17 +146,6 @@ class LimitSettings(Section):
         ge=1,
         description="Hours after which a message fails whose platform still asks to wait; until then"
         " that takes up none of its tries.",
-    )
-
-
-class LogSettings(Section):
-    """What is written to standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least level that is written."
-    )
-    format: Literal["console", "json"] = Field(
-        "console", description="For people, or one JSON object a line."
     )
 
 

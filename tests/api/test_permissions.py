@@ -1,7 +1,6 @@
 """/v1/permissions, what subscribers granted, and what is told of it."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -287,28 +286,6 @@ async def test_a_granted_permission_is_removed_by_who_confirms_how_many_granted_
     assert (await client.get("/v1/permissions")).json()["data"] == []
 
 
-async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(
-    service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
-) -> None:
-    project_id = tenant.project.project_id
-
-    async def delete(key: str) -> bool:
-        try:
-            async with service.db.transaction() as tx:
-                await service.permissions.delete_confirmed(tx, project_id, key, 0)
-        except PermissionHasSubscribers:
-            return False
-        return True
-
-    for number in range(10):
-        await make(client, f"p{number}")
-        granted, removed = await asyncio.gather(
-            client.put(f"/v1/subscribers/{ann}/permissions/p{number}"), delete(f"p{number}")
-        )
-
-        assert (granted.status_code, removed) in {(200, False), (404, True)}
-
-
 @pytest.mark.parametrize("name", ["Ann", "Bob"])
 async def test_a_link_grants_to_known_and_new_alike(
     client: httpx2.AsyncClient, subscribe: Subscribe, name: str
@@ -373,29 +350,3 @@ async def test_a_removed_permission_makes_room_for_another(
     check_error(more, 409, "conflict")
     await client.delete("/v1/permissions/news")
     await make(client, "more")
-
-
-async def test_requests_at_once_make_20_permissions_and_not_one_more(
-    client: httpx2.AsyncClient,
-) -> None:
-    answers = await asyncio.gather(
-        *[
-            client.post("/v1/permissions", json={"key": f"p{number}", "title": "News"})
-            for number in range(30)
-        ]
-    )
-
-    assert Counter(answer.status_code for answer in answers) == {201: 20, 409: 10}
-
-
-async def test_no_grant_is_lost_with_a_permission_that_is_removed_at_the_same_time(
-    client: httpx2.AsyncClient, ann: str
-) -> None:
-    for number in range(10):
-        await make(client, f"p{number}")
-        granted, removed = await asyncio.gather(
-            client.put(f"/v1/subscribers/{ann}/permissions/p{number}"),
-            client.delete(f"/v1/permissions/p{number}"),
-        )
-
-        assert (granted.status_code, removed.status_code) in {(200, 409), (404, 204)}

@@ -15,7 +15,11 @@ from msgsvc_core.testing.conformance import inbox as inboxes
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.stage import CHANNEL, kind_of, new_service, secrets_of
-from tests.contracts import broken_files, broken_receivers  # noqa: F401 - enter their channels
+from tests.contracts import (  # noqa: F401 - enter their channels
+    broken_files,
+    broken_menus,
+    broken_receivers,
+)
 from tests.contracts.broken_channels import BROKEN, Broken
 from tests.contracts.pigeon import PigeonChannel, PigeonMessenger
 from tests.contracts.test_channel_contract import PigeonPlugin
