@@ -4,21 +4,32 @@ from collections.abc import Iterable
 
 from msgsvc_core.accounts.models import Secrets
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import among, held, listed
 
 
 async def find(tx: Tx, account_id: str) -> Secrets | None:
+    return await _find(tx, account_id, "")
+
+
+async def hold(tx: Tx, account_id: str) -> Secrets | None:
+    """The same, and nobody else changes it until the transaction ends."""
+    return await _find(tx, account_id, held(tx.dialect))
+
+
+async def _find(tx: Tx, account_id: str, ending: str) -> Secrets | None:
     row = await tx.fetch_one(
         "SELECT password_hash, password_set_at_ms, totp_secret, totp_confirmed_at_ms"
-        " FROM core_accounts WHERE account_id = :account_id",
+        f" FROM core_accounts WHERE account_id = :account_id{ending}",
         {"account_id": account_id},
     )
     return None if row is None else Secrets(*row)
 
 
 async def set_password(tx: Tx, account_id: str, password_hash: str, now_ms: int) -> None:
+    """Its time is never that of the one before, even where a clock stands still or was set back."""
     await tx.execute(
-        "UPDATE core_accounts SET password_hash = :password_hash, password_set_at_ms = :now_ms"
+        "UPDATE core_accounts SET password_hash = :password_hash, password_set_at_ms ="
+        " CASE WHEN password_set_at_ms >= :now_ms THEN password_set_at_ms + 1 ELSE :now_ms END"
         " WHERE account_id = :account_id",
         {"account_id": account_id, "password_hash": password_hash, "now_ms": now_ms},
     )

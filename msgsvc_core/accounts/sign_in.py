@@ -58,6 +58,10 @@ class SignIn:
             return Refused()
         await self._rehash(account.account_id, kept.password_hash or "", password)
         async with self._service.db.transaction() as tx:
+            # Comparing took a while, in which the password may have been changed, and sessions ended.
+            now = await credential_store.hold(tx, account.account_id)
+            if now is None or now.password_set_at_ms != kept.password_set_at_ms:
+                return Refused()
             return await self.enter(tx, account, browser, "password")
 
     async def enter(
@@ -83,8 +87,8 @@ class SignIn:
         if waits is not None:
             return waits
         async with self._service.db.transaction() as tx:
+            kept = await credential_store.hold(tx, account_id)
             account = await store.find(tx, account_id)
-            kept = await credential_store.find(tx, account_id)
             # Who changes the password ends what was begun with the old one.
             if account is None or kept is None or kept.password_set_at_ms != set_at_ms:
                 return Refused()

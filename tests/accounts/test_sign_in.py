@@ -1,5 +1,6 @@
 """Passwords and sessions: who is let in, for how long, and what guessing comes to."""
 
+import asyncio
 import time
 
 import pytest
@@ -161,6 +162,23 @@ async def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
     assert ended == 1
     assert await service.accounts.visit(here.token)
     assert await service.accounts.visit(there.token) is None
+
+
+async def test_who_tries_the_old_password_while_it_is_changed_is_not_in_afterwards(
+    service: Service,
+) -> None:
+    account = await new_account(service)
+    hashed = await service.sign_in.hashed("another one, quite long", account.email)
+
+    async def change() -> None:
+        async with service.db.transaction() as tx:
+            await service.sign_in.set_password(tx, account.account_id, hashed)
+
+    tries = [service.sign_in.by_password(account.email, PASSWORD, browser()) for _ in range(8)]
+    await asyncio.gather(*tries[:4], change(), *tries[4:])
+
+    async with service.db.read() as tx:
+        assert not await service.accounts.sessions_of(tx, account.account_id)
 
 
 async def test_who_is_disabled_is_out_at_once(service: Service) -> None:
