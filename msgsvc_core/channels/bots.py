@@ -12,9 +12,19 @@ from typing import Any
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, listed
+from msgsvc_core.ids import is_id
 
 #: Which counter of `core_revisions` grows with every change of a channel or a profile.
 CHANNELS = "channels"
+
+#: Prefix of the keys of projects' own channels.
+OWN_PREFIX = "chn"
+
+#: The channel is of the configuration, or was not removed.
+_THERE = (
+    "(CAST(:is_own AS INTEGER) = 0 OR EXISTS (SELECT 1 FROM core_channels"
+    " WHERE channel_id = :channel AND removed_at_ms IS NULL))"
+)
 
 _COLUMNS = "channel, settings_digest, profile, cursor, webhook_digest, webhook_at_ms"
 
@@ -64,7 +74,10 @@ async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[
 
 
 async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
-    """What is known of the bot that `digests` stand for, the current key's first; at first nothing."""
+    """What is known of the bot that `digests` stand for, the current key's first; at first nothing.
+
+    Of a project's own channel that was removed meanwhile nothing is kept.
+    """
     ours = among("core_bots.settings_digest", "digests", tx.dialect)
     params = {"channel": channel, "digests": listed(digests, tx.dialect)}
     known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
@@ -75,14 +88,14 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
         # Unless somebody else just did, and has noted something already.
         await tx.execute(
             "INSERT INTO core_bots (channel, settings_digest, revision)"
-            " VALUES (:channel, :digest, 0) ON CONFLICT (channel) DO UPDATE"
+            f" SELECT CAST(:channel AS TEXT), CAST(:digest AS TEXT), 0 WHERE {_THERE}"
+            " ON CONFLICT (channel) DO UPDATE"
             " SET settings_digest = :digest, profile = NULL, cursor = NULL,"
             f" webhook_digest = NULL, webhook_at_ms = NULL WHERE NOT ({ours})",
-            {**params, "digest": digests[0]},
+            {**params, "digest": digests[0], "is_own": int(is_id(channel, OWN_PREFIX))},
         )
         row = await tx.fetch_one(known, params)
-    assert row is not None, "it was written in this transaction, or is known"
-    return _bot(row)
+    return Bot(channel, digests[0], None, None, None, None) if row is None else _bot(row)
 
 
 async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:

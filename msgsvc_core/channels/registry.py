@@ -22,9 +22,6 @@ from msgsvc_core.settings import SettingsError
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Prefix of the keys of projects' own channels.
-OWN_PREFIX = "chn"
-
 
 class Channels:
     """`service.channels`, by key; `of` finds what a project means by a name."""
@@ -78,7 +75,7 @@ class Channels:
         None for one that is gone, or never was. Raises `DatabaseUnavailable`.
         """
         channel = self.get(key)
-        if channel is None and is_id(key, OWN_PREFIX):
+        if channel is None and is_id(key, bots.OWN_PREFIX):
             await self.follower.look()
             channel = self.get(key)
         return channel
