@@ -106,6 +106,17 @@ async def test_htmx_is_led_on_and_told_what_was_refused(place: Place) -> None:
     assert ended.headers["hx-redirect"] == "/dashboard/sign-in?next=/x%3Fy%3D1"
 
 
+async def test_an_address_that_leads_nowhere_is_told_in_words(place: Place) -> None:
+    found = [
+        await place.owner.get("/nothing/here"),
+        await place.owner.get("/dashboard/nothing"),
+        await place.owner.client.get("/dashboard/projects/prj_x"),
+    ]
+
+    assert {one.status_code for one in found} == {404}
+    assert all("<h1>There is no such page</h1>" in one.text for one in found)
+
+
 async def test_who_is_not_signed_in_comes_back_after_it(place: Place) -> None:
     place.owner.client.cookies.clear()
     asked = await place.owner.get("/samples", text="a b")

@@ -14,7 +14,7 @@ from msgsvc_core.accounts import AccountSession
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
 from msgsvc_core.dashboard.answers import Result
-from msgsvc_core.errors import ApiError
+from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.plugins import answers
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
@@ -77,6 +77,8 @@ class Site:
                 Route(path, partial(self._page, by_path[path]), methods=list(by_path[path]))
                 for path in sorted(by_path, key=lambda path: path.replace("{", "\x7f"))
             ),
+            # People who mistyped an address, or come too late, read a page and no JSON.
+            Route(f"{ROOT}/{{rest:path}}", self._missing),
         ]
 
     async def _page(self, methods: dict[str, Page], request: Request) -> Response:
@@ -96,6 +98,10 @@ class Site:
                 return await self._answers.answer(page, request, session, context, result)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
+
+    async def _missing(self, request: Request) -> Response:
+        request.scope["state"]["endpoint"] = f"{ROOT}/{{rest}}"
+        return self._answers.refusal(request, None, NotFound("there is no such page"))
 
     async def _result(self, page: Page, context: PageContext) -> Result:
         try:
