@@ -40,13 +40,13 @@ class Deployment:
     def config(self) -> Path:
         return self.folder / "msgsvc.toml"
 
-    def configure(self, toml: str, database_url: str | None = None) -> None:
-        """Writes the configuration: any free port, by default a file as database, and `toml`."""
+    def configure(self, toml: str, database_url: str | None = None, port: int = 0) -> None:
+        """Writes the configuration: any free port and, by default, a file as database, and `toml`."""
         database_url = database_url or f"sqlite:///{self.folder / 'msgsvc.db'}"
         self.config.write_text(
             f'secret_keys = ["{SECRET_KEY}"]\n'
             f'database_url = "{database_url}"\n'
-            f"{toml}\n[server]\nport = 0\n",
+            f"{toml}\n[server]\nport = {port}\n",
             encoding="utf-8",
         )
 

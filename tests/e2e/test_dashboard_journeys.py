@@ -1,0 +1,198 @@
+"""What people do from page to page, in Chromium: the first owner up to a first sign-in, a failed webhook mended,
+a colleague who joins and sees what an agent may.
+
+Pictures of what is seen are left in build/screens.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, Page, expect
+
+from msgsvc_core.testing.webhooks import WebhookReceiver
+from tests.e2e.furnished import Furnished, furnished
+from tests.e2e.windows import NewWindow, browsing, picture, someone_new, windows
+from tests.ports import free_ports
+from tests.process import Deployment
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PASSWORD = "a winter evening by the sea"
+
+CONFIG = """\
+base_url = "http://127.0.0.1:{port}"
+plugins = ["sandbox", "auth", "otp", "forms", "helpdesk", "webhooks", "billing", "dashboard"]
+[channels.messenger_a]
+plugin = "sandbox"
+"""
+
+#: What no agent has to do with: the entries that lead there, and their addresses in a project.
+NOT_FOR_AGENTS = {
+    "Webhooks": "/webhooks",
+    "API keys": "/keys",
+    "Billing": "/billing",
+    "Team": "/members",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as launched:
+        yield launched
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
+    async with windows(browser) as open_window:
+        yield open_window
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
+    folder: Path = tmp_path_factory.mktemp("journeys")
+    async with furnished(folder) as made:
+        yield made
+
+
+async def at_home(place: Furnished, new_window: NewWindow) -> Page:
+    """The overview, as the project's owner has it."""
+    page = await new_window()
+    await place.enter(page.context, place.owner)
+    await page.goto(f"{place.url}{place.owner.url('')}")
+    return page
+
+
+def entry(page: Page, title: str) -> Locator:
+    """An entry of the navigation."""
+    return page.locator("#pages").get_by_role("link", name=title, exact=True)
+
+
+async def press(page: Page, button: str) -> None:
+    await page.get_by_role("button", name=button, exact=True).click()
+
+
+async def test_from_the_first_account_to_the_first_person_who_signs_in(
+    tmp_path: Path, new_window: NewWindow
+) -> None:
+    deployment, port = Deployment(tmp_path), free_ports()
+    deployment.configure(CONFIG.format(port=port), port=port)
+    printed = deployment.run("account", "create", "ann@shop.example", "--name", "Ann Lee")
+    link = re.search(r"http\S+", printed)
+    assert link
+    page = await new_window()
+    with deployment.serving():
+        await page.goto(link[0])
+        await picture(page, "journey-owner-1-link")
+        await press(page, "Sign in")
+        await picture(page, "journey-owner-2-signed-in")
+        await entry(page, "Your account").click()
+        await page.get_by_label("New password").fill(PASSWORD)
+        await page.get_by_label("The same again").fill(PASSWORD)
+        await press(page, "Set a password")
+        await picture(page, "journey-owner-3-password")
+        await entry(page, "Projects").click()
+        await page.get_by_label("Name").fill("Pinewood Library")
+        await press(page, "Make it")
+        await picture(page, "journey-owner-4-first-steps")
+        steps = page.get_by_role("region", name="First steps")
+        await steps.get_by_role("link", name="API keys").click()
+        await page.get_by_label("Name").fill("site")
+        await press(page, "Make a key")
+        secret = await page.locator("code.secret").inner_text()
+        await picture(page, "journey-owner-5-key")
+        answer = await page.request.get(
+            f"http://127.0.0.1:{port}/v1/project", headers={"Authorization": f"Bearer {secret}"}
+        )
+        await page.get_by_role("link", name="To the keys").click()
+        await entry(page, "Overview").click()
+        await steps.get_by_role("link", name="Try it").click()
+        await picture(page, "journey-owner-6-sign-in")
+        await press(page, "Try it")
+        await picture(page, "journey-owner-7-trial")
+        async with page.context.expect_page() as opened:
+            await page.get_by_role("link", name=re.compile("^Open ")).click()
+        phone = await opened.value
+        await someone_new(phone, "Olga")
+        await press(phone, "Yes")
+        await picture(phone, "journey-owner-8-messenger")
+        await expect(page.locator("#state")).to_contain_text("Olga said Yes")
+        await picture(page, "journey-owner-9-yes")
+        await press(page, "Exchange the code")
+        await expect(page.locator("pre.code")).to_contain_text('"first_name": "Olga"')
+        await picture(page, "journey-owner-10-answer")
+        await page.get_by_role("link", name="To the person").click()
+        await expect(page.get_by_role("heading", name="Olga")).to_be_visible()
+        await picture(page, "journey-owner-11-person")
+        await entry(page, "Overview").click()
+        await picture(page, "journey-owner-12-overview")
+
+    assert answer.status == 200
+
+
+async def test_a_failed_webhook_is_found_in_its_journal_and_delivered_again(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await at_home(place, new_window)
+    async with WebhookReceiver() as receiver:
+        await entry(page, "Webhooks").click()
+        await page.get_by_role("link", name="Add a webhook").click()
+        await page.get_by_label("Address").fill(receiver.url)
+        await press(page, "Add a webhook")
+        receiver.secret = await page.locator("code.secret").inner_text()
+        await page.get_by_role("link", name="To the webhook").click()
+        journal = page.locator("#deliveries")
+        await expect(journal).to_contain_text("Nothing was sent yet")
+        receiver.fail(404)
+        body = {"subscriber_id": place.ids["subscriber_id"], "text": "Your book is here"}
+        await place.tenant.client.post("/v1/send", json=body)
+        failed = journal.get_by_role("row").filter(has_text="Failed")
+        await expect(failed).to_contain_text("The receiver answered 404")
+        await picture(page, "journey-webhook-1-journal")
+        await failed.get_by_role("link", name="delivery.success").click()
+        state = page.locator("#state")
+        await expect(state).to_contain_text("404")
+        await picture(page, "journey-webhook-2-failed")
+        await press(page, "Deliver again")
+        await expect(state.locator(".badge")).to_have_text("Delivered")
+        await picture(page, "journey-webhook-3-delivered")
+        delivery = await receiver.next("delivery.success", timeout_s=1)
+
+    assert [one.status for one in receiver.tries(delivery.delivery_id)] == [404, 200]
+
+
+async def test_an_invited_agent_sees_what_an_agent_may_and_nothing_else(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    owner, agent = await at_home(place, new_window), await new_window()
+    await entry(owner, "Team").click()
+    await picture(owner, "journey-agent-1-team")
+    await owner.get_by_label("Name").fill("Boris")
+    await owner.get_by_label("E-mail").fill("boris@pinewood.example")
+    await press(owner, "Make an invitation")
+    await picture(owner, "journey-agent-2-invitation")
+
+    await agent.goto(await owner.get_by_label("Link").input_value())
+    await picture(agent, "journey-agent-3-join")
+    await agent.get_by_label("Choose a password").fill(PASSWORD)
+    await press(agent, "Join")
+    await expect(agent.get_by_role("heading", name="Overview")).to_be_visible()
+    await picture(agent, "journey-agent-4-overview")
+    for title in NOT_FOR_AGENTS:
+        await expect(entry(agent, title)).to_have_count(0)
+    await entry(agent, "Subscribers").click()
+    await expect(agent.get_by_role("link", name="Ann").first).to_be_visible()
+    await picture(agent, "journey-agent-5-subscribers")
+    await entry(agent, "Tickets").click()
+    await agent.locator("a.ticket").first.click()
+    await expect(agent.get_by_label("Answer to the customer")).to_be_visible()
+    await picture(agent, "journey-agent-6-inbox")
+    refused = {}
+    for path in NOT_FOR_AGENTS.values():
+        answer = await agent.goto(f"{place.url}{place.owner.url(path)}")
+        refused[path] = answer and answer.status
+    await picture(agent, "journey-agent-7-refused")
+
+    assert set(refused.values()) == {403}, refused
