@@ -1,5 +1,5 @@
-"""What people do from page to page, in Chromium: the first owner up to a first sign-in, a failed webhook mended,
-a colleague who joins and sees what an agent may.
+"""What people do from page to page, in Chromium: a first owner up to the first sign-in, a failed webhook
+that is mended, a colleague who joins and sees what an agent may.
 
 Pictures of what is seen are left in build/screens.
 """
@@ -119,6 +119,7 @@ async def test_from_the_first_account_to_the_first_person_who_signs_in(
         await press(phone, "Yes")
         await picture(phone, "journey-owner-8-messenger")
         await expect(page.locator("#state")).to_contain_text("Olga said Yes")
+        await expect(page.locator("#state[hx-get]")).to_have_count(0)
         await picture(page, "journey-owner-9-yes")
         await press(page, "Exchange the code")
         await expect(page.locator("pre.code")).to_contain_text('"first_name": "Olga"')
@@ -155,10 +156,18 @@ async def test_a_failed_webhook_is_found_in_its_journal_and_delivered_again(
         state = page.locator("#state")
         await expect(state).to_contain_text("404")
         await picture(page, "journey-webhook-2-failed")
+        # The page is there before the receiver has answered.
+        receiver.be_slow(2)
         await press(page, "Deliver again")
+        await expect(page.get_by_role("status")).to_have_text("It is sent again.")
+        await page.evaluate("document.title = 'as it was loaded'")
         await expect(state.locator(".badge")).to_have_text("Delivered")
+        await expect(state).to_contain_text("The receiver answered 200, after 2 attempts")
         await picture(page, "journey-webhook-3-delivered")
-        delivery = await receiver.next("delivery.success", timeout_s=1)
+        await expect(page).to_have_title("as it was loaded")
+        # Nothing more will happen, so nothing asks.
+        await expect(page.locator("#state[hx-get]")).to_have_count(0)
+        delivery = await receiver.next("delivery.success")
 
     assert [one.status for one in receiver.tries(delivery.delivery_id)] == [404, 200]
 
