@@ -64,6 +64,24 @@ async def test_name_time_zone_and_password_are_changed_and_other_browsers_signed
     assert "sessions_ended: 1" in log.text
 
 
+async def test_who_came_by_a_link_is_told_how_to_come_back_until_they_can(service: Service) -> None:
+    async with service.db.transaction() as tx:
+        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+    visitor = Visitor(service, "", boris.account_id)
+    await visitor.sign_in()
+    new = {"new_password": "another one", "new_password_again": "another one"}
+    told = await visitor.get("/dashboard/account/projects")
+    made = await visitor.post("/dashboard/account/projects", {"name": "Shop"})
+    told_inside = await visitor.client.get(made.headers["location"])
+    await visitor.post("/dashboard/account/password", new)
+    after = await visitor.get("/dashboard/account/projects")
+    await visitor.client.aclose()
+
+    assert "it works only once" in told.text
+    assert "it works only once" in told_inside.text
+    assert "it works only once" not in after.text
+
+
 async def test_browsers_are_listed_and_signed_out(service: Service) -> None:
     ann = await signed_in(service)
     async with browsing(service) as one, browsing(service) as two, browsing(service) as three:

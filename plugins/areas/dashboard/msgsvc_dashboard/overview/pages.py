@@ -5,6 +5,7 @@ from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.charts import Chart, Series
 from msgsvc_dashboard.overview.counting import Counts, last_days
 from msgsvc_dashboard.overview.steps import first_steps
+from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 
 pages = Pages("dashboard", package="msgsvc_dashboard.overview")
 
@@ -23,6 +24,7 @@ async def overview(page: PageContext) -> Shown:
             "steps": await first_steps(page) if page.may("manage") else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),
             "days": DAYS,
+            "no_way_back": await has_no_way_back(page),
         },
     )
 

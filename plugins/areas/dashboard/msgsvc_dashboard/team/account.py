@@ -71,7 +71,12 @@ async def change_password(page: PageContext) -> Moved:
             detail={"sessions_ended": ended},
             ip=page.ip,
         )
-    return Moved(page.url("/account"), page._("Your password is changed."))
+    done = (
+        page._("Your password is changed.")
+        if mine.has_password
+        else page._("Your password is set.")
+    )
+    return Moved(page.url("/account"), done)
 
 
 @ACCOUNT.post("/sessions/{session_id}/end", access="self", again=account)

@@ -1,6 +1,7 @@
 """The projects of whoever is signed in."""
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.words import roles
 
@@ -16,6 +17,7 @@ async def projects(page: PageContext) -> Shown:
             "projects": await accounts.projects_of(page.tx, account_id),
             "plan": await accounts.plan_of(page.tx, account_id),
             "roles": roles(page),
+            "no_way_back": await has_no_way_back(page),
         },
     )
 
