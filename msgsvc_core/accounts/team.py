@@ -36,6 +36,7 @@ class Team:
 
     async def invite_again(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> str:
         """A new link in place of the old one. Raises `Conflict` for who has joined, or was removed."""
+        await self._lock(tx, project_id)
         member = await self._service.members.find(tx, project_id, member_id)
         self._check(by, member.role)
         if member.status != "active" or await self.account_of(tx, project_id, member_id):
@@ -88,6 +89,25 @@ class Team:
         await self._service.account_links.end_of_member(tx, project_id, member_id)
         await self._service.members.remove(tx, project_id, member_id)
         return member
+
+    async def check_by_key(
+        self, tx: Tx, project_id: str, member_id: str, role: Role | None = None
+    ) -> None:
+        """Whether an API key may give a member that role, or remove them (None).
+
+        Admins make keys: by one they could make themselves owners, and end those that there are. Raises
+        `Conflict` for an owner, and for another owner to be, who signs in or is invited to.
+        """
+        await self._lock(tx, project_id)
+        member = await self._service.members.find(tx, project_id, member_id)
+        if member.role == role or "owner" not in {member.role, role}:
+            return
+        if await self.account_of(
+            tx, project_id, member_id
+        ) is not None or member_id in await self._service.account_links.invited(tx, project_id):
+            raise Conflict(
+                "role: whoever signs in becomes an owner, or ends as one, in the dashboard"
+            )
 
     async def accounts_of(self, tx: Tx, project_id: str) -> dict[str, Account]:
         """The account of each member that has one, by the member's id."""

@@ -47,18 +47,25 @@ async def get_member(ctx: Context, member_id: str) -> MemberAnswer:
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict))
 async def update_member(ctx: Context, member_id: str, body: UpdateMemberBody) -> MemberAnswer:
-    """Changes a member's name, e-mail and role; what is left out stays."""
+    """Changes a member's name, e-mail and role; what is left out stays.
+
+    Who signs in to the dashboard is made an owner there, and ends as one there.
+    """
+    if body.role is not None:
+        await ctx.service.team.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
     return MemberAnswer.of(
         await ctx.service.members.change(ctx.tx, ctx.project_id, member_id, body)
     )
 
 
-@router.delete("/v1/members/{member_id}", errors=(NotFound,))
+@router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict))
 async def delete_member(ctx: Context, member_id: str, query: RemovingQuery) -> None:
     """Removes a member, who from then on works no more, in messengers neither.
 
-    They are still shown where they worked; with `erase=true` their name and e-mail are gone as well.
+    They are still shown where they worked; with `erase=true` their name and e-mail are gone as well. An
+    owner who signs in to the dashboard is removed there.
     """
+    await ctx.service.team.check_by_key(ctx.tx, ctx.project_id, member_id)
     members = ctx.service.members
     end = members.erase if query.erase else members.remove
     await end(ctx.tx, ctx.project_id, member_id)

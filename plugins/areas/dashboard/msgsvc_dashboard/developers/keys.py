@@ -1,6 +1,7 @@
 """API keys: made, shown once, revoked."""
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.errors import ValidationFailed
 from msgsvc_dashboard.developers.area import pages
 
 
@@ -16,8 +17,11 @@ async def keys(page: PageContext) -> Shown:
 async def create_key(page: PageContext) -> Shown:
     chosen = page.form.texts("areas")
     scopes = tuple(area for area in _areas(page) if area in chosen)
-    if page.form.text("which") != "some" or not scopes:
+    if page.form.text("which") != "some":
         scopes = ("*",)
+    elif not scopes:
+        # What opens nothing must not open everything.
+        raise ValidationFailed(page._("Choose at least one area, or everything."))
     name = page.form.text("name").strip()
     key, secret = await page.service.projects.add_key(page.tx, page.project_id, name, scopes)
     page.note(key_id=key.key_id)

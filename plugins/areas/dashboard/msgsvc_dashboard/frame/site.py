@@ -93,7 +93,14 @@ class Site:
             async with AsyncExitStack() as stack:
                 if page.method == "POST":
                     form = self._gate.form(request, session, page.upload_bytes)
-                    context.form = await stack.enter_async_context(form)
+                    posted = await stack.enter_async_context(form)
+                    # Sending took as long as they wished. Who was signed out, or removed, meanwhile
+                    # changes nothing any more.
+                    session = await self._gate.session(request)
+                    if session is None:
+                        return self._answers.to_sign_in(request)
+                    context = await self._gate.context(page, request, session)
+                    context.form = posted
                 result = await self._result(page, context)
                 return await self._answers.answer(page, request, session, context, result)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it

@@ -1,0 +1,121 @@
+"""What somebody inside a project might try: to become its owner, to keep a key too many, to go on."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
+from msgsvc_core.members.models import AddMemberBody
+from msgsvc_core.service import Service
+from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard import plugin
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    return await make_service(extra_plugins=[("dashboard", plugin)])
+
+
+async def key_of(admin: Visitor) -> dict[str, str]:
+    """The header of an API key that an admin makes, for everything."""
+    made = await admin.post("/keys", {"name": "mine", "which": "all"})
+    secret = re.search(r'class="secret"[^>]*>([^<]+)<', made.text)
+    assert secret is not None, made.text
+    return {"Authorization": f"Bearer {secret[1]}"}
+
+
+async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Service) -> None:
+    project = await service.projects.create("Shop")
+    admin = await visitor(service, project.project_id, "admin")
+    async with service.db.transaction() as tx:
+        mine = await service.members.of_account(tx, project.project_id, admin.account_id)
+        boss = await service.accounts.create(tx, email="boss@x.example", name="Boss")
+        owner, _token = await service.team.invite(
+            tx,
+            project.project_id,
+            AddMemberBody(name="Boss", email=boss.email, role="owner"),
+            by="owner",
+        )
+        friend, _token = await service.team.invite(
+            tx,
+            project.project_id,
+            AddMemberBody(name="Eve", email="eve@x.example", role="agent"),
+            by="admin",
+        )
+    assert mine is not None
+    headers, client = await key_of(admin), admin.client
+    path = "/v1/members"
+    raised = await client.patch(f"{path}/{mine.member_id}", json={"role": "owner"}, headers=headers)
+    by_friend = await client.patch(
+        f"{path}/{friend.member_id}", json={"role": "owner"}, headers=headers
+    )
+    lowered = await client.patch(
+        f"{path}/{owner.member_id}", json={"role": "agent"}, headers=headers
+    )
+    ended = await client.delete(f"{path}/{owner.member_id}", headers=headers)
+    changed = await client.patch(
+        f"{path}/{friend.member_id}", json={"role": "viewer"}, headers=headers
+    )
+    async with service.db.read() as tx:
+        role = await service.accounts.role_in(tx, admin.account_id, project.project_id)
+    await client.aclose()
+
+    for refused in (raised, by_friend, lowered, ended):
+        assert refused.status_code == 409
+        assert "in the dashboard" in refused.text
+    assert changed.status_code == 200
+    assert role == "admin"
+
+
+async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service: Service) -> None:
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    refused = await owner.post("/keys", {"name": "shop", "which": "some"})
+    unknown = await owner.post("/keys", {"name": "shop", "which": "some", "areas": "nowhere"})
+    async with service.db.read() as tx:
+        kept = await service.projects.keys_of(tx, project.project_id)
+    await owner.client.aclose()
+
+    assert (refused.status_code, unknown.status_code) == (400, 400)
+    assert "at least one area" in refused.text
+    assert kept == []
+
+
+async def test_who_is_removed_or_signed_out_while_they_send_a_form_changes_nothing(
+    service: Service,
+) -> None:
+    project = await service.projects.create("Shop")
+    admin = await visitor(service, project.project_id, "admin")
+    owner = await visitor(service, project.project_id)
+
+    async def post(who: Visitor, *, removed: bool) -> Any:
+        token = csrf_token(service.secrets, who.session_id)
+        form = urlencode({"name": "Mine now", CSRF_FIELD: token}).encode()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield form[:9]
+            async with service.db.transaction() as tx:
+                if removed:
+                    mine = await service.members.of_account(tx, who.project_id, who.account_id)
+                    assert mine is not None
+                    await service.team.remove(tx, who.project_id, mine.member_id, by="owner")
+                else:
+                    await service.accounts.end_others(tx, who.account_id, "")
+            yield form[9:]
+
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        return await who.client.post(who.url("/settings"), content=slowly(), headers=kind)
+
+    removed, ended = await post(admin, removed=True), await post(owner, removed=False)
+    await owner.sign_in()
+    shown = await owner.get("/settings")
+    await admin.client.aclose()
+    await owner.client.aclose()
+
+    assert removed.status_code == 404
+    assert ended.headers["location"].startswith("/dashboard/sign-in")
+    assert "Mine now" not in shown.text
