@@ -84,6 +84,10 @@ class MessengerSignIn:
         taken = await store.settle(tx, request.digest, "confirmed", "used", None)
         return request.account_id if taken else None
 
+    async def end_waiting(self, tx: Tx, account_id: str) -> None:
+        """Has what was begun for an account, or said Yes to, come to nothing."""
+        await store.end_of_account(tx, account_id)
+
     async def linked(self, tx: Tx, account_id: str) -> Sequence[LinkedMessenger]:
         """By which messengers somebody signs in."""
         return await store.list_linked(tx, account_id)

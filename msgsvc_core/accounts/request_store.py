@@ -56,6 +56,14 @@ async def settle(
     )
 
 
+async def end_of_account(tx: Tx, account_id: str) -> None:
+    """Has browsers that wait for a Yes to that account wait in vain."""
+    await tx.execute(
+        "DELETE FROM core_account_requests WHERE account_id = :account_id",
+        {"account_id": account_id},
+    )
+
+
 async def link(tx: Tx, messenger: LinkedMessenger) -> None:
     """Makes a person on a bot the account's, whoever's they were."""
     await tx.execute(

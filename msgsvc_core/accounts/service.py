@@ -96,6 +96,7 @@ class Accounts:
         if not active:
             await session_store.end_all(tx, account_id)
             await self._service.account_links.end_of_account(tx, account_id)
+            await self._service.messenger_sign_in.end_waiting(tx, account_id)
 
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str

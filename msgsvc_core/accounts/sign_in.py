@@ -60,9 +60,10 @@ class SignIn:
         async with self._service.db.transaction() as tx:
             # Comparing took a while, in which the password may have been changed, and sessions ended.
             now = await credential_store.hold(tx, account.account_id)
-            if now is None or now.password_set_at_ms != kept.password_set_at_ms:
+            present = await store.find(tx, account.account_id)
+            if now is None or present is None or now.password_set_at_ms != kept.password_set_at_ms:
                 return Refused()
-            return await self.enter(tx, account, browser, "password")
+            return await self.enter(tx, present, browser, "password")
 
     async def enter(
         self, tx: Tx, account: Account, browser: Browser, way: Way
@@ -119,8 +120,13 @@ class SignIn:
     async def set_password(
         self, tx: Tx, account_id: str, hashed: str, *, session_id: str = ""
     ) -> int:
-        """Changes it; returns how many sessions ended by that: all but `session_id`."""
+        """Changes it; returns how many sessions ended by that: all but `session_id`.
+
+        What else would still let somebody in ends too: one-time links, and a Yes that is waited for.
+        """
         await credential_store.set_password(tx, account_id, hashed, self._service.clock.now_ms())
+        await self._service.account_links.end_of_account(tx, account_id)
+        await self._service.messenger_sign_in.end_waiting(tx, account_id)
         return await self._service.accounts.end_others(tx, account_id, session_id)
 
     async def _open(self, tx: Tx, account: Account, browser: Browser, **detail: Any) -> SignedIn:

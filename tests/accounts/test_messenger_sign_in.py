@@ -125,6 +125,29 @@ async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
         assert await claim(service, secret) is None
 
 
+async def test_a_new_password_ends_what_waits_for_a_yes(service: Service) -> None:
+    ann = await new_account(service)
+    phone, eve = Phone(service, ANN), Phone(service, EVE)
+    link, _ = await begin(service, "link", ann.account_id)
+    await phone.open(link)
+    await phone.press(0)
+    foreign, _ = await begin(service, "link", ann.account_id)
+    await eve.open(foreign)
+    link, waiting = await begin(service)
+    await phone.open(link)
+    await phone.press(0)
+    hashed = await service.sign_in.hashed("another one, quite long", ann.email)
+
+    async with service.db.transaction() as tx:
+        await service.sign_in.set_password(tx, ann.account_id, hashed)
+    await eve.press(0, sent=1)
+
+    async with service.db.read() as tx:
+        linked = await service.messenger_sign_in.linked(tx, ann.account_id)
+    assert [each.user_id for each in linked] == [ANN.user_id]
+    assert await claim(service, waiting) is None
+
+
 async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
     ann = await new_account(service)
     project = await service.projects.create("Shop")

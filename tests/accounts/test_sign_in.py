@@ -6,12 +6,15 @@ import time
 import pytest
 
 from msgsvc_core.accounts import credential_store
-from msgsvc_core.accounts.models import Refused, SignedIn, TooMany
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
+from msgsvc_core.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.accounts.people import PASSWORD, browser, new_account
+
+#: What a link may open an account for.
+PURPOSES: tuple[LinkPurpose, ...] = ("sign_in", "password")
 
 
 async def signed_in(service: Service, **asked: str) -> SignedIn:
@@ -162,6 +165,42 @@ async def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
     assert ended == 1
     assert await service.accounts.visit(here.token)
     assert await service.accounts.visit(there.token) is None
+
+
+async def test_a_new_password_ends_the_links_that_open_the_account(service: Service) -> None:
+    account = await new_account(service)
+    hashed = await service.sign_in.hashed("another one, quite long", account.email)
+    async with service.db.transaction() as tx:
+        tokens = [
+            await service.account_links.for_account(tx, account.account_id, purpose)
+            for purpose in PURPOSES
+        ]
+
+    async with service.db.transaction() as tx:
+        await service.sign_in.set_password(tx, account.account_id, hashed)
+
+    async with service.db.read() as tx:
+        for token in tokens:
+            with pytest.raises(NotFound):
+                await service.account_links.find(tx, token)
+
+
+async def test_who_is_disabled_while_their_password_is_compared_has_no_session_afterwards(
+    service: Service,
+) -> None:
+    account = await new_account(service)
+
+    async def disable() -> None:
+        async with service.db.transaction() as tx:
+            await service.accounts.set_active(tx, account.account_id, active=False)
+
+    tries = [service.sign_in.by_password(account.email, PASSWORD, browser()) for _ in range(8)]
+    await asyncio.gather(*tries[:4], disable(), *tries[4:])
+    async with service.db.transaction() as tx:
+        await service.accounts.set_active(tx, account.account_id, active=True)
+
+    async with service.db.read() as tx:
+        assert not await service.accounts.sessions_of(tx, account.account_id)
 
 
 async def test_who_tries_the_old_password_while_it_is_changed_is_not_in_afterwards(
