@@ -100,6 +100,20 @@ async def test_a_webhook_is_changed_switched_off_and_deleted(
     assert (await owner.get(path[1])).status_code == 404
 
 
+async def test_a_webhook_for_some_events_of_which_none_is_chosen_gets_none_of_them(
+    make_webhook_service: Any, receiver: Any
+) -> None:
+    service = await make_webhook_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    refused = await owner.post("/webhooks/new", {"url": receiver.url, "which": "some"})
+    listed = await owner.get("/webhooks")
+
+    assert refused.status_code == 400
+    assert "at least one event" in refused.text
+    assert receiver.url not in listed.text
+
+
 async def test_a_viewer_looks_on_and_an_agent_sees_no_webhooks(
     make_webhook_service: Any, receiver: Any
 ) -> None:

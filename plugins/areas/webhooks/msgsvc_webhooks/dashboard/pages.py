@@ -7,6 +7,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
@@ -173,6 +174,9 @@ def _chosen(page: PageContext, webhook: Webhook | None = None) -> list[str]:
 
 def _typed(page: PageContext) -> dict[str, Any]:
     every = page.form.text("which") != "some"
+    if not every and not page.form.texts("events"):
+        # None would be all of them.
+        raise ValidationFailed(page._("Choose at least one event, or all."))
     return {
         "url": page.form.text("url").strip(),
         "description": page.form.text("description").strip() or None,
