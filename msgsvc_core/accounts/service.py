@@ -1,7 +1,8 @@
 """The rules of accounts: one e-mail, one account; a session is a secret that only its browser has."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from msgsvc_core.accounts import session_store, store, team_store
@@ -189,10 +190,24 @@ class Accounts:
             return
         others = await team_store.count_others(tx, project_id, owner)
         if 1 + others >= plan.max_members:
-            raise Conflict(
-                f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner"
-                " among them; another plan has more"
-            )
+            raise _full(plan)
+
+    @asynccontextmanager
+    async def keeping_members(self, tx: Tx, project_id: str) -> AsyncIterator[None]:
+        """Raises `Conflict`, after it, for a change by which more people are members than the plan has:
+        whoever took the owner's place may be somebody else from then on."""
+        owner_id = await store.find_owner(tx, project_id)
+        plan = await self.plan_of(tx, owner_id)
+        if owner_id is None or plan is None or plan.max_members is None:
+            yield
+            return
+        await tx.lock(f"members of {project_id}")
+        owner = await self.find(tx, owner_id)
+        before = await team_store.count_others(tx, project_id, owner)
+        yield
+        after = await team_store.count_others(tx, project_id, owner)
+        if after > before and 1 + after > plan.max_members:
+            raise _full(plan)
 
     async def all_projects(
         self, tx: Tx, after: str | None, most: int
@@ -237,6 +252,13 @@ class Accounts:
 def digest_of(token: str) -> str:
     """What stands for a secret in the database: it has 128 random bits, so it can't be guessed back."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _full(plan: Plan) -> Conflict:
+    return Conflict(
+        f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner among"
+        " them; another plan has more"
+    )
 
 
 def _address(email: str) -> str:

@@ -54,16 +54,17 @@ class Team:
 
     async def join(self, tx: Tx, token: str, account: Account) -> Member:
         """Makes an account the member that a link invites. Raises `NotFound`, and `Conflict` for who
-        is a member already."""
+        is a member already, and for one more person than the plan has."""
         link = await self._service.account_links.use(tx, token)
-        if link.purpose != "invitation":
+        if link.purpose != "invitation" or link.project_id is None:
             raise NotFound("this link is no invitation")
+        await self._lock(tx, link.project_id)
         member, _known = await self.invitation(tx, link)
         if await self._service.members.of_account(tx, member.project_id, account.account_id):
             raise Conflict("you are a member of this project already")
-        await self._service.accounts.make_member(
-            tx, member.project_id, member.member_id, account.account_id
-        )
+        accounts = self._service.accounts
+        async with accounts.keeping_members(tx, member.project_id):
+            await accounts.make_member(tx, member.project_id, member.member_id, account.account_id)
         return member
 
     async def change_role(

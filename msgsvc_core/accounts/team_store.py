@@ -34,12 +34,19 @@ async def has_other_owner(tx: Tx, project_id: str, member_id: str) -> bool:
 
 
 async def count_others(tx: Tx, project_id: str, owner: Account) -> int:
-    """Active members who are not the account that the project belongs to."""
+    """Active members who are not the account that the project belongs to.
+
+    Who has its e-mail is it, until another account has joined in their place.
+    """
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM core_members WHERE project_id = :project_id"
-            " AND status = 'active' AND email <> :email"
-            " AND (account_id IS NULL OR account_id <> :account_id)",
-            {"project_id": project_id, "email": owner.email, "account_id": owner.account_id},
+            " AND status = 'active' AND (account_id <> :account_id"
+            " OR (account_id IS NULL AND email <> :email))",
+            {
+                "project_id": project_id,
+                "email": owner.email,
+                "account_id": owner.account_id,
+            },
         )
     )

@@ -80,11 +80,19 @@ class Members:
         self, tx: Tx, project_id: str, member_id: str, body: UpdateMemberBody
     ) -> Member:
         """The member after the change. Raises `NotFound`, and `Conflict` for an e-mail that another one
-        has and for who was removed."""
+        has, for one more person than the plan has, and for who was removed."""
         email = body.email
-        if email is not None:
-            # Two who are given the same at once would both find it free.
-            await tx.lock(f"member {email} of {project_id}")
+        if email is None:
+            return await self._change(tx, project_id, member_id, body)
+        # Two who are given the same at once would both find it free.
+        await tx.lock(f"member {email} of {project_id}")
+        async with self._service.accounts.keeping_members(tx, project_id):
+            return await self._change(tx, project_id, member_id, body)
+
+    async def _change(
+        self, tx: Tx, project_id: str, member_id: str, body: UpdateMemberBody
+    ) -> Member:
+        email = body.email
         before = await self._active(tx, project_id, member_id)
         if email is not None and await store.email_is_taken(tx, project_id, member_id, email):
             raise _taken(email)

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.accounts import Account, Plan
 from msgsvc_core.errors import ApiError, Conflict, Forbidden, NotFound
 from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.members.models import AddMemberBody, Role
+from msgsvc_core.members.models import AddMemberBody, Role, UpdateMemberBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.accounts.people import new_account
@@ -156,3 +156,33 @@ async def test_a_members_email_is_free_for_the_owner_whatever_the_plan(
         member = await service.members.add(tx, project.project_id, body(ann.email))
 
     assert member.email == ann.email
+
+
+async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceFactory) -> None:
+    service = await make_service(extra_plugins=[("plans", Plans(Plan("free", max_members=1)))])
+    ann = await new_account(service)
+    bob = await new_account(service, "bob@x.example", password=None)
+    project_id = (await service.projects.create("Shop")).project_id
+    async with service.db.transaction() as tx:
+        await service.accounts.give_project(tx, project_id, ann.account_id)
+        member, token = await service.team.invite(tx, project_id, body(ann.email), by="owner")
+
+    async def rename() -> None:
+        async with service.db.transaction() as tx:
+            change = UpdateMemberBody(email=bob.email)
+            await service.members.change(tx, project_id, member.member_id, change)
+
+    async def join(account: Account) -> None:
+        async with service.db.transaction() as tx:
+            await service.team.join(tx, token, account)
+
+    for more in (rename(), join(bob)):
+        with pytest.raises(Conflict, match="1 member"):
+            await more
+    await join(ann)
+    # Theirs is the place, whatever e-mail they work by.
+    await rename()
+
+    async with service.db.read() as tx:
+        assert list(await service.team.accounts_of(tx, project_id)) == [member.member_id]
+        assert (await service.members.find(tx, project_id, member.member_id)).email == bob.email
