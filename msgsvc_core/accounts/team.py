@@ -67,6 +67,13 @@ class Team:
             await accounts.make_member(tx, member.project_id, member.member_id, account.account_id)
         return member
 
+    async def manageable(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
+        """A member whom somebody of that role may change: their e-mail, and who speaks as them in
+        messengers. Raises `NotFound` and `Forbidden`."""
+        member = await self._service.members.find(tx, project_id, member_id)
+        self._check(by, member.role)
+        return member
+
     async def change_role(
         self, tx: Tx, project_id: str, member_id: str, role: Role, *, by: Role
     ) -> Member:

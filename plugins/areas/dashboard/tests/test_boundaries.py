@@ -119,3 +119,28 @@ async def test_who_is_removed_or_signed_out_while_they_send_a_form_changes_nothi
     assert removed.status_code == 404
     assert ended.headers["location"].startswith("/dashboard/sign-in")
     assert "Mine now" not in shown.text
+
+
+async def test_an_admin_takes_no_owners_email_and_speaks_for_none_in_messengers(
+    service: Service,
+) -> None:
+    project = await service.projects.create("Shop")
+    admin = await visitor(service, project.project_id, "admin")
+    async with service.db.transaction() as tx:
+        boss, _token = await service.team.invite(
+            tx,
+            project.project_id,
+            AddMemberBody(name="Boss", email="boss@x.example", role="owner"),
+            by="owner",
+        )
+    path = f"/members/{boss.member_id}"
+    typed = {"name": "Boss", "email": "eve@x.example", "role": "owner"}
+    changed = await admin.post(path, typed)
+    linked = await admin.post(f"{path}/messenger")
+    async with service.db.read() as tx:
+        kept = await service.members.find(tx, project.project_id, boss.member_id)
+    await admin.client.aclose()
+
+    assert (changed.status_code, linked.status_code) == (403, 403)
+    assert "?start=" not in linked.text
+    assert kept.email == "boss@x.example"

@@ -119,7 +119,8 @@ async def test_admins_neither_make_nor_change_owners_and_a_messenger_is_linked(
         await admin.post(f"{at}/invitation"),
     ]
     page = await admin.get(at)
-    links = await admin.post(f"{at}/messenger")
+    agent = await tenant.client.post("/v1/members", json={"name": "Al", "email": "al@x.example"})
+    links = await admin.post(f"/members/{agent.json()['member_id']}/messenger")
     await admin.client.aclose()
 
     assert [each.status_code for each in refused] == [403] * 4

@@ -80,7 +80,9 @@ async def member(page: PageContext) -> Shown:
 async def change(page: PageContext) -> Moved:
     """Name, e-mail and role."""
     service, project_id = page.service, page.project_id
-    before = await service.members.find(page.tx, project_id, page.params["member_id"])
+    before = await service.team.manageable(
+        page.tx, project_id, page.params["member_id"], by=_role(page)
+    )
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
     body = validate(UpdateMemberBody, values)
@@ -118,10 +120,10 @@ async def remove(page: PageContext) -> Moved:
 async def link_messenger(page: PageContext) -> Shown:
     """Links by which somebody answers customers from a messenger."""
     member_id = page.params["member_id"]
+    found = await page.service.team.manageable(page.tx, page.project_id, member_id, by=_role(page))
     payload, expires_at_ms = await page.service.member_links.create(
         page.tx, page.project_id, member_id, LINK_EXPIRES_IN_S
     )
-    found = await page.service.members.find(page.tx, page.project_id, member_id)
     links = page.service.channels.deep_links(page.project_id, payload)
     return Shown(
         "member_messenger.html",
@@ -136,6 +138,7 @@ async def link_messenger(page: PageContext) -> Shown:
 @TEAM.post("/members/{member_id}/messengers/{subscriber_id}/unlink", access="manage", again=member)
 async def unlink_messenger(page: PageContext) -> Moved:
     member_id = page.params["member_id"]
+    await page.service.team.manageable(page.tx, page.project_id, member_id, by=_role(page))
     await page.service.members.unlink(
         page.tx, page.project_id, member_id, page.params["subscriber_id"]
     )
