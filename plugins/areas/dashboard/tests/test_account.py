@@ -150,7 +150,8 @@ async def test_a_project_is_made_and_one_leads_straight_there(service: Service) 
     inside = await ann.client.get(made.headers["location"])
     straight = await ann.get("/dashboard")
     team = await ann.get(f"{made.headers['location']}/members")
-    messenger = await ann.post("/dashboard/account/messengers")
+    unasked = await ann.post("/dashboard/account/messengers")
+    messenger = await ann.post("/dashboard/account/messengers", {"password": PASSWORD})
     await ann.client.aclose()
 
     assert "You have no project yet" in empty.text
@@ -159,6 +160,8 @@ async def test_a_project_is_made_and_one_leads_straight_there(service: Service) 
     assert "Book shop" in inside.text
     assert straight.headers["location"] == made.headers["location"]
     assert "ann@shop.example" in team.text
+    assert "Your password is wrong." in unasked.text
+    assert "?start=dsh_" not in unasked.text
     assert "?start=dsh_" in messenger.text
 
 

@@ -5,19 +5,25 @@ from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.errors import NotFound, Unavailable
 from msgsvc_dashboard.qr import qr
 from msgsvc_dashboard.sign_in.messengers import shown_name
-from msgsvc_dashboard.team.account import account
+from msgsvc_dashboard.team.account import account, check_own_password
 from msgsvc_dashboard.team.declared import ACCOUNT
 
 
-@ACCOUNT.post("/messengers", access="self", again=account)
+@ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
 async def link(page: PageContext) -> Shown:
-    """The links to the bots; whoever says Yes there signs in by it from then on."""
-    sign_in = page.service.messenger_sign_in
+    """The links to the bots; whoever says Yes there signs in by it from then on.
+
+    Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
+    """
+    service, mine = page.service, page.account
+    sign_in = service.messenger_sign_in
     if not sign_in.is_on:
         raise NotFound("there is no such page")
-    token, _waiting = await sign_in.begin(
-        page.tx, "link", Browser(page.ip, ""), page.account.account_id
-    )
+    if mine.has_password:
+        await check_own_password(page)
+    async with service.db.transaction() as tx:
+        token, _waiting = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
+        await service.audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)
     links = sign_in.links(token)
     if not links:
         raise Unavailable("no bot is ready yet; its messenger could not be asked")
