@@ -77,6 +77,29 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     assert "Hi **{{ first_name }}**" in like.text
 
 
+async def test_the_id_of_a_broadcast_is_good_for_its_own_project_alone(
+    service: Service, tenant: Tenant, make_tenant: Any, people: AddPeople
+) -> None:
+    await people(1)
+    other = await make_tenant(service)
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    elsewhere = await visitor(service, other.project.project_id, "admin")
+    look = await admin.post("/broadcasts/review", {"text": "Hi", "to": "all"})
+    typed = hidden(look)
+    made_up = {**typed, "job_id": f"job_{'0' * 22}"}
+    refused = [
+        await elsewhere.post("/broadcasts", typed),
+        await admin.post("/broadcasts", made_up),
+        await admin.post("/broadcasts", {**typed, "job_id": ""}),
+    ]
+    sent = await admin.post("/broadcasts", typed)
+
+    assert [each.status_code for each in refused] == [400] * 3
+    for each in refused:
+        assert "look at the broadcast once more" in each.text
+    assert sent.status_code == 303
+
+
 async def test_a_broadcast_is_held_and_ended_by_who_may(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:

@@ -1,6 +1,7 @@
 """How a broadcast is written: the form, how many get it, a last look, and off it goes."""
 
 from datetime import datetime
+from hmac import compare_digest
 from typing import Any
 
 from msgsvc_broadcasts.models import BroadcastBody
@@ -10,10 +11,12 @@ from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
 from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
 from msgsvc_core.errors import ApiError, ValidationFailed
-from msgsvc_core.ids import ID_WIDTH, new_id
+from msgsvc_core.ids import new_id
 from msgsvc_core.local_time import ms_of
 from msgsvc_core.mailings import Audience, MailingMessage
 from msgsvc_core.messages.previews import Preview
+
+_PURPOSE = "broadcast form"
 
 
 def declare(pages: Pages) -> None:
@@ -75,7 +78,7 @@ async def review(page: PageContext) -> Shown:
             "total": counted.total,
             "credits": counted.credits,
             "shown": await looks(page, body.to_message(), body.audience.channels),
-            "job_id": new_id("job"),
+            "job_id": _offered(page),
             "typed": _typed(page.form),
         },
     )
@@ -83,9 +86,7 @@ async def review(page: PageContext) -> Shown:
 
 async def start(page: PageContext) -> Moved:
     """Sends it, or has it wait for its time; the same page sent twice is one broadcast."""
-    job_id = page.form.text("job_id")
-    if not job_id.startswith("job_") or len(job_id) != len("job_") + ID_WIDTH:
-        raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
+    job_id = _chosen(page)
     broadcasts, here = page.get(Broadcasts), page.url(f"/broadcasts/{job_id}")
     if await broadcasts.is_taken(page.tx, page.project_id, job_id):
         return Moved(here)
@@ -94,6 +95,25 @@ async def start(page: PageContext) -> Moved:
     _ = page._
     told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
     return Moved(here, notice=told)
+
+
+def _offered(page: PageContext) -> str:
+    """An id for the broadcast, and a seal: only of this project, and only one that we made.
+
+    By that of another project's broadcast, which the same account has paid for, it would cost nothing.
+    """
+    job_id = new_id("job")
+    return f"{job_id}.{page.service.secrets.derive(_PURPOSE, page.project_id, job_id).hex()}"
+
+
+def _chosen(page: PageContext) -> str:
+    """Raises `ValidationFailed`."""
+    job_id, _, seal = page.form.text("job_id").partition(".")
+    made = page.service.secrets.derive_all(_PURPOSE, page.project_id, job_id)
+    fits = [compare_digest(seal.encode(), valid.hex().encode()) for valid in made]
+    if not any(fits):
+        raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
+    return job_id
 
 
 def _body(page: PageContext) -> BroadcastBody:
