@@ -148,7 +148,6 @@ class Forms:
 
     async def _take_in(self, tx: Tx, new: NewSubmission, submission: Submission) -> Submission:
         project_id, submission_id = submission.project_id, submission.submission_id
-        await self._service.charge(tx, Charge(project_id, OPERATION, submission_id))
         leads = await self._leading.lead(tx, new, submission)
         submission = replace(submission, leads=to_json([asdict(lead) for lead in leads]))
         if leads:
@@ -166,6 +165,9 @@ class Forms:
             },
             subscriber=new.subscriber,
         )
+        # Last, as where people sign in: whoever charges holds the account, and must then wait for nobody
+        # who holds a person or a ticket and is about to charge.
+        await self._service.charge(tx, Charge(project_id, OPERATION, submission_id))
         return submission
 
     async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:

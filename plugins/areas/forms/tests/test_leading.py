@@ -225,6 +225,36 @@ async def test_a_submission_is_charged_once_and_refused_where_nothing_is_left(
     assert len(await desk.submissions(form)) == 1
 
 
+class Waiting:
+    """A plugin that keeps accounts, and looks at what has been done when it is asked."""
+
+    def __init__(self) -> None:
+        self.leads: list[str] = []
+
+    @hookimpl
+    async def charge(self, tx: Tx, charge: Charge) -> None:
+        leads = await tx.fetch_val(
+            "SELECT leads FROM forms_submissions WHERE submission_id = :id",
+            {"id": charge.resource_id},
+        )
+        self.leads.append(leads)
+
+
+async def test_a_submission_is_charged_when_its_routes_need_no_lock_any_more(
+    make_service: Any, make_tenant: Any, clock: FakeClock
+) -> None:
+    till = Waiting()
+    plugins = [*WITH_FORMS["extra_plugins"], ("till", till), ("desks", Desks())]
+    service = await make_service(extra_plugins=plugins)
+    desk = Desk(service, await make_tenant(service), clock)
+    form = await desk.form(routes=[{"to": {"kind": "ticket"}}])
+    async with visiting(service) as visitor:
+        await send(desk, visitor, form, name="Ann")
+
+    assert len(till.leads) == 1
+    assert '"done"' in till.leads[0]
+
+
 async def test_files_of_a_ticket_stay_when_the_submission_is_deleted(
     make_service: Any, make_tenant: Any, clock: FakeClock
 ) -> None:
