@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import NewJob, letters
@@ -101,6 +102,7 @@ async def resources_of(
                 lang="en",
             ),
         )
+        trial = await service.get(SignIn).open_trial(tx, tenant.project.project_id)
         # It waits for its time, as an operator sees it.
         waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
         await service.jobs.enqueue(tx, waiting)
@@ -124,6 +126,7 @@ async def resources_of(
         "webhook_id": webhook["webhook_id"],
         "delivery_id": journal.json()["data"][0]["delivery_id"],
         "session_id": session["session_id"],
+        "trial_id": trial.session.session_id,
         "slug": link["slug"],
         "otp_id": code["otp_id"],
         "drip_id": chain["drip_id"],

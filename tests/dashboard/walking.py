@@ -26,6 +26,7 @@ SETTINGS: dict[str, Any] = {
 #: parameter alone. After `=` stands what is no resource, but a place in one.
 NAMED: dict[str, str] = {
     "record_id": "scheduled_id",
+    "/sign-in/try/{session_id} session_id": "trial_id",
     "/drips/{drip_id}/steps/{number} number": "=1",
     "/drips/{drip_id}/steps/{number}/move number": "=1",
     "/drips/{drip_id}/steps/{number}/remove number": "=1",

@@ -43,6 +43,10 @@ class Confirmed:
     code: str
 
 
+#: The `state` of a sign-in that somebody of the project tries.
+TRIAL = "dashboard-trial"
+
+
 class SignIn:
     """Opens sessions, takes the answer of the person, hands out codes and exchanges them."""
 
@@ -96,9 +100,15 @@ class SignIn:
 
         It counts for no limit, and is charged as any other when it is confirmed.
         """
-        return await self._insert(
-            tx, NewSession(self._new_session(project_id, None, None, match=False), new_token())
-        )
+        session = self._new_session(project_id, None, None, match=False)
+        return await self._insert(tx, NewSession(replace(session, state=TRIAL), new_token()))
+
+    async def find_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
+        """A session of `open_trial`. Raises `NotFound`: sign-ins of others are not for who tries."""
+        session = await self.find(project_id, session_id, tx)
+        if session.state != TRIAL:
+            raise NotFound(f"there is no trial {session_id!r}")
+        return session
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""

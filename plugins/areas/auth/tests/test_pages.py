@@ -45,6 +45,22 @@ async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) ->
         assert "<script>alert" not in shown.text
 
 
+async def test_the_sign_ins_of_customers_are_not_for_who_tries(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    _, secret = await service.projects.create_key(project.project_id, "site")
+    begun = await owner.client.post(
+        "/v1/auth/session", json={"state": "s"}, headers={"Authorization": f"Bearer {secret}"}
+    )
+    session_id = begun.json()["session_id"]
+
+    shown = await owner.get(f"/sign-in/try/{session_id}")
+    taken = await owner.post(f"/sign-in/try/{session_id}")
+
+    assert (shown.status_code, taken.status_code) == (404, 404)
+
+
 async def test_a_link_is_made_changed_and_deleted(make_service: Any) -> None:
     service = await make_service(**WITH_DASHBOARD)
     project = await service.projects.create("Shop")

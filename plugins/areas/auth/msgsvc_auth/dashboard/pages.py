@@ -106,7 +106,7 @@ async def begin_trial(page: PageContext) -> Shown:
 
 @pages.get("/sign-in/try/{session_id}", access="manage")
 async def trial(page: PageContext) -> Shown:
-    session = await page.get(SignIn).find(page.project_id, page.params["session_id"], page.tx)
+    session = await page.get(SignIn).find_trial(page.tx, page.project_id, page.params["session_id"])
     values: dict[str, Any] = _state(page, session)
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
         values["person"] = await page.service.subscribers.find(
@@ -120,7 +120,7 @@ async def trial(page: PageContext) -> Shown:
 async def exchange_code(page: PageContext) -> Shown:
     """What the site's server would do with the code, and what it gets."""
     sign_in_service = page.get(SignIn)
-    session = await sign_in_service.find(page.project_id, page.params["session_id"], page.tx)
+    session = await sign_in_service.find_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_in_service.code_of(session, _now_ms(page)) or ""
     session, person = await sign_in_service.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
