@@ -3,20 +3,73 @@
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_helpdesk.models import InboxQuery, Ticket
+from msgsvc_core.db.sql import Dialect, among, listed
+from msgsvc_helpdesk.models import InboxQuery, Status, Ticket
 from msgsvc_helpdesk.store import read_ticket, select_tickets
+
+#: Tickets of a tag that are looked up one by one, if fewer have it. Where more do, they are met on the way
+#: along the list.
+FEW_TAGGED = 100
+
+#: Statuses of what waits for somebody, which is little of all that there ever was.
+WAITING: tuple[Status, ...] = ("open", "pending", "snoozed")
+_ALL: tuple[Status, ...] = (*WAITING, "closed")
 
 
 async def list_page(
     tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, most: int
 ) -> list[Ticket]:
     """What was said last first; `after` is the time and the id of the last one of the page before."""
+    if query.assignee_id is None or query.status is not None:
+        return await _list(tx, project_id, query, after, most)
+    # The tickets of each agent are in order within a status.
+    found = []
+    for status in _ALL:
+        of_status = query.model_copy(update={"status": status})
+        found += await _list(tx, project_id, of_status, after, most)
+    return sorted(found, key=lambda one: (one.last_message_at_ms, one.ticket_id), reverse=True)[
+        :most
+    ]
+
+
+async def _list(
+    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, most: int
+) -> list[Ticket]:
+    conditions, params = _filtered(query, tx.dialect)
+    order = "t.last_message_at_ms DESC, t.ticket_id DESC"
+    if query.tag is not None:
+        tagged = await _tagged(tx, project_id, query.tag, FEW_TAGGED)
+        if len(tagged) < FEW_TAGGED:
+            conditions.append(among("t.ticket_id", "tagged", tx.dialect))
+            params["tagged"] = listed(tagged, tx.dialect)
+            # SQLite is kept from the list's own order, along which it would look for them.
+            order = "+t.last_message_at_ms DESC, t.ticket_id DESC"
+    if after is not None:
+        conditions.append("(t.last_message_at_ms, t.ticket_id) < (:after_ms, :after_id)")
+        params |= {"after_ms": after[0], "after_id": after[1]}
+    rows = await tx.fetch_all(
+        f"{select_tickets(tx.dialect)} WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT :most",
+        {**params, "project_id": project_id, "most": most},
+    )
+    return [read_ticket(row) for row in rows]
+
+
+def _filtered(query: InboxQuery, dialect: Dialect) -> tuple[list[str], dict[str, Any]]:
+    """The conditions, of which the one leads that leaves the fewest as a rule."""
     conditions = ["t.project_id = :project_id", "t.merged_into IS NULL"]
-    params: dict[str, Any] = {"project_id": project_id, "most": most}
-    for name in ("status", "priority"):
-        if (value := getattr(query, name)) is not None:
-            conditions.append(f"t.{name} = :{name}")
-            params[name] = value
+    params: dict[str, Any] = {}
+    # An index has the tickets of a priority that is not the usual one.
+    by_priority = query.priority not in {None, "normal"} and query.status not in WAITING
+    if by_priority:
+        conditions.append("t.priority <> 'normal'")
+    if query.status is not None:
+        # SQLite has no statistics: `+` keeps it from going along all that is closed.
+        aside = "+" if by_priority and dialect == "sqlite" else ""
+        conditions.append(f"{aside}t.status = :status")
+        params["status"] = query.status
+    if query.priority is not None:
+        conditions.append("t.priority = :priority")
+        params["priority"] = query.priority
     if query.assignee_id == "none":
         conditions.append("t.assignee_id IS NULL")
     elif query.assignee_id is not None:
@@ -28,15 +81,17 @@ async def list_page(
             " AND g.ticket_id = t.ticket_id AND g.tag = :tag)"
         )
         params["tag"] = query.tag
-    if after is not None:
-        conditions.append("(t.last_message_at_ms, t.ticket_id) < (:after_ms, :after_id)")
-        params |= {"after_ms": after[0], "after_id": after[1]}
+    return conditions, params
+
+
+async def _tagged(tx: Tx, project_id: str, tag: str, most: int) -> list[str]:
+    """The ids of up to `most` tickets that have a tag."""
     rows = await tx.fetch_all(
-        f"{select_tickets(tx.dialect)} WHERE {' AND '.join(conditions)}"
-        " ORDER BY t.last_message_at_ms DESC, t.ticket_id DESC LIMIT :most",
-        params,
+        "SELECT ticket_id FROM helpdesk_ticket_tags WHERE project_id = :project_id AND tag = :tag"
+        " ORDER BY ticket_id DESC LIMIT :most",
+        {"project_id": project_id, "tag": tag, "most": most},
     )
-    return [read_ticket(row) for row in rows]
+    return [row["ticket_id"] for row in rows]
 
 
 async def count_by(

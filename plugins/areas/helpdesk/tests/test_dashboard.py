@@ -173,6 +173,10 @@ async def test_lists_hold_what_their_filters_ask_for_and_go_on_by_what_was_said_
     assert cursor is not None
     second = await mia.get("/tickets", cursor=cursor[1])
     found = await mia.get("/tickets", status="all", priority="urgent", tag="fire", who="none")
+    nobodys = (await mia.get("/tickets", status="all", who="none")).text
+    further = re.search(r"cursor=(\w+)", nobodys)
+    assert further is not None
+    rest = (await mia.get("/tickets", status="all", who="none", cursor=further[1])).text
     mine = await mia.get("/tickets", who="me")
     wrong = await mia.get("/tickets", cursor="nonsense")
     figures = await mia.get("/tickets/figures")
@@ -180,6 +184,8 @@ async def test_lists_hold_what_their_filters_ask_for_and_go_on_by_what_was_said_
     assert "Older one" not in first.text
     assert ("Older one" in second.text, "Question 49" in second.text) == (True, False)
     assert ("Burning" in found.text, "Question" in found.text) == (True, False)
+    assert 0 < nobodys.find("Burning") < nobodys.find("Question 49") < nobodys.find("Question 48")
+    assert ("Question 0" in rest, "Older one" in rest, "Burning" in rest) == (True, True, False)
     assert "No ticket is like this" in mine.text
     assert wrong.status_code == 400
     assert ">52<" in figures.text

@@ -1,4 +1,4 @@
-"""Indexes for the inbox: tickets by what was said last, by status and by who answers, and what changed."""
+"""Indexes for the inbox: tickets by what was said last, by status, agent and priority, and what changed."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -21,6 +21,13 @@ def upgrade() -> None:
         sqlite_where=sa.text("waiting_since_ms IS NOT NULL"),
         postgresql_where=sa.text("waiting_since_ms IS NOT NULL"),
     )
+    op.create_index(
+        "helpdesk_tickets_urgency",
+        "helpdesk_tickets",
+        ["project_id", "priority", *_LAST],
+        sqlite_where=sa.text("priority <> 'normal'"),
+        postgresql_where=sa.text("priority <> 'normal'"),
+    )
 
 
 def _index(name: str, columns: list[str]) -> None:
@@ -28,5 +35,5 @@ def _index(name: str, columns: list[str]) -> None:
 
 
 def downgrade() -> None:
-    for name in ("waits", "changed", "desk", "inbox", "activity"):
+    for name in ("urgency", "waits", "changed", "desk", "inbox", "activity"):
         op.drop_index(f"helpdesk_tickets_{name}", "helpdesk_tickets")
