@@ -74,16 +74,16 @@ async def find(tx: Tx, account_id: str, operation: str, resource_id: str) -> Ent
 
 
 async def list_page(tx: Tx, wanted: LedgerFilter, after: str | None, limit: int) -> list[Entry]:
-    """Up to `limit` lines, the newest first, from `after` on."""
+    """Up to `limit` lines, the newest first, from `after` on.
+
+    Ids grow with time: what follows the first that is too old, is older, and so is not looked for.
+    """
     conditions = ["account_id = :account_id"]
     params: dict[str, Any] = {"account_id": wanted.account_id, "limit": limit}
     for column in ("project_id", "operation"):
         if (value := getattr(wanted, column)) is not None:
             conditions.append(f"{column} = :{column}")
             params[column] = value
-    if wanted.since_ms is not None:
-        conditions.append("at_ms >= :since_ms")
-        params["since_ms"] = wanted.since_ms
     if after is not None:
         conditions.append("entry_id < :after")
         params["after"] = after
@@ -92,7 +92,8 @@ async def list_page(tx: Tx, wanted: LedgerFilter, after: str | None, limit: int)
         " ORDER BY entry_id DESC LIMIT :limit",
         params,
     )
-    return [_entry(row) for row in rows]
+    since_ms = wanted.since_ms or 0
+    return [entry for entry in map(_entry, rows) if entry.at_ms >= since_ms]
 
 
 async def sums(tx: Tx, account_id: str) -> Taken:
