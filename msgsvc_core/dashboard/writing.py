@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.localized import Localized, in_language
@@ -32,13 +31,15 @@ def asked(page: PageContext) -> PostedForm:
 async def choices(page: PageContext) -> dict[str, Any]:
     """What a message may name, for the template's `offers`."""
     service, project_id = page.service, page.project_id
-    tags = await service.tags.page(page.tx, project_id, PageQuery(limit=_MOST_TAGS))
+    # Nobody is counted for them: a tag may be with everybody.
+    tags = await service.tags.all_of(page.tx, project_id, 0)
+    newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
     templates = await service.templates.page(
         page.tx, project_id, None, service.settings.limits.templates
     )
     permissions = await service.permissions.all_of(page.tx, project_id)
     return {
-        "tags": sorted(tag.name for tag in tags[:_MOST_TAGS]),
+        "tags": sorted(tag.name for tag in newest[:_MOST_TAGS]),
         "templates": sorted((template.key, template.key) for template in templates),
         "permissions": [
             (each.key, in_language(each.title, page.lang, service.settings.default_lang))

@@ -20,6 +20,7 @@ INDEXES = [
     ("core_subscribers_channel", "core_subscribers", "channel subscriber_id", None),
     ("core_subscribers_status", "core_subscribers", "status subscriber_id", None),
     ("core_subscribers_lang", "core_subscribers", "lang subscriber_id", None),
+    ("core_templates_newest", "core_templates", "template_id", None),
     ("core_members_status", "core_members", "status member_id", None),
     ("core_mailings_source", "core_mailings", "source job_id", None),
     ("core_mailings_status", "core_mailings", "source status job_id", None),
