@@ -31,11 +31,12 @@ def id_of(prefix: str, number: int) -> str:
     return f"{prefix}_{number:022d}"
 
 
-def _id(prefix: str, number: str = "i") -> str:
+def id_column(prefix: str, number: str = "i") -> str:
+    """The id of each row, in SQL."""
     return f"'{prefix}_000000000000' || substr(CAST(10000000000 + {number} AS text), 2)"
 
 
-def _in_turn(rare: Sequence[str], common: str) -> str:
+def in_turn(rare: Sequence[str], common: str) -> str:
     """Each of `rare` with three of the oldest rows, `common` with all others."""
     cases = "".join(
         f" WHEN i <= {RARE * place} THEN '{value}'" for place, value in enumerate(rare, 1)
@@ -44,14 +45,14 @@ def _in_turn(rare: Sequence[str], common: str) -> str:
 
 
 _MADE = {"created_at_ms": f"{START_MS} + CAST(i AS bigint) * 1000"}
-_SUBSCRIBER = f"CASE WHEN i <= {RARE} THEN {_id('sub', '1')} ELSE {{other}} END"
+_SUBSCRIBER = f"CASE WHEN i <= {RARE} THEN {id_column('sub', '1')} ELSE {{other}} END"
 
 _MESSAGES = {
-    "message_id": _id("msg"),
-    "subscriber_id": _SUBSCRIBER.format(other=_id("sub", "2 + i % (:subscribers - 1)")),
-    "channel": _in_turn(["messenger_b"], "messenger_a"),
+    "message_id": id_column("msg"),
+    "subscriber_id": _SUBSCRIBER.format(other=id_column("sub", "2 + i % (:subscribers - 1)")),
+    "channel": in_turn(["messenger_b"], "messenger_a"),
     "bot": "'messenger_a'",
-    "status": _in_turn(["failed", "queued", "sending", "skipped", "unknown"], "sent"),
+    "status": in_turn(["failed", "queued", "sending", "skipped", "unknown"], "sent"),
     "content": '\'{"text": "Your order is on its way and arrives tomorrow between 10 and 12."}\'',
     "attempts": "1",
     "batch_id": f"CASE WHEN i <= {RARE} THEN 'bat_rare' END",
@@ -60,32 +61,32 @@ _MESSAGES = {
     **_MADE,
 }
 _SUBSCRIBERS = {
-    "subscriber_id": _id("sub"),
-    "channel": _in_turn(["messenger_b"], "messenger_a"),
+    "subscriber_id": id_column("sub"),
+    "channel": in_turn(["messenger_b"], "messenger_a"),
     "bot": "'messenger_a'",
     "user_id": "'user-' || CAST(i AS text)",
     "chat_id": "'chat-' || CAST(i AS text)",
-    "first_name": _in_turn(["Жанна"], "Ann"),
+    "first_name": in_turn(["Жанна"], "Ann"),
     "username": "'ann' || CAST(i AS text)",
     "external_id": "'customer-' || CAST(i AS text)",
-    "search_name": _in_turn(["жанна"], "ann"),
+    "search_name": in_turn(["жанна"], "ann"),
     "search_username": "'ann' || CAST(i AS text)",
     "search_external_id": "'customer-' || CAST(i AS text)",
-    "lang": _in_turn(["ru"], "en"),
-    "status": _in_turn(["unsubscribed", "blocked"], "active"),
+    "lang": in_turn(["ru"], "en"),
+    "status": in_turn(["unsubscribed", "blocked"], "active"),
     "source": "'api'",
     "last_seen_at_ms": "0",
     **_MADE,
 }
 _TICKETS = {
-    "ticket_id": _id("tkt"),
+    "ticket_id": id_column("tkt"),
     "number": "i",
-    "channel": _in_turn(["messenger_b", "virtual"], "messenger_a"),
-    "subscriber_id": _SUBSCRIBER.format(other=_id("sub", "2 + i % 100")),
+    "channel": in_turn(["messenger_b", "virtual"], "messenger_a"),
+    "subscriber_id": _SUBSCRIBER.format(other=id_column("sub", "2 + i % 100")),
     **dict.fromkeys(("customer_name", "customer_email", "subject"), "''"),
-    "status": _in_turn(["open", "pending", "snoozed"], "closed"),
-    "priority": _in_turn(["urgent", "high", "low"], "normal"),
-    "assignee_id": _in_turn(["mem_rare"], "mem_most"),
+    "status": in_turn(["open", "pending", "snoozed"], "closed"),
+    "priority": in_turn(["urgent", "high", "low"], "normal"),
+    "assignee_id": in_turn(["mem_rare"], "mem_most"),
     "source": "'message'",
     "updated_at_ms": "0",
     "last_message_at_ms": "0",
@@ -94,77 +95,77 @@ _TICKETS = {
 _RULE = '{"timezone": "UTC", "anchor_ms": 0, "hours": 1}'
 _OTHERS: Mapping[str, Mapping[str, str]] = {
     "core_events": {
-        "event_id": _id("evt"),
-        "name": _in_turn(["button.clicked"], "delivery.success"),
+        "event_id": id_column("evt"),
+        "name": in_turn(["button.clicked"], "delivery.success"),
         "data": "'{}'",
         "occurred_at_ms": "0",
-        "history_of": _SUBSCRIBER.format(other=_id("sub", "2 + i % (:subscribers - 1)")),
+        "history_of": _SUBSCRIBER.format(other=id_column("sub", "2 + i % (:subscribers - 1)")),
     },
     "core_mailings": {
-        "job_id": _id("job"),
-        "source": _in_turn(["recurring"], "broadcasts"),
-        "status": _in_turn(
+        "job_id": id_column("job"),
+        "source": in_turn(["recurring"], "broadcasts"),
+        "status": in_turn(
             ["recurring", "scheduled", "running", "paused", "cancelled"], "completed"
         ),
-        "content": '\'{"text": "Hi"}\'',
+        "content": '\'{"content": {"text": "Hi"}, "variables": null, "silent": false}\'',
         "audience": "'{\"all\": true}'",
         **dict.fromkeys(("total", "sent", "failed", "skipped", "next_us", "timed_from"), "0"),
         "finished_at_ms": f"CASE WHEN i > {5 * RARE} THEN 1 END",
         **_MADE,
     },
     "core_recipients": {
-        "subscriber_id": _id("sub"),
+        "subscriber_id": id_column("sub"),
         "job_id": ":job_id",
         "bot": "'messenger_a'",
         # Whose turn has not come are the first in the list: a mailing begins with the oldest.
         "status": "CASE WHEN i > :others - :others / 5 THEN 'queued'"
-        f" ELSE {_in_turn(['failed', 'unknown', 'skipped'], 'sent')} END",
+        f" ELSE {in_turn(['failed', 'unknown', 'skipped'], 'sent')} END",
         "attempts": "1",
     },
     "core_members": {
-        "member_id": _id("mem"),
+        "member_id": id_column("mem"),
         "name": "'Ann'",
         "email": "'ann' || CAST(i AS text) || '@shop.example'",
-        "role": _in_turn(["owner", "admin", "viewer"], "agent"),
-        "status": _in_turn(["active"], "removed"),
+        "role": in_turn(["owner", "admin", "viewer"], "agent"),
+        "status": in_turn(["active"], "removed"),
         **_MADE,
     },
     "core_jobs": {
-        "job_id": _id("job"),
-        "lane": _in_turn(["default"], "channel:messenger_a"),
+        "job_id": id_column("job"),
+        "lane": in_turn(["default"], "channel:messenger_a"),
         "priority": "1",
         "run_at_ms": f"{START_MS} * 2",
-        "name": _in_turn(["drip.step"], "message.deliver"),
+        "name": in_turn(["drip.step"], "message.deliver"),
         "payload": "'{}'",
-        "state": _in_turn(["dead", "running"], "ready"),
+        "state": in_turn(["dead", "running"], "ready"),
         **dict.fromkeys(("attempts", "deliveries"), "0"),
         **_MADE,
     },
     "helpdesk_entries": {
-        "entry_id": _id("ent"),
-        "ticket_id": _id("tkt", "1"),
+        "entry_id": id_column("ent"),
+        "ticket_id": id_column("tkt", "1"),
         "author": "'customer'",
         "internal": "i < 0",
         "text": "'Hi'",
         "format": "'plain'",
         **_MADE,
     },
-    "helpdesk_blocklist": {"subscriber_id": _id("sub"), "reason": "''", **_MADE},
+    "helpdesk_blocklist": {"subscriber_id": id_column("sub"), "reason": "''", **_MADE},
     "drip_enrollments": {
-        "enrollment_id": _id("enr"),
+        "enrollment_id": id_column("enr"),
         "drip_id": ":drip_id",
         "version": "1",
-        "subscriber_id": _SUBSCRIBER.format(other=_id("sub")),
-        "status": _in_turn(["cancelled", "stopped", "active", "paused"], "completed"),
+        "subscriber_id": _SUBSCRIBER.format(other=id_column("sub")),
+        "status": in_turn(["cancelled", "stopped", "active", "paused"], "completed"),
         "next_step": "1",
         "finished_at_ms": "1",
         **_MADE,
     },
     "forms_submissions": {
-        "submission_id": _id("fsb"),
+        "submission_id": id_column("fsb"),
         "form_id": ":form_id",
         "version": "1",
-        "source": _in_turn(["messenger", "web"], "web"),
+        "source": in_turn(["messenger", "web"], "web"),
         "lang": "'en'",
         # Spam is what most of it is, as where a form is found by those who send it.
         "spam": f"CASE WHEN i > {2 * RARE} THEN 'honeypot' END",
@@ -173,9 +174,9 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
         **_MADE,
     },
     "scheduling_records": {
-        "record_id": _id("sch"),
-        "kind": _in_turn(["recurring"], "once"),
-        "status": _in_turn(["active", "scheduled", "failed", "skipped"], "sent"),
+        "record_id": id_column("sch"),
+        "kind": in_turn(["recurring"], "once"),
+        "status": in_turn(["active", "scheduled", "failed", "skipped"], "sent"),
         "message": '\'{"text": "Hi"}\'',
         "audience": "'{\"all\": true}'",
         "send_at_ms": f"CASE WHEN i > {RARE} THEN {START_MS} END",
@@ -184,12 +185,12 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
         **_MADE,
     },
     "webhooks_deliveries": {
-        "delivery_id": _id("whd"),
+        "delivery_id": id_column("whd"),
         "webhook_id": ":webhook_id",
-        "event_id": _id("evt"),
-        "event": _in_turn(["button.clicked"], "delivery.success"),
+        "event_id": id_column("evt"),
+        "event": in_turn(["button.clicked"], "delivery.success"),
         "body": "'{}'",
-        "status": _in_turn(["failed", "pending", "cancelled"], "delivered"),
+        "status": in_turn(["failed", "pending", "cancelled"], "delivered"),
         **dict.fromkeys(("attempts", "step"), "1"),
         **_MADE,
     },
@@ -230,18 +231,18 @@ async def fill(tx: Tx, project_id: str, ids: Mapping[str, str], sizes: Sizes) ->
         **{name: (sizes.others, columns) for name, columns in _OTHERS.items()},
     }
     for table, (count, columns) in tables.items():
-        await _insert(tx, table, {"project_id": ":project_id", **columns}, given, count)
+        await insert(tx, table, {"project_id": ":project_id", **columns}, given, count)
     await _begin_mailing(tx, project_id, ids["job_id"], sizes.others)
     for name in ("most", "rare"):
         for table, columns in _NAMED.items():
             named = {key: value.format(name=name) for key, value in columns.items()}
-            await _insert(tx, table, {"project_id": ":project_id", **named}, given, 1)
+            await insert(tx, table, {"project_id": ":project_id", **named}, given, 1)
     for table, key, prefix, column, owners in _CARRIED:
         for name, count in (("most", getattr(sizes, owners)), ("rare", RARE)):
-            columns = {"project_id": ":project_id", key: _id(prefix), column: f"'{name}'"}
+            columns = {"project_id": ":project_id", key: id_column(prefix), column: f"'{name}'"}
             if column == "permission":
                 columns["granted_at_ms"] = "0"
-            await _insert(tx, table, columns, given, count)
+            await insert(tx, table, columns, given, count)
 
 
 async def _begin_mailing(tx: Tx, project_id: str, job_id: str, total: int) -> None:
@@ -257,9 +258,10 @@ async def _begin_mailing(tx: Tx, project_id: str, job_id: str, total: int) -> No
     await tx.insert("core_mailing_ways", {**key, **way})
 
 
-async def _insert(
+async def insert(
     tx: Tx, table: str, columns: Mapping[str, str], given: Mapping[str, object], count: int
 ) -> None:
+    """Writes so many rows; what `columns` say is SQL with the number `i` and the values `given`."""
     values = ", ".join(
         f"CAST({value} AS text)" if value.startswith(":") else value for value in columns.values()
     )

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import asyncpg
+import pytest
 
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.sql import numbered
 
@@ -86,6 +88,23 @@ class PostgresExplainer:
 
     async def close(self) -> None:
         await self._connection.close()
+
+
+async def explainer_of(url: str) -> Explainer:
+    return SQLiteExplainer(url) if url.startswith("sqlite") else await PostgresExplainer.open(url)
+
+
+def note_statements(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
+    """From now on every statement that is run and answers rows."""
+    statements: list[Statement] = []
+    fetch_all = Tx.fetch_all
+
+    async def noted(tx: Tx, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        statements.append(Statement(sql, params or {}))
+        return await fetch_all(tx, sql, params)
+
+    monkeypatch.setattr(Tx, "fetch_all", noted)
+    return statements
 
 
 def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -1,20 +1,18 @@
 """However much a project has, a page of a list looks at few rows, whatever it is filtered by."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.db import Row, Tx
 from msgsvc_core.jobs import letters
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
 from tests.api.lists.asking import Asked, lists
 from tests.api.lists.filling import START_MS, Sizes, fill, id_of
-from tests.api.lists.plans import Explainer, PostgresExplainer, SQLiteExplainer, Statement
+from tests.api.lists.plans import Explainer, Statement, explainer_of, note_statements
 from tests.api.lists.project import ids_of
 from tests.api.resources import PLUGINS, SETTINGS
 
@@ -45,26 +43,14 @@ async def ids(service: Service, client: httpx2.AsyncClient, tenant: Tenant) -> d
 
 @pytest.fixture
 async def explainer(service: Service, ids: dict[str, str]) -> AsyncIterator[Explainer]:
-    url = service.settings.database_url
-    made: Explainer = (
-        SQLiteExplainer(url) if url.startswith("sqlite") else await PostgresExplainer.open(url)
-    )
+    made = await explainer_of(service.settings.database_url)
     yield made
     await made.close()
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
-    """Every statement that is run and answers rows."""
-    statements: list[Statement] = []
-    fetch_all = Tx.fetch_all
-
-    async def noted(tx: Tx, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-        statements.append(Statement(sql, params or {}))
-        return await fetch_all(tx, sql, params)
-
-    monkeypatch.setattr(Tx, "fetch_all", noted)
-    return statements
+    return note_statements(monkeypatch)
 
 
 async def test_every_page_of_every_list_looks_at_few_rows(
