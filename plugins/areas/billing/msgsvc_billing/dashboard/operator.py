@@ -21,7 +21,7 @@ async def accounts(page: PageContext) -> Shown:
     following = ""
     if len(found) > LIMIT:
         cursor = next_cursor(found[LIMIT - 1].account_id)
-        following = f"{page.root}/operator/billing?cursor={cursor}"
+        following = page.url("/operator/billing", email=search, cursor=cursor)
     shown = [(each, billing.standing(each.state)) for each in found[:LIMIT]]
     unlimited = {name for name in billing.settings.plans if billing.is_unlimited(name)}
     return Shown(
