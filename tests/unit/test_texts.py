@@ -30,13 +30,38 @@ def translations(owner: Path) -> dict[str, str]:
         return {str(entry.id): str(entry.string) for entry in read_po(file) if entry.id}
 
 
-@pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
-def test_every_text_in_the_code_has_its_russian(owner: Path) -> None:
+#: In templates: `_("...")`, `_('...')`, and the singular of `_.ngettext("...", "...", n)`.
+IN_TEMPLATES = re.compile(r"""\b_(?:\.ngettext)?\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
+
+#: Whose texts pages of all areas have: the core's, and the dashboard's.
+SHARED = (ROOT / "msgsvc_core", ROOT / "plugins/areas/dashboard/msgsvc_dashboard")
+
+
+def used_texts(owner: Path) -> set[str]:
+    """The texts in the code and the templates of a package; of plurals, the form for one."""
     keywords: dict[str, tuple[int, ...] | None] = {"_": None, "ngettext": (1, 2)}
     found = extract_from_dir(str(owner), method_map=[("**.py", "python")], keywords=keywords)
-    texts = {str(message) for _, _, message, _, _ in found}
+    texts = {message if isinstance(message, str) else message[0] for _, _, message, _, _ in found}
+    for template in owner.rglob("templates/**/*.html"):
+        for double, single in IN_TEMPLATES.findall(template.read_text(encoding="utf-8")):
+            texts.add((double or single).replace('\\"', '"'))
+    return texts
 
-    assert texts <= set(translations(owner))
+
+def known_texts(owner: Path) -> set[str]:
+    with (owner / PO).open("rb") as file:
+        return {
+            entry.id if isinstance(entry.id, str) else entry.id[0]
+            for entry in read_po(file)
+            if entry.id and entry.string
+        }
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
+def test_every_text_in_code_and_templates_has_its_russian(owner: Path) -> None:
+    known = known_texts(owner).union(*map(known_texts, SHARED))
+
+    assert sorted(used_texts(owner) - known) == []
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)

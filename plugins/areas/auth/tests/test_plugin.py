@@ -1,13 +1,7 @@
 """What the plugin brings along: texts, upkeep, settings, rules of callbacks and payloads."""
 
-from io import BytesIO
-from pathlib import Path
-
 import pytest
-from babel.messages.extract import extract_from_dir
-from babel.messages.pofile import read_po
 
-import msgsvc_auth
 from msgsvc_auth import jobs, plugin
 from msgsvc_auth.callbacks import check_callback_url, with_code
 from msgsvc_auth.payloads import StartPayload, link_payload, read_payload, session_payload
@@ -16,20 +10,7 @@ from msgsvc_core.errors import InvalidUrl
 from msgsvc_core.settings import SettingsError
 from msgsvc_core.testing import settled, until
 
-PACKAGE = Path(msgsvc_auth.__file__).parent
-
 DAY_S = 24 * 3600
-
-
-def test_every_text_has_its_russian():
-    methods = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
-    keywords = {"_": None, "ngettext": (1, 2)}
-    found = extract_from_dir(PACKAGE, method_map=methods, keywords=keywords)
-    used = {message for _, _, message, _, _ in found}
-    catalogue = read_po(BytesIO((PACKAGE / "locale/ru/LC_MESSAGES/messages.po").read_bytes()))
-    translated = {message.id for message in catalogue if message.id and message.string}
-
-    assert translated == used
 
 
 async def test_sessions_are_forgotten_a_week_after_they_were_opened(service, client, clock):
