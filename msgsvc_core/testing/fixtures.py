@@ -200,6 +200,18 @@ class Tenant:
     client: httpx2.AsyncClient
 
 
+async def tenant_of(service: Service, name: str, scopes: tuple[str, ...] = ("*",)) -> Tenant:
+    """A project with a client that calls the service in process; close it in the end."""
+    project = await service.projects.create(name)
+    _, secret = await service.projects.create_key(project.project_id, "test", scopes)
+    client = httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=service.app),
+        base_url="http://msgsvc.test",
+        headers={"Authorization": f"Bearer {secret}"},
+    )
+    return Tenant(project, secret, client)
+
+
 @pytest.fixture
 async def make_tenant() -> AsyncIterator[Callable[..., Awaitable[Tenant]]]:
     """Makes a project with a client that calls the service in process."""
@@ -208,15 +220,9 @@ async def make_tenant() -> AsyncIterator[Callable[..., Awaitable[Tenant]]]:
     async def make(
         service: Service, name: str = "Shop", scopes: tuple[str, ...] = ("*",)
     ) -> Tenant:
-        project = await service.projects.create(name)
-        _, secret = await service.projects.create_key(project.project_id, "test", scopes)
-        client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=service.app),
-            base_url="http://msgsvc.test",
-            headers={"Authorization": f"Bearer {secret}"},
-        )
-        clients.append(client)
-        return Tenant(project, secret, client)
+        made = await tenant_of(service, name, scopes)
+        clients.append(made.client)
+        return made
 
     yield make
     for client in clients:

@@ -27,6 +27,7 @@ from tests.bench.lists import listing
 from tests.bench.load import generator_name
 from tests.bench.memory import memory
 from tests.bench.paced import paced
+from tests.bench.pages import paging
 from tests.bench.polls import polls
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
@@ -47,6 +48,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "paced": paced,
     "webhooks": webhooks,
     "lists": listing,
+    "pages": paging,
     "jobs": jobs,
     "polls": polls,
     "memory": memory,

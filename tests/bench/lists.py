@@ -160,14 +160,14 @@ async def _shop(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
         ids = await ids_of(client)
         async with service.db.transaction() as tx:
             await fill(tx, project.project_id, ids, sizes)
-        await _settle(service)
+        await settled_statistics(service)
         yield Shop(service, client, {**ids, "ticket_id": "1"}, sizes)
     finally:
         await client.aclose()
         await service.stop()
 
 
-async def _settle(service: Service) -> None:
+async def settled_statistics(service: Service) -> None:
     """PostgreSQL gathers statistics by itself, a minute later."""
     async with service.db.transaction() as tx:
         if tx.dialect == "postgresql":

@@ -58,6 +58,19 @@ def test_lists_are_measured_each_by_the_page_that_grows_most(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_pages_of_lists_are_measured_each_by_the_filter_that_grows_most(tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+
+    main(f"--only pages --databases sqlite --rounds 1 --rows 1000 --out {out}".split())
+
+    found = json.loads(out.read_text())
+    names = [finding["name"].partition(" sqlite")[0] for finding in found]
+    assert {"messages /messages", "subscribers /subscribers", "helpdesk /tickets"} <= {*names}
+    assert len(names) == len({*names})
+    assert {finding["target"] for finding in found} == {5}
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_broadcasts_are_measured_without_peers_which_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

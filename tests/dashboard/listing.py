@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from msgsvc_core.dashboard import Page
 from tests.api.lists.filling import id_of
+from tests.dashboard.walking import parameters
 
 #: What fields that are written into are asked for, by page and field: one that nearly all have, one that the
 #: oldest have, where a filter is for that.
@@ -22,6 +24,22 @@ WRITTEN: Mapping[str, Sequence[str]] = {
 
 #: Fields that are the same for each page they are on.
 DATES = {"date": ("2026-01-01", "2026-03-01"), "datetime-local": ("2026-01-01T00:00",)}
+
+
+#: Parameters of pages that show one thing, and no list that grows with the project.
+OF_ONE_THING = frozenset(
+    {"slug", "session_id", "canned_answer", "otp_id", "name", "permission_key", "template"}
+    | {"message_id", "number", "submission_id", "delivery_id", "record_id"}
+)
+
+#: Not lists: they count what came in the days that they are asked for.
+FIGURES = frozenset({"helpdesk.figures"})
+
+#: What the form on a page sets anyway, taken off: its filters are offered there once more.
+UNSET: Mapping[str, str] = {"helpdesk.inbox": "status=all", "helpdesk.ticket_list": "status=all"}
+
+#: Files are read to their end, by a page's worth at a time.
+FILES = frozenset({"forms.export", "subscribers.export", "billing.export_ledger"})
 
 
 class Offered(HTMLParser):
@@ -85,3 +103,9 @@ class Offered(HTMLParser):
 def older(queries: Iterator[str]) -> Iterator[str]:
     """Those that lead to a further page."""
     return (query for query in queries if "cursor" in dict(parse_qsl(query)))
+
+
+def is_list(page: Page) -> bool:
+    """Whether a page shows a list that grows with the project."""
+    named = OF_ONE_THING.intersection(parameters(page))
+    return page.method == "GET" and page.name not in FILES | FIGURES and not named

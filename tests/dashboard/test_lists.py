@@ -5,7 +5,6 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from msgsvc_core.dashboard import Page
 from msgsvc_core.service import Service
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -14,29 +13,14 @@ from tests.api.lists.plans import Explainer, Statement, explainer_of, note_state
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin
 from tests.dashboard.list_filling import fill_pages
-from tests.dashboard.listing import Offered, older
-from tests.dashboard.walking import SETTINGS, Walk, at, pages_of, parameters
+from tests.dashboard.listing import UNSET, Offered, is_list, older
+from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
 
 #: People are enough for PostgreSQL to look up the fifty of a page one by one.
 SIZES = Sizes(messages=4000, subscribers=16_000, tickets=4000, others=4000)
 
 #: Rows that a statement may look at: the fifty entries of a page, with what belongs to each.
 MOST_LOOKED_AT = 600
-
-#: Parameters of pages that show one thing, and no list that grows with the project.
-OF_ONE_THING = frozenset(
-    {"slug", "session_id", "canned_answer", "otp_id", "name", "permission_key", "template"}
-    | {"message_id", "number", "submission_id", "delivery_id", "record_id"}
-)
-
-#: Not lists: they count what came in the days that they are asked for.
-FIGURES = frozenset({"helpdesk.figures"})
-
-#: What the form on a page sets anyway, taken off: its filters are offered there once more.
-UNSET: Mapping[str, str] = {"helpdesk.inbox": "status=all", "helpdesk.ticket_list": "status=all"}
-
-#: Files are read to their end, by a page's worth at a time.
-FILES = frozenset({"forms.export", "subscribers.export", "billing.export_ledger"})
 
 #: Statements that may look at more, by what only they say, and why.
 BOUNDED: Mapping[str, int] = {
@@ -109,11 +93,6 @@ async def test_every_page_of_every_list_looks_at_few_rows(
     await explainer.close()
 
     assert not found, f"{len(found)} of them\n" + "\n\n".join(found)
-
-
-def is_list(page: Page) -> bool:
-    named = OF_ONE_THING.intersection(parameters(page))
-    return page.method == "GET" and page.name not in FILES | FIGURES and not named
 
 
 async def check(
