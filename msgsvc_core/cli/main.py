@@ -51,7 +51,9 @@ class Commands(TyperGroup):
         if command is not None:
             return command
         for point in entry_points(group=COMMANDS_GROUP, name=cmd_name):
-            return typer.main.get_command(point.load())
+            found = typer.main.get_command(point.load())
+            found.name = cmd_name
+            return found
         return None
 
     def invoke(self, ctx: Any) -> Any:

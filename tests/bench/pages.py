@@ -71,7 +71,8 @@ async def _measure(run: Run, kind: str, urls: Sequence[str]) -> list[Finding]:
             walks = [at(page, shop.owner.project_id, shop.ids) for shop in (few, many)]
             timed = await _timed(few, many, *walks, times=run.options.rounds)
             worst = max(timed, key=lambda each: each.many_ms / each.few_ms)
-            where = f"{page.area} {page.path or '/'} {kind}, {worst.query or 'unfiltered'}"
+            owner = {"operate": "operator", "self": "account"}.get(page.access, page.area)
+            where = f"{owner} {page.path or '/'} {kind}, {worst.query or 'unfiltered'}"
             title = f"{where}: ms / with 1,000 rows"
             found.append(Finding(title, worst.many_ms, worst.few_ms, MOST))
             run.advance(1)

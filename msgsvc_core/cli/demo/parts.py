@@ -30,7 +30,10 @@ _SETTINGS = """\
 base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
-plugins = ["sandbox", "auth", "otp", "forms", "helpdesk", "webhooks", "billing", "dashboard"]
+plugins = [
+  "sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk", "webhooks",
+  "billing", "dashboard",
+]
 
 [server]
 port = {port}
