@@ -1,5 +1,6 @@
 """What pages for people have alike: their look, their headers, the language they are read in."""
 
+from msgsvc_core.pages.codes import qr_code
 from msgsvc_core.pages.headers import page_headers
 from msgsvc_core.pages.languages import LANGS, known, preferred, read_language
 from msgsvc_core.pages.posting import check_text, file_name, posted_parts
@@ -14,6 +15,7 @@ __all__ = [
     "page_headers",
     "posted_parts",
     "preferred",
+    "qr_code",
     "read_language",
     "static_files",
 ]

@@ -207,7 +207,7 @@ async def test_a_download_has_its_name_and_a_head_has_no_body(place: Place) -> N
 async def test_a_page_below_another_application_links_below_it(place: Place) -> None:
     below = place.owner.client._transport
     assert below is not None
-    below.root_path = "/messages"  # type: ignore[attr-defined]
+    below.root_path = "/messages"  # type: ignore[attr-defined] # its transport is of this process
     shown = await place.owner.client.get(f"/messages{place.root}/samples")
 
     assert f'action="/messages{place.root}/samples"' in shown.text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
-from playwright.async_api import BrowserContext
+from playwright.async_api import BrowserContext, Page
 
 from msgsvc_core.clock import SystemClock
 from msgsvc_core.dashboard.browser import SESSION_COOKIE
@@ -21,6 +21,7 @@ from msgsvc_core.testing.fixtures import SECRET_KEY, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
+from tests.e2e.windows import NewWindow
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -67,6 +68,13 @@ class Furnished:
         """Signs a browser in."""
         token = who.client.cookies[SESSION_COOKIE]
         await context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": self.url}])
+
+    async def open(self, new_window: NewWindow, path: str, *, scripts: bool) -> Page:
+        """A page of the project, as its owner has it."""
+        page = await new_window(scripts=scripts)
+        await self.enter(page.context, self.owner)
+        await page.goto(self.url + self.owner.url(path))
+        return page
 
 
 @asynccontextmanager

@@ -7,12 +7,11 @@ Which pages there are is read from the areas; `python -m tests.e2e.shots` leaves
 from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.e2e.furnished import Furnished, furnished
 from tests.e2e.hostile import ASKED, WORST, Filling
-from tests.e2e.windows import NewWindow, Scheme, browsing, faults, windows
+from tests.e2e.windows import NewWindow, Scheme, faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -33,24 +32,6 @@ SIDEWAYS = """() => {
   return shown.filter((one) => one.getBoundingClientRect().right > width + 1)
     .slice(0, 3).map((one) => one.outerHTML.slice(0, 120));
 }"""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    async with furnished(tmp_path_factory.mktemp("dashboard")) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
 
 
 async def whole_pages(

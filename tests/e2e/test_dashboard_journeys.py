@@ -5,16 +5,14 @@ Pictures of what is seen are left in build/screens.
 """
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from msgsvc_core.testing.webhooks import WebhookReceiver
-from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import NewWindow, browsing, picture, someone_new, windows
+from tests.e2e.furnished import Furnished
+from tests.e2e.windows import NewWindow, picture, someone_new
 from tests.ports import free_ports
 from tests.process import Deployment
 
@@ -36,25 +34,6 @@ NOT_FOR_AGENTS = {
     "Billing": "/billing",
     "Team": "/members",
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    folder: Path = tmp_path_factory.mktemp("journeys")
-    async with furnished(folder) as made:
-        yield made
 
 
 async def at_home(place: Furnished, new_window: NewWindow) -> Page:

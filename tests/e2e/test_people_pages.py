@@ -3,52 +3,21 @@
 Pictures of what is seen are left in build/screens.
 """
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import expect
 
 from msgsvc_core.testing import settled
-from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import NewWindow, browsing, picture, windows
+from tests.e2e.furnished import Furnished
+from tests.e2e.windows import NewWindow, picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    folder: Path = tmp_path_factory.mktemp("people")
-    async with furnished(folder) as made:
-        yield made
-
-
-async def opened(place: Furnished, new_window: NewWindow, path: str, *, scripts: bool) -> Page:
-    """A page of the project, as its owner has it."""
-    page = await new_window(scripts=scripts)
-    await place.enter(page.context, place.owner)
-    await page.goto(f"{place.url}/dashboard/projects/{place.tenant.project.project_id}{path}")
-    return page
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no_scripts"])
 async def test_somebody_is_found_written_to_and_the_message_is_followed(
     place: Furnished, new_window: NewWindow, scripts: bool
 ) -> None:
-    page = await opened(place, new_window, "/messages/new", scripts=scripts)
+    page = await place.open(new_window, "/messages/new", scripts=scripts)
 
     await page.get_by_label("Name, user name or your own id").fill("an")
     if not scripts:
@@ -78,7 +47,7 @@ async def test_a_permission_that_people_granted_is_deleted_by_typing_how_many(
     await client.post("/v1/permissions", json={"key": "trips", "title": "Trips"})
     subscriber_id = place.ids["subscriber_id"]
     await client.put(f"/v1/subscribers/{subscriber_id}/permissions/trips")
-    page = await opened(place, new_window, "/permissions", scripts=True)
+    page = await place.open(new_window, "/permissions", scripts=True)
 
     await page.get_by_role("link", name="Trips").click()
     await page.locator("summary", has_text="Delete").click()

@@ -3,50 +3,19 @@
 Pictures of what is seen are left in build/screens.
 """
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import expect
 
-from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import NewWindow, browsing, picture, windows
+from tests.e2e.furnished import Furnished
+from tests.e2e.windows import NewWindow, picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    folder: Path = tmp_path_factory.mktemp("sending")
-    async with furnished(folder) as made:
-        yield made
-
-
-async def opened(place: Furnished, new_window: NewWindow, path: str, *, scripts: bool) -> Page:
-    """A page of the project, as its owner has it."""
-    page = await new_window(scripts=scripts)
-    await place.enter(page.context, place.owner)
-    await page.goto(f"{place.url}/dashboard/projects/{place.tenant.project.project_id}{path}")
-    return page
 
 
 async def test_a_broadcast_is_counted_previewed_sent_and_watched(
     place: Furnished, new_window: NewWindow
 ) -> None:
-    page = await opened(place, new_window, "/broadcasts/new", scripts=True)
+    page = await place.open(new_window, "/broadcasts/new", scripts=True)
     reach = page.locator("#reach")
 
     await expect(reach).to_contain_text("1 person")
@@ -83,7 +52,7 @@ async def test_steps_of_a_chain_change_places(
     steps = [{"delay": {"hours": 1}, "message": {"text": text}} for text in ("One", "Two")]
     body = {"name": "Order", "trigger": {"on": "manual"}, "steps": steps}
     made = (await place.tenant.client.post("/v1/drips", json=body)).json()
-    page = await opened(place, new_window, f"/drips/{made['drip_id']}", scripts=scripts)
+    page = await place.open(new_window, f"/drips/{made['drip_id']}", scripts=scripts)
 
     await page.get_by_role("button", name="Later").click()
 

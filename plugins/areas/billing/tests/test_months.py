@@ -139,4 +139,4 @@ async def _run_job(payer: Payer) -> None:
         service = payer.service
         stopping = False
 
-    await renew(Context(), [])  # type: ignore[arg-type]
+    await renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context

@@ -50,9 +50,9 @@ def boxes_of(html: str) -> dict[str, str]:
     texts = re.findall(r'<textarea [^>]*name="(\w+)"[^>]*>\n([^<]*)</textarea>', form)
     found |= dict(texts)
     for name_, options in re.findall(r'<select [^>]*name="(\w+)"[^>]*>(.*?)</select>', form, re.S):
-        chosen = re.search(r'value="([^"]*)" selected', options)
-        first = re.search(r'value="([^"]*)"', options)
-        found[name_] = (chosen or first)[1] if (chosen or first) else ""  # type: ignore[index]
+        # The one that is chosen, else the first.
+        values = re.findall(r'value="([^"]*)" selected', options)
+        found[name_] = (values or re.findall(r'value="([^"]*)"', options) or [""])[0]
     found.pop("_csrf", None)
     return found
 

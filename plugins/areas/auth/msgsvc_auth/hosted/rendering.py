@@ -1,6 +1,5 @@
 """Turns what there is to show into HTML."""
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from msgsvc_auth.hosted.requests import RESUME, address, root_of
 from msgsvc_auth.hosted.service import site_host, site_root
 from msgsvc_auth.models import Lang, Status
 from msgsvc_core.errors import ApiError
-from msgsvc_core.pages import LANGS, new_templates, page_headers
+from msgsvc_core.pages import LANGS, new_templates, page_headers, qr_code
 from msgsvc_core.texts import Texts
 
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ HEADERS = page_headers()
 
 #: Seconds between two looks of a browser without JavaScript.
 REFRESH_S = 5
-
-#: The quiet zone around a QR code, in modules (ISO 18004).
-QR_BORDER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class PageTemplates:
     @cached_property
     def _templates(self) -> "Environment":
         templates = new_templates("msgsvc_auth.hosted")
-        templates.filters["qr"] = qr_svg
+        templates.filters["qr"] = qr_code
         return templates
 
     def sign_in(self, request: Request, site: Site, visit: Visit, shown: Shown) -> Response:
@@ -113,23 +109,3 @@ class PageTemplates:
             **values,
         )
         return HTMLResponse(html, status, HEADERS)
-
-
-def qr_svg(link: str) -> str:
-    """A QR code that takes the size it is given, with a white ground so that it scans on a dark page."""
-    import segno  # noqa: PLC0415 - loaded with the first page
-    from markupsafe import Markup  # noqa: PLC0415 - loaded with the first page
-
-    out = io.BytesIO()
-    segno.make(link, error="m", micro=False).save(
-        out,
-        kind="svg",
-        border=QR_BORDER,
-        light="#fff",
-        xmldecl=False,
-        svgns=False,
-        omitsize=True,
-        svgclass=None,
-        lineclass=None,
-    )
-    return Markup(out.getvalue().decode())  # noqa: S704 - numbers alone: the link is drawn, not written

@@ -48,7 +48,7 @@ class _KeptFiles(StaticFiles):
     """Files that are never asked for again under the same address."""
 
     def file_response(self, *args: object, **more: object) -> Response:
-        response = super().file_response(*args, **more)  # type: ignore[arg-type]
+        response = super().file_response(*args, **more)  # type: ignore[arg-type] # handed on as it came
         response.headers["Cache-Control"] = f"public, max-age={KEPT_S}, immutable"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"

@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_core.pages import LANGS, new_templates, page_headers, read_language
+from msgsvc_core.pages import LANGS, new_templates, page_headers, qr_code, read_language
 from msgsvc_dashboard.frame.addresses import root_of
-from msgsvc_dashboard.qr import qr
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
 from msgsvc_dashboard.sign_in.forms import Forms
 
@@ -35,7 +34,7 @@ class Rendering:
     @cached_property
     def _templates(self) -> "Environment":
         made = new_templates("msgsvc_dashboard.sign_in")
-        made.filters["qr"] = qr
+        made.filters["qr"] = qr_code
         return made
 
     def lang(self, request: Request) -> str:

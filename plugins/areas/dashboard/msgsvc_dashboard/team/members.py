@@ -12,7 +12,7 @@ from msgsvc_core.members.models import (
     Role,
     UpdateMemberBody,
 )
-from msgsvc_dashboard.qr import qr
+from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.sign_in.messengers import shown_name
 from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
@@ -130,7 +130,7 @@ async def link_messenger(page: PageContext) -> Shown:
         {
             "member": found,
             "expires_at_ms": expires_at_ms,
-            "links": [(shown_name(name), link, qr(link)) for name, link in links.items()],
+            "links": [(shown_name(name), link, qr_code(link)) for name, link in links.items()],
         },
     )
 

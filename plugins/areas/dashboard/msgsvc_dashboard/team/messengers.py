@@ -3,7 +3,7 @@
 from msgsvc_core.accounts.models import Browser
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.errors import NotFound, Unavailable
-from msgsvc_dashboard.qr import qr
+from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.sign_in.messengers import shown_name
 from msgsvc_dashboard.team.account import account, check_own_password
 from msgsvc_dashboard.team.declared import ACCOUNT
@@ -29,7 +29,7 @@ async def link(page: PageContext) -> Shown:
         raise Unavailable("no bot is ready yet; its messenger could not be asked")
     return Shown(
         "link_messenger.html",
-        {"links": [(shown_name(name), url, qr(url)) for name, url in links.items()]},
+        {"links": [(shown_name(name), url, qr_code(url)) for name, url in links.items()]},
     )
 
 

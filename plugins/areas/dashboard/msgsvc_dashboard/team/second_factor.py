@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from msgsvc_core.accounts import totp
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_dashboard.qr import qr
+from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.team.account import check_own_password
 from msgsvc_dashboard.team.declared import ACCOUNT
 
@@ -24,7 +24,7 @@ async def second_factor(page: PageContext) -> Shown:
             "mine": mine,
             "secret": secret,
             "link": link,
-            "code": qr(link) if link else "",
+            "code": qr_code(link) if link else "",
             "codes_left": await service.second_factor.codes_left(page.tx, account_id),
         },
     )

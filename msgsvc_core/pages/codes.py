@@ -1,16 +1,20 @@
-"""QR codes for pages."""
+"""QR codes within pages."""
 
 import io
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 #: The quiet zone around a code, in modules (ISO 18004).
 BORDER = 4
 
 
-def qr(link: str) -> Markup:
+def qr_code(link: str) -> "Markup":
     """A code that takes the size it is given, with a white ground so that it scans on a dark page."""
+    # Megabytes that a process may do without which nobody asks for pages.
     import segno  # noqa: PLC0415 - loaded with the first page
+    from markupsafe import Markup  # noqa: PLC0415 - loaded with the first page
 
     out = io.BytesIO()
     segno.make(link, error="m", micro=False).save(
