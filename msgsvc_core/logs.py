@@ -1,10 +1,13 @@
 """Structured logs on standard error, with the request's id and without secrets."""
 
+import asyncio
 import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
+from contextvars import Context
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, TextIO, cast
@@ -87,23 +90,57 @@ def _write_nothing(**_values: Any) -> None:
 
 def _request_as_line(**values: Any) -> None:
     named = " ".join([f"{name}={value}" for name, value in values.items() if value is not None])
-    _write(f"{_now()} info    request {named}\n")
+    _lines.write(f"{_seconds.now()} info    request {named}\n")
 
 
 def _request_as_json(**values: Any) -> None:
     entry = {name: value for name, value in values.items() if value is not None}
-    entry |= {"event": "request", "level": "info", "timestamp": _now()}
-    _write(to_json(entry) + "\n")
+    entry |= {"event": "request", "level": "info", "timestamp": _seconds.now()}
+    _lines.write(to_json(entry) + "\n")
 
 
-def _write(line: str) -> None:
-    # A full disk or a closed pipe must not fail a request that is answered already.
-    with suppress(OSError):
-        sys.stderr.write(line)
+class _Lines:
+    """Lines that wait for the end of the loop's turn, to be written in one go: a write for each took
+    as long as all else of the line."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+
+    def write(self, line: str) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._write_all, context=_NOBODY)
+        self._waiting.append(line)
+
+    def _write_all(self) -> None:
+        lines = "".join(self._waiting)
+        self._waiting.clear()
+        # A full disk or a closed pipe must not fail requests that are answered already.
+        with suppress(OSError):
+            sys.stderr.write(lines)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+_lines = _Lines()
+
+#: What is written belongs to several requests, so it is written in the name of none.
+_NOBODY = Context()
+
+
+class _Seconds:
+    """The beginning of a time as RFC 3339, kept for the second that it is good for."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._text = ""
+
+    def now(self) -> str:
+        second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        if second != self._second:
+            self._text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second = second
+        return f"{self._text}.{nanoseconds // 1000:06}Z"
+
+
+_seconds = _Seconds()
 
 
 def _renderer(settings: LogSettings) -> Any:

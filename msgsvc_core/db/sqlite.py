@@ -140,6 +140,7 @@ class SQLiteBackend:
             "foreign_keys": "ON",
             "synchronous": self._synchronous,
             "query_only": "ON" if read_only else "OFF",
+            "temp_store": "MEMORY",
         }
 
     async def _open(self, *, read_only: bool) -> aiosqlite.Connection:

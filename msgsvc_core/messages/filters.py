@@ -11,8 +11,10 @@ from msgsvc_core.messages.models import MessageQuery, MessageStatus
 #: The status that most messages end with, which the index by status leaves out.
 MOST = "sent"
 
-#: Where a subscriber's messages are on SQLite: in two indexes, see the migration core_0012.
-_PLACES = ("finished_at_ms IS NULL", "finished_at_ms IS NOT NULL")
+#: Where a subscriber's messages are on SQLite: those under way in the index by status, which holds the
+#: subscriber as well, the others in one of their own; see the migration core_0015.
+_UNDER_WAY = ("status = 'queued' AND status <> 'sent'", "status = 'sending' AND status <> 'sent'")
+_ENDED = "finished_at_ms IS NOT NULL"
 
 
 def page_of(
@@ -22,35 +24,41 @@ def page_of(
 
     What the page leaves out by `created_after` is for the caller.
     """
-    conditions, params = _conditions(query, dialect)
-    params["project_id"] = project_id
+    params: dict[str, Any] = {"project_id": project_id}
     if after is not None:
-        conditions.append("message_id < :after")
         params["after"] = after
 
-    def select(*more: str) -> str:
-        where = " AND ".join(("project_id = :project_id", *conditions, *more))
+    def select(place: str | None = None, *, leads: bool = False) -> str:
+        conditions = ["project_id = :project_id"]
+        if place is not None:
+            conditions.append(place)
+        conditions += _conditions(query, dialect, params, is_led=leads)
+        if after is not None:
+            conditions.append("message_id < :after")
         ending = "ORDER BY message_id DESC LIMIT :most"
-        return f"SELECT {columns} FROM core_messages WHERE {where} {ending}"
+        return f"SELECT {columns} FROM core_messages WHERE {' AND '.join(conditions)} {ending}"
 
     if dialect == "sqlite" and query.subscriber_id is not None and query.batch_id is None:
-        halves = " UNION ALL ".join(f"SELECT * FROM ({select(place)})" for place in _PLACES)
-        return f"{halves} ORDER BY message_id DESC LIMIT :most", params
+        places = [*(select(place, leads=True) for place in _UNDER_WAY), select(_ENDED)]
+        parts = " UNION ALL ".join(f"SELECT * FROM ({part})" for part in places)
+        return f"{parts} ORDER BY message_id DESC LIMIT :most", params
     return select(), params
 
 
-def _conditions(query: MessageQuery, dialect: Dialect) -> tuple[list[str], dict[str, Any]]:
-    """Those of the filters that are set. The first, which leaves the fewest, leads."""
+def _conditions(
+    query: MessageQuery, dialect: Dialect, params: dict[str, Any], *, is_led: bool
+) -> list[str]:
+    """Those of the filters that are set; `params` gets their values. The first, which leaves the fewest,
+    leads, unless what the page `is_led` by stands before them."""
     columns = ["batch_id", "subscriber_id", "reason", "status", "channel"]
     if query.status == MOST:
         columns = ["batch_id", "subscriber_id", "reason", "channel", "status"]
     conditions: list[str] = []
-    params: dict[str, Any] = {}
     for column in columns:
         if (value := getattr(query, column)) is None:
             continue
         # SQLite has no statistics to choose by, and takes no index for a column with a plus.
-        passive = "+" if dialect == "sqlite" and conditions else ""
+        passive = "+" if dialect == "sqlite" and (is_led or conditions) else ""
         if column == "status" and value != MOST:
             # Both are written out, as the index has them.
             assert value in get_args(MessageStatus), "it stands in the SQL"
@@ -58,4 +66,4 @@ def _conditions(query: MessageQuery, dialect: Dialect) -> tuple[list[str], dict[
             continue
         conditions.append(f"{passive}{column} = :{column}")
         params[column] = value
-    return conditions, params
+    return conditions

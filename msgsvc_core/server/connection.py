@@ -10,13 +10,16 @@ import fcntl
 import sys
 import termios
 from typing import Any
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from msgsvc_core.errors import ApiError, BadRequest, Unavailable
 from msgsvc_core.server.cork import CorkedTransport
+from msgsvc_core.server.exchange import Exchange
 from msgsvc_core.server.guard import (
     LEAST_BODY_RATE,
     SPARE_CONNECTIONS,
@@ -170,8 +173,47 @@ class GuardedConnection(HttpToolsProtocol):
         if self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
         else:
-            super().on_headers_complete()
+            self._begin(self.app)
         self.headers = _TRAILERS
+
+    def _begin(self, app: Any) -> None:
+        """Has `app` answer the request of which the head is there, when those before it are answered."""
+        parser, scope = self.parser, self.scope
+        version = parser.get_http_version()
+        scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        url = httptools.parse_url(self.url)
+        scope["raw_path"] = url.path
+        scope["path"] = unquote(url.path.decode("ascii"))
+        scope["query_string"] = url.query or b""
+        before = self.cycle
+        self.cycle = Exchange(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, app))
+
+    def on_response_complete(self) -> None:
+        # Without uvicorn's timer for the next request: the guard looks for idle connections.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -187,15 +229,12 @@ class GuardedConnection(HttpToolsProtocol):
     def _complete_doubtful_head(self) -> None:
         """Lets a request through, or has a refusal answer it."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        app = self.app
+        app: Any = self.app
         if size > self._max_head:
-            self.app = self._guard.refuse("head_too_large", self._too_large())
+            app = self._guard.refuse("head_too_large", self._too_large())
         elif self._spare and self.url != HEALTH:
-            self.app = self._guard.refuse("full", _full())
-        try:
-            super().on_headers_complete()
-        finally:
-            self.app = app
+            app = self._guard.refuse("full", _full())
+        self._begin(app)
         if self._spare:
             self.cycle.keep_alive = False
 

@@ -1,0 +1,76 @@
+"""One request and its answer, for the price that a small answer is worth.
+
+uvicorn looks at each header by itself, and writes the head before the body. An answer whose length is
+known, and that comes in one piece, is put together here and written once; all else is uvicorn's.
+"""
+
+from typing import TYPE_CHECKING
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
+
+
+#: Bytes of a body that is written together with its head; a longer one is not copied for that.
+MOST_TOGETHER = 64 * 1024
+
+#: Headers that say how a connection goes on, and statuses without a body: uvicorn sees to these.
+_UNUSUAL = frozenset({b"connection", b"transfer-encoding"})
+_BODILESS = frozenset({204, 304})
+
+_LENGTH = b"content-length"
+
+
+class Exchange(RequestResponseCycle):
+    """uvicorn's cycle, which waits for the body before it sends the head."""
+
+    #: A head that waits; its body follows at once, for its length is known.
+    _head: "HTTPResponseStartEvent | None" = None
+
+    async def send(self, message: "ASGISendEvent") -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            self.response_started = False
+            if message["type"] == "http.response.body" and self._sent_together(
+                head, message.get("body", b""), more=message.get("more_body", False)
+            ):
+                return
+            await super().send(head)
+        elif message["type"] == "http.response.start" and self._may_wait(message):
+            self._head = message
+            # Who asks whether an error may still be told is told that it may not.
+            self.response_started = True
+            return
+        await super().send(message)
+
+    def _may_wait(self, head: "HTTPResponseStartEvent") -> bool:
+        if self.response_started or not self.keep_alive or self.scope["method"] == "HEAD":
+            return False
+        if head["status"] in _BODILESS:
+            return False
+        names = [name for name, _ in head["headers"]]
+        return _LENGTH in names and _UNUSUAL.isdisjoint(names)
+
+    def _sent_together(self, head: "HTTPResponseStartEvent", body: bytes, *, more: bool) -> bool:
+        """Whether the whole answer was written; False where it is not as usual after all."""
+        if more or self.flow.write_paused or self.disconnected or len(body) > MOST_TOGETHER:
+            return False
+        headers = [*self.default_headers, *head["headers"]]
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        lines.insert(0, STATUS_LINE[head["status"]])
+        text = b"".join(lines)
+        declared = next(value for name, value in head["headers"] if name == _LENGTH)
+        # A line break in a value would be another header, or another answer: uvicorn refuses it.
+        breaks = len(lines)
+        if (
+            text.count(b"\n") != breaks
+            or text.count(b"\r") != breaks
+            or declared != b"%d" % len(body)
+        ):
+            return False
+        self.response_started = self.response_complete = True
+        self.transport.write(b"%b\r\n%b" % (text, body))
+        self.message_event.set()
+        self.on_response()
+        return True
