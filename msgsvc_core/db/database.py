@@ -15,7 +15,7 @@ import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
 from msgsvc_core.db.notices import Heard, Notices
-from msgsvc_core.db.rows import UnnestInserts
+from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.db.sqlite import READERS, SQLiteBackend, SQLiteConnection
 from msgsvc_core.db.sqlite_batches import SQLiteBatches

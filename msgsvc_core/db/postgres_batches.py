@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from msgsvc_core.db.errors import LockTimeout, Refused, is_lost, is_refusal, named_errors
-from msgsvc_core.db.rows import UnnestInserts, by_column
+from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
@@ -77,18 +77,17 @@ class PostgresBatches:
     async def _insert(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> None:
         rows = by_shape(units)
         if rows:
-            statement = await self._inserts.get(connection, *rows)
-            columns = [column for found in rows.values() for column in by_column(found)]
-            await connection.execute(statement, *columns)
+            statement, values = await self._inserts.get(connection, rows)
+            await connection.execute(statement, *values)
 
     async def _claimed(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> set[int]:
         """Which units, by `id`, got the row that they claim."""
         won: set[int] = set()
         for (shape, key), units_by_key in claims_by_kind(units).items():
             claims = [unit.claim_.values for unit in units_by_key.values() if unit.claim_]
-            insert = await self._inserts.get(connection, shape)
+            insert, values = await self._inserts.get(connection, {shape: claims})
             statement = f"{insert} ON CONFLICT DO NOTHING RETURNING {', '.join(key)}"
-            for row in await connection.fetch(statement, *by_column(claims)):
+            for row in await connection.fetch(statement, *values):
                 won.add(id(units_by_key[tuple(row)]))
         return won
 

@@ -11,11 +11,10 @@ import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
 from msgsvc_core.db.notices import CHANNEL, Notices, written
+from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
     Shape,
-    UnnestInserts,
     Values,
-    by_column,
     flat,
     parts,
     shape_of,
@@ -111,8 +110,8 @@ class Tx:
     async def _insert(self, shape: Shape, rows: Sequence[Values]) -> None:
         with named_errors():
             if self.dialect == "postgresql":
-                statement = await self._inserts.get(self._raw, shape)
-                await self._raw.execute(statement, *by_column(rows))
+                statement, values = await self._inserts.get(self._raw, {shape: rows})
+                await self._raw.execute(statement, *values)
                 return
             for part in parts(rows):
                 await self._raw.execute_fetchall(values_insert(shape, len(part)), flat(part))
