@@ -5,15 +5,14 @@ message is left; so what could be accepted faster than it is delivered counts fo
 generator and the fake platform have processes of their own, and the machine's other cores.
 """
 
-import asyncio
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
 
 from msgsvc_core.service import Service
 from tests.bench import fake_platform
 from tests.bench.load import Request
+from tests.bench.queues import until_empty
 from tests.bench.report import Bound, Finding
 from tests.bench.rounds import Target, one_round
 from tests.bench.run import BenchError, Run
@@ -29,13 +28,8 @@ from tests.bench.servers import (
 
 LEAST = Bound(least=0.25)
 
-#: Seconds between two looks whether messages are left.
-LOOK_S = 0.2
-
 #: Seconds after which a backlog that is still there is called an error.
 MOST_S = 600.0
-
-_LEFT = "SELECT COUNT(*) FROM core_messages WHERE finished_at_ms IS NULL"
 
 #: What a round's messages came to; earlier rounds have ended before `since`.
 _ROUND = """
@@ -97,26 +91,12 @@ def _burst(run: Run, kind: str, service: ServiceUnderTest, name: str) -> float:
     since = int(time.time() * 1000)
     target = Target(kind, service.server, service.sends)
     load = one_round(run, target, run.options.seconds, run.advance)
-    return service.use(
-        lambda opened: _drained(
-            opened, since, load.requests, lambda left: run.tell(f"{name}: {kind}, {left:,} left")
-        )
-    )
+    run.tell(f"{name}: {kind}, what is left")
+    return service.use(lambda opened: _drained(opened, since, load.requests))
 
 
-async def _drained(
-    service: Service, since: int, accepted: int, tell: Callable[[int], None]
-) -> float:
-    ends_at = time.monotonic() + MOST_S
-    while True:
-        async with service.db.read() as tx:
-            left = int(await tx.fetch_val(_LEFT))
-        if not left:
-            break
-        if time.monotonic() > ends_at:
-            raise BenchError(f"{left} messages are still not delivered after {MOST_S:g} s")
-        tell(left)
-        await asyncio.sleep(LOOK_S)
+async def _drained(service: Service, since: int, accepted: int) -> float:
+    await until_empty(service, "channel:", MOST_S)
     async with service.db.read() as tx:
         row = await tx.fetch_one(_ROUND, {"since": since})
     assert row is not None, "an aggregate has one row"

@@ -33,7 +33,6 @@ CALLS = BATCH * CHANNEL_LANES.concurrency
 
 PROGRESS = """
 SELECT SUM(CASE WHEN status = 'sent' THEN 1 ELSE 0 END) AS done,
-       SUM(CASE WHEN finished_at_ms IS NULL THEN 1 ELSE 0 END) AS unfinished,
        MIN(finished_at_ms) AS first_ms, MAX(finished_at_ms) AS last_ms
 FROM core_messages WHERE created_at_ms >= :since
 """
@@ -54,7 +53,7 @@ def lane(run: Run) -> list[Finding]:
         count = run.options.messages
         return beside_the_client(
             run,
-            Queue("one lane", _fill, PROGRESS),
+            Queue("one lane", "channel:", _fill, PROGRESS),
             services,
             client=lambda: in_own_process("tests.bench.lane", platform.url, count),
             count=count,

@@ -44,7 +44,6 @@ BODY = json.dumps({"event": "event.tracked", "data": {"properties": {"note": "x"
 
 PROGRESS = """
 SELECT SUM(CASE WHEN status = 'delivered' THEN 1 ELSE 0 END) AS done,
-       SUM(CASE WHEN finished_at_ms IS NULL THEN 1 ELSE 0 END) AS unfinished,
        MIN(finished_at_ms) AS first_ms, MAX(finished_at_ms) AS last_ms
 FROM webhooks_deliveries WHERE created_at_ms >= :since
 """
@@ -66,7 +65,7 @@ def webhooks(run: Run) -> list[Finding]:
             _add_webhooks(service, receiver.url)
         return beside_the_client(
             run,
-            Queue("webhooks", _fill, PROGRESS),
+            Queue("webhooks", "webhook:", _fill, PROGRESS),
             services,
             client=lambda: in_own_process("tests.bench.webhooks", receiver.url, count),
             count=count,
