@@ -70,6 +70,7 @@ from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
 from msgsvc_core.messages.batches.routes import router as batches_router
 from msgsvc_core.messages.changing import SPEC as CHANGE_JOB
 from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
+from msgsvc_core.messages.filing import SPEC as FILE_JOB
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
@@ -282,7 +283,8 @@ class Service:
         own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
         mailing = [EXPAND_JOB, MAILING_JOB, PURGE_LEDGERS_JOB]
         files = [file_fetching.SPEC, file_purging.SPEC]
-        return [*own, *mailing, *files, check_job(self), *plugins]
+        filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
+        return [*own, *mailing, *files, *filing, check_job(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:

@@ -22,6 +22,14 @@ BUSY_TIMEOUT_S = 10.0
 #: Seconds until a statement is tried again for which SQLite does not wait by itself.
 BUSY_RETRY_S = 0.02
 
+#: KiB of pages that a connection keeps that writes many rows. With SQLite's own 2 MiB it wrote and read
+#: the pages of large indexes again and again.
+WRITER_CACHE_KIB = 16 * 1024
+
+#: Pages of the log after which they are copied to the database; a page that was written a hundred times
+#: is copied once. The log has 16 MiB then.
+CHECKPOINT_PAGES = 4000
+
 #: Connections for reading. SQLite reads scale with threads only as far as the GIL lets them.
 READERS = 3
 
@@ -87,7 +95,9 @@ class SQLiteBackend:
             for _ in range(READERS):
                 self._readers.put_nowait(await self._open(read_only=True))
             self.in_place_reader = InPlaceReader(self._open_plain(read_only=True, timeout_s=0))
-            self.in_place_writer = InPlaceWriter(self._open_plain(read_only=False, timeout_s=0))
+            writer = self._open_plain(read_only=False, timeout_s=0)
+            writer.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
+            self.in_place_writer = InPlaceWriter(writer)
         except BaseException:
             # The thread of a connection that stays open keeps the process from ending.
             await self.disconnect()
@@ -140,7 +150,9 @@ class SQLiteBackend:
             "foreign_keys": "ON",
             "synchronous": self._synchronous,
             "query_only": "ON" if read_only else "OFF",
+            # Else an INSERT of many rows makes a file for what it might have to undo.
             "temp_store": "MEMORY",
+            "wal_autocheckpoint": str(CHECKPOINT_PAGES),
         }
 
     async def _open(self, *, read_only: bool) -> aiosqlite.Connection:

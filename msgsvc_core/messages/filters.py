@@ -11,10 +11,9 @@ from msgsvc_core.messages.models import MessageQuery, MessageStatus
 #: The status that most messages end with, which the index by status leaves out.
 MOST = "sent"
 
-#: Where a subscriber's messages are on SQLite: those under way in the index by status, which holds the
-#: subscriber as well, the others in one of their own; see the migration core_0015.
-_UNDER_WAY = ("status = 'queued' AND status <> 'sent'", "status = 'sending' AND status <> 'sent'")
-_ENDED = "finished_at_ms IS NOT NULL"
+#: Where a subscriber's messages are on SQLite: most in an index of theirs, and those that are not entered
+#: there yet in one of such messages, by the subscriber's project; see `filing`.
+_FILED, _UNFILED = "filed = 1", "filed IS NULL"
 
 
 def page_of(
@@ -39,7 +38,7 @@ def page_of(
         return f"SELECT {columns} FROM core_messages WHERE {' AND '.join(conditions)} {ending}"
 
     if dialect == "sqlite" and query.subscriber_id is not None and query.batch_id is None:
-        places = [*(select(place, leads=True) for place in _UNDER_WAY), select(_ENDED)]
+        places = (select(_FILED), select(_UNFILED, leads=True))
         parts = " UNION ALL ".join(f"SELECT * FROM ({part})" for part in places)
         return f"{parts} ORDER BY message_id DESC LIMIT :most", params
     return select(), params

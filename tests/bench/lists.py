@@ -16,6 +16,7 @@ import httpx2
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.db import migrate
 from msgsvc_core.ids import is_id
+from msgsvc_core.messages.filing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock
@@ -160,15 +161,17 @@ async def _shop(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
         ids = await ids_of(client)
         async with service.db.transaction() as tx:
             await fill(tx, project.project_id, ids, sizes)
-        await settled_statistics(service)
+        await settle(service)
         yield Shop(service, client, {**ids, "ticket_id": "1"}, sizes)
     finally:
         await client.aclose()
         await service.stop()
 
 
-async def settled_statistics(service: Service) -> None:
-    """PostgreSQL gathers statistics by itself, a minute later."""
+async def settle(service: Service) -> None:
+    """Does what is done by itself within a minute: PostgreSQL gathers statistics, and on SQLite messages
+    are entered into their index by subscriber."""
+    await file_all(service.db)
     async with service.db.transaction() as tx:
         if tx.dialect == "postgresql":
             await tx.execute("ANALYZE")

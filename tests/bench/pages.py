@@ -21,7 +21,7 @@ from msgsvc_core.testing.fixtures import SECRET_KEY, tenant_of
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin
-from tests.bench.lists import FEW, MOST, settled_statistics, sizes_of
+from tests.bench.lists import FEW, MOST, settle, sizes_of
 from tests.bench.report import Finding
 from tests.bench.run import BenchError, Run
 from tests.dashboard.list_filling import fill_pages
@@ -142,7 +142,7 @@ async def _shop(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
         async with service.db.transaction() as tx:
             await fill(tx, project_id, ids, sizes)
             await fill_pages(tx, project_id, owner.account_id, sizes.others)
-        await settled_statistics(service)
+        await settle(service)
         one = {"ticket_id": "1", "account_id": owner.account_id, "member_id": id_of("mem", 1)}
         of_jobs = {"waiting_job_id": id_of("job", 1)}
         all_ids = {**ids, **one, **of_jobs, "subscriber_id": id_of("sub", 1)}

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from msgsvc_core.messages.filing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -67,6 +68,7 @@ async def ids(service: Service, tenant: Tenant, owner: Visitor) -> dict[str, str
     async with service.db.transaction() as tx:
         await fill(tx, tenant.project.project_id, ids, SIZES)
         await fill_pages(tx, tenant.project.project_id, owner.account_id, SIZES.others)
+    await file_all(service.db)
     one = {"ticket_id": "1", "account_id": owner.account_id, "member_id": id_of("mem", 1)}
     of_jobs = {"waiting_job_id": id_of("job", 1)}
     return {**ids, **one, **of_jobs, "subscriber_id": id_of("sub", 1)}

@@ -7,6 +7,7 @@ import pytest
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.jobs import letters
+from msgsvc_core.messages.filing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
@@ -38,6 +39,7 @@ async def ids(service: Service, client: httpx2.AsyncClient, tenant: Tenant) -> d
     ids = await ids_of(client)
     async with service.db.transaction() as tx:
         await fill(tx, tenant.project.project_id, ids, SIZES)
+    await file_all(service.db)
     return {**ids, "ticket_id": "1"}
 
 
