@@ -109,13 +109,17 @@ except ValueError:
 
 #: What a server does: its logs are set up for good, and requests have lines of their own.
 SERVER = """
+import asyncio
 import structlog
 from msgsvc_core.logs import configure_logs, request_lines
 from msgsvc_core.settings import LogSettings
 
 configure_logs(LogSettings(format="{format}", level="{level}"), for_good=True)
 values = dict(method="POST", endpoint="/v1/send", status=202, duration_ms=1.5, request_id="req_1")
-request_lines()(**values, project_id=None)
+async def answer():
+    request_lines()(**values, project_id=None)
+
+asyncio.run(answer())
 structlog.contextvars.bind_contextvars(request_id="req_1")
 structlog.get_logger("test").error("odd", text="two\\nlines msk_{key}", number=7)
 """
