@@ -11,7 +11,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 
-
 #: Bytes of a body that is written together with its head; a longer one is not copied for that.
 MOST_TOGETHER = 64 * 1024
 
@@ -54,7 +53,10 @@ class Exchange(RequestResponseCycle):
 
     def _sent_together(self, head: "HTTPResponseStartEvent", body: bytes, *, more: bool) -> bool:
         """Whether the whole answer was written; False where it is not as usual after all."""
-        if more or self.flow.write_paused or self.disconnected or len(body) > MOST_TOGETHER:
+        if more or len(body) > MOST_TOGETHER:
+            return False
+        if not self.keep_alive or self.flow.write_paused or self.disconnected:
+            # Since the head came, the server has begun to stop, or the peer to leave.
             return False
         headers = [*self.default_headers, *head["headers"]]
         lines = [b"%b: %b\r\n" % header for header in headers]

@@ -51,8 +51,6 @@ class Server(uvicorn.Server):
             # Anybody on this machine could name another caller with X-Forwarded-For; whom to
             # believe is a setting, server.trusted_proxies.
             proxy_headers=False,
-            # The guard has it too: a byte that begins no request ends uvicorn's own watch.
-            timeout_keep_alive=cast("int", guard.settings.keep_alive_s),
             timeout_graceful_shutdown=GRACEFUL_S,
         )
         super().__init__(config)

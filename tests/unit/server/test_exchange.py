@@ -128,6 +128,17 @@ async def test_what_is_unusual_is_as_uvicorn_has_it(
     assert answered.ended == 1
 
 
+async def test_a_server_that_stops_meanwhile_closes_the_connection() -> None:
+    answered = Answered()
+
+    await answered.by(start(length(2)))
+    answered.exchange.keep_alive = False
+    pieces = await answered.by(body(b"{}"))
+
+    assert b"connection: close" in pieces[0]
+    assert answered.wire.is_closed
+
+
 @pytest.mark.parametrize("breaking", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
 async def test_a_header_can_not_begin_another_line(breaking: bytes) -> None:
     answered = Answered()
