@@ -10,13 +10,14 @@ from msgsvc_core.testing import settled, until
 from msgsvc_telegram.testing import FakeTelegram, Limits
 from plugins.channels.telegram.tests.conftest import PNG, Site, SiteFactory
 
-#: How updates come, with which runner: both ways on both databases, and dramatiq's workers.
+#: How updates come, with which runner: both ways on both databases, and by dramatiq's workers.
 WAYS = [
     ("poll", "sqlite", "embedded"),
     ("poll", "postgresql", "embedded"),
     ("poll", "postgresql", "redis"),
     ("webhook", "sqlite", "embedded"),
     ("webhook", "postgresql", "embedded"),
+    ("webhook", "postgresql", "redis"),
 ]
 
 
