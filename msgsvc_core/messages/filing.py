@@ -5,7 +5,7 @@ Entered by the thousand, many share a page, and a request or a delivery waits fo
 a message is found in the index of those that are not entered yet. See docs/decisions/0049-filing-messages.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgsvc_core.db import Database
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
@@ -17,9 +17,9 @@ EVERY_S = 30.0
 AT_ONCE = 1000
 
 
-async def file_all(db: Database) -> None:
-    """Enters all messages that are not entered yet; PostgreSQL has none."""
-    while db.dialect == "sqlite" and await _file_some(db):
+async def file_all(db: Database, *, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Enters all messages that are not entered yet, or until `is_over`; PostgreSQL has none."""
+    while db.dialect == "sqlite" and not is_over() and await _file_some(db):
         pass
 
 
@@ -36,8 +36,7 @@ async def _file_some(db: Database) -> bool:
 
 async def _run(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     # What is left when the service stops is entered after its next start.
-    while await _file_some(ctx.service.db) and not ctx.stopping:
-        pass
+    await file_all(ctx.service.db, is_over=lambda: ctx.stopping)
 
 
 SPEC = JobSpec("messages.file", _run, every_s=EVERY_S)

@@ -6,7 +6,12 @@ known, and that comes in one piece, is put together here and written once; all e
 
 from typing import TYPE_CHECKING
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    RequestResponseCycle,
+)
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
@@ -59,20 +64,18 @@ class Exchange(RequestResponseCycle):
             # Since the head came, the server has begun to stop, or the peer to leave.
             return False
         headers = [*self.default_headers, *head["headers"]]
-        lines = [b"%b: %b\r\n" % header for header in headers]
-        lines.insert(0, STATUS_LINE[head["status"]])
-        text = b"".join(lines)
-        declared = next(value for name, value in head["headers"] if name == _LENGTH)
-        # A line break in a value would be another header, or another answer: uvicorn refuses it.
-        breaks = len(lines)
-        if (
-            text.count(b"\n") != breaks
-            or text.count(b"\r") != breaks
-            or declared != b"%d" % len(body)
-        ):
+        # uvicorn's own expressions, which refuse what would be another header, or another answer: once
+        # for all names and once for all values.
+        if HEADER_RE.search(b"".join([name for name, _ in headers])):
             return False
+        if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])):
+            return False
+        declared = next(value for name, value in head["headers"] if name == _LENGTH)
+        if declared != b"%d" % len(body):
+            return False
+        lines = b"".join([b"%b: %b\r\n" % header for header in headers])
         self.response_started = self.response_complete = True
-        self.transport.write(b"%b\r\n%b" % (text, body))
+        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[head["status"]], lines, body))
         self.message_event.set()
         self.on_response()
         return True

@@ -21,7 +21,7 @@ from msgsvc_core.testing.fixtures import SECRET_KEY, tenant_of
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin
-from tests.bench.lists import FEW, MOST, settle, sizes_of
+from tests.bench.lists import FEW, MOST, Timed, settle, sizes_of
 from tests.bench.report import Finding
 from tests.bench.run import BenchError, Run
 from tests.dashboard.list_filling import fill_pages
@@ -37,15 +37,6 @@ class Shop:
     owner: Visitor
     operator: Visitor
     ids: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """What a page took, in milliseconds."""
-
-    query: str
-    many_ms: float
-    few_ms: float
 
 
 def paging(run: Run) -> list[Finding]:
@@ -72,7 +63,7 @@ async def _measure(run: Run, kind: str, urls: Sequence[str]) -> list[Finding]:
             timed = await _timed(few, many, *walks, times=run.options.rounds)
             worst = max(timed, key=lambda each: each.many_ms / each.few_ms)
             owner = {"operate": "operator", "self": "account"}.get(page.access, page.area)
-            where = f"{owner} {page.path or '/'} {kind}, {worst.query or 'unfiltered'}"
+            where = f"{owner} {page.path or '/'} {kind}, {worst.what or 'unfiltered'}"
             title = f"{where}: ms / with 1,000 rows"
             found.append(Finding(title, worst.many_ms, worst.few_ms, MOST))
             run.advance(1)

@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
-from tests.e2e.windows import NewWindow, Scheme, browsing, faults, picture, windows
+from tests.e2e.windows import NewWindow, Scheme, faults, picture
 from tests.process import Deployment
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -134,18 +134,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def library(served: tuple[str, str]) -> Library:
     return await Library(*served, {}).new_form()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
 
 
 async def fill(window: Page, lang: str, phone: str) -> None:

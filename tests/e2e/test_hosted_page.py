@@ -14,20 +14,18 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from msgsvc_core.cli.demo.command import SITE
 from msgsvc_core.cli.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
     Scheme,
-    browsing,
     faults,
     open_on_phone,
     picture,
     read_qr,
     someone_new,
-    windows,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -57,18 +55,6 @@ def run_out(demo: Parts) -> None:
     """Ends the time of all sign-ins that wait."""
     with closing(sqlite3.connect(demo.folder / "demo.db", timeout=30)) as database, database:
         database.execute("UPDATE auth_sessions SET expires_at_ms = 1 WHERE status = 'pending'")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
 
 
 def hosted(demo: Parts, state: str = "a-state", lang: str = "en", slug: str = "demo") -> str:

@@ -10,18 +10,16 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from msgsvc_core.cli.demo.command import SITE
 from msgsvc_core.cli.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
-    browsing,
     open_on_phone,
     picture,
     read_qr,
     someone_new,
-    windows,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -38,18 +36,6 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]
     """The service, two sandbox messengers and the example site."""
     async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:
         yield parts
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
-    async with windows(browser) as open_window:
-        yield open_window
 
 
 async def way_back(demo: Parts, phone: Page, yes: str) -> str:

@@ -139,7 +139,7 @@ async def test_a_server_that_stops_meanwhile_closes_the_connection() -> None:
     assert answered.wire.is_closed
 
 
-@pytest.mark.parametrize("breaking", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
+@pytest.mark.parametrize("breaking", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb", b"a\0b"])
 async def test_a_header_can_not_begin_another_line(breaking: bytes) -> None:
     answered = Answered()
 
