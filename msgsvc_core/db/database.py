@@ -142,11 +142,17 @@ class Database:
             return await ask(tx)
 
     @asynccontextmanager
-    async def transaction(self, *, few: bool = False) -> AsyncIterator[Tx]:
+    async def transaction(
+        self, *, few: bool = False, on_disk: bool = True
+    ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
         With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
         them without a hop to a thread.
+
+        With `on_disk=False` the commit comes back before it is on disk, which takes longer than all the
+        rest. Nothing that depends on it may be done to the outside before a commit that waits: no such
+        commit is on disk before this one.
 
         A caller that is cancelled gets its rollback all the same: `databases` lost the connection
         then, and its pool ran empty.
@@ -156,11 +162,11 @@ class Database:
         async with self._acquired(connection):
             tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
             try:
-                if few and self.dialect == "sqlite" and self._backend.in_place_writer.begin():
-                    in_place = self._backend.in_place_writer
+                in_place = self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                if in_place and in_place.begin(on_disk=on_disk):
                     tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                 else:
-                    await shielded(begin(tx))
+                    await shielded(begin(tx, on_disk=on_disk))
                 yield tx
             except BaseException:
                 await shielded(rollback(tx))

@@ -17,6 +17,10 @@ T = TypeVar("T")
 #: Seconds of statements in a row, after which others of the loop have their turn.
 TURN_S = 0.002
 
+#: What a commit that waits for no disk leaves to the next that does: that the log is on it (1 is NORMAL),
+#: and that it is copied to the database.
+_FLEETING = {"synchronous": 1, "wal_autocheckpoint": 0}
+
 
 class InPlaceReader:
     """A connection as far as `Tx` asks; it never waits, but fails when the file is locked."""
@@ -36,6 +40,9 @@ class InPlaceWriter:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        #: How far a commit goes while the connection waits for the disk, by the name of the PRAGMA.
+        self._lasting = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _FLEETING}
+        self._waits_for_disk = True
         #: For what waits for the disk, or for another process that is writing.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
         self._turn_ends_s = 0.0
@@ -46,14 +53,20 @@ class InPlaceWriter:
         return rows
 
     async def execute(self, sql: str, params: Any) -> sqlite3.Cursor:
-        if sql == "COMMIT":
+        if sql == "COMMIT" and self._waits_for_disk:
             return await self.in_thread(self.connection.execute, sql)
         cursor = self.connection.execute(sql, params)
         await self._let_others()
         return cursor
 
-    def begin(self) -> bool:
-        """False where another process has the file now."""
+    def begin(self, *, on_disk: bool = True) -> bool:
+        """False where another process has the file now. With `on_disk=False` the commit waits for no disk."""
+        if on_disk is not self._waits_for_disk:
+            # SQLite takes it between transactions only.
+            for name, fleeting in _FLEETING.items():
+                value = self._lasting[name] if on_disk else min(self._lasting[name], fleeting)
+                self.connection.execute(f"PRAGMA {name} = {value}")
+            self._waits_for_disk = on_disk
         try:
             self.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

@@ -3,29 +3,19 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import structlog
 
 from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import lanes, store
+from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, LaneSpec, Room
-from msgsvc_core.jobs.lease_clock import LeaseClock
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """Who holds jobs and lanes, for how long after the last renewal, and the time of others' leases."""
-
-    runner_id: str
-    duration_ms: int
-    clock: LeaseClock
 
 
 class Lane:
@@ -40,6 +30,7 @@ class Lane:
         db: Database,
         clock: Clock,
         lease: Lease,
+        claims: Claims,
         run: Callable[[Sequence[Job], Gate | None], Awaitable[None]],
         pass_on: Callable[[str], None] | None,
         gate: Gate | None = None,
@@ -50,6 +41,7 @@ class Lane:
         self._db = db
         self._clock = clock
         self._lease = lease
+        self._claims = claims
         self._run = run
         self._pass_on = pass_on
         self._gate = gate
@@ -120,12 +112,7 @@ class Lane:
                 await self._gate.look(tx)
             if self._limit() <= 0:
                 return 0
-        async with self._db.transaction(few=True) as tx:
-            await store.commit_without_waiting(tx)
-            self._is_owner = await self._own(tx)
-            # The gate may have learned something as the lane was taken.
-            limit = self._limit() if self._is_owner else 0
-            jobs = await self._claim(tx, limit) if limit > 0 else []
+        jobs, limit = await self._claim_own() if self._spec.exclusive else await self._claim()
         if len(jobs) == limit and self._pass_on and not self._spec.exclusive:
             # There may be more than this runner can take.
             self._pass_on(self.name)
@@ -154,9 +141,25 @@ class Lane:
         if not task.cancelled() and (error := task.exception()):
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
+    async def _claim(self, tx: Tx | None = None) -> tuple[Sequence[Job], int]:
+        """Claims as many jobs as may be now, which is told beside them."""
+        limit = self._limit()
+        if limit <= 0:
+            return (), limit
+        suspects = self._suspect is None
+        claimed = await self._claims.claim(self.name, limit, suspects=suspects, tx=tx)
+        self._due_ms = claimed.due_ms
+        return claimed.jobs, limit
+
+    async def _claim_own(self) -> tuple[Sequence[Job], int]:
+        """The same for a lane that has one owner, if that is this runner."""
+        # Not waited for: what comes of the jobs is committed later, and so is on disk later.
+        async with self._db.transaction(few=True, on_disk=False) as tx:
+            self._is_owner = await self._own(tx)
+            # The gate may have learned something as the lane was taken.
+            return await self._claim(tx) if self._is_owner else ((), 0)
+
     async def _own(self, tx: Tx) -> bool:
-        if not self._spec.exclusive:
-            return True
         owned = await lanes.own(
             tx,
             self.name,
@@ -170,22 +173,6 @@ class Lane:
                 await self._gate.taken_over(tx)
             await self._gate.look(tx)
         return owned is not None
-
-    async def _claim(self, tx: Tx, limit: int) -> list[Job]:
-        found = await store.look(tx, self.name)
-        self._due_ms = found.due_ms
-        return await store.claim(
-            tx,
-            self.name,
-            self._job_names,
-            found,
-            runner_id=self._lease.runner_id,
-            now_ms=self._clock.now_ms(),
-            over_ms=self._lease.clock.over_ms(),
-            lease_ms=self._lease.duration_ms,
-            limit=limit,
-            suspects=self._suspect is None,
-        )
 
     async def _next_look(self, looked_at_ms: int) -> int | None:
         """When to look again, nothing having been there to claim at `looked_at_ms`."""

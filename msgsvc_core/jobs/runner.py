@@ -18,8 +18,9 @@ from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import RECURRING, Batch, recurring
+from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
-from msgsvc_core.jobs.lane import Lane, Lease
+from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.plugins import by_name
 
@@ -62,6 +63,7 @@ class LaneRunner:
         self._lease = Lease(new_id("run"), lease_ms, LeaseClock(service.clock, lease_ms))
         self._future_leases = FutureLeases(service.clock, lease_ms)
         self._names = tuple(self._specs)
+        self._claims = Claims(service.db, service.clock, self._lease, self._names)
         #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
         #: written, because the database was away, must run out and come again.
         self._working: set[str] = set()
@@ -171,6 +173,7 @@ class LaneRunner:
             db=self._service.db,
             clock=self._service.clock,
             lease=self._lease,
+            claims=self._claims,
             run=self._run,
             pass_on=self._pass_on,
             gate=spec.gate(self._service, name) if spec.gate else None,

@@ -136,16 +136,6 @@ def _claim_statement(
     return sql, {**params, **known_params}
 
 
-async def commit_without_waiting(tx: Tx) -> None:
-    """Lets the commit of a claim come back before it is on disk, which took longer than all the rest.
-
-    What depends on the claim is committed later, and no such commit is on disk before this one. On
-    SQLite, which can't say so for a single transaction, claims are as durable as all else.
-    """
-    if tx.dialect == "postgresql":
-        await tx.execute("SET LOCAL synchronous_commit = off")
-
-
 async def running(tx: Tx, lane: str, name: str) -> list[Job]:
     """A lane's jobs of one name that are in a handler now, or were when their runner died."""
     rows = await tx.fetch_all(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from msgsvc_webhooks.settings import WebhookSettings
 
 #: Outcomes of one transaction at most.
-MOST_AT_ONCE = 200
+MOST_AT_ONCE = 500
 
 #: Seconds between the beginnings of two groups: under load it makes them larger, alone an outcome
 #: waits for nobody.

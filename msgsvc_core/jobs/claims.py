@@ -1,0 +1,82 @@
+"""Claims of several lanes in one transaction.
+
+Jobs of different lanes lie on the same pages, for what happens at once is written at once: to claim for
+each lane by itself wrote every page once for each of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Database, Together, Tx
+from msgsvc_core.jobs import store
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.jobs.lease_clock import LeaseClock
+from msgsvc_core.record import record
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who holds jobs and lanes, for how long after the last renewal, and the time of others' leases."""
+
+    runner_id: str
+    duration_ms: int
+    clock: LeaseClock
+
+
+@record
+class _Wanted:
+    """Up to `limit` jobs of a lane; with `suspects` also such as may have killed other runners."""
+
+    lane: str
+    limit: int
+    suspects: bool
+
+
+@record
+class Claimed:
+    """Jobs of a lane that are this runner's now, and from when on the next that waits is due, in Unix
+    milliseconds; None where none did when the lane was looked at."""
+
+    jobs: Sequence[Job]
+    due_ms: int | None
+
+
+class Claims:
+    """Takes jobs of `names` for one runner, under its lease."""
+
+    def __init__(self, db: Database, clock: Clock, lease: Lease, names: Sequence[str]) -> None:
+        self._clock = clock
+        self._lease = lease
+        self._names = names
+        # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
+        self._together = Together(db, self._claim_all, few=True, on_disk=False)
+
+    async def claim(
+        self, lane: str, limit: int, *, suspects: bool, tx: Tx | None = None
+    ) -> Claimed:
+        """Claims what is due, together with other lanes; with `tx` it is done there.
+
+        Raises `DatabaseUnavailable`. A caller who is cancelled may leave jobs claimed, which nobody
+        works on until their lease runs out.
+        """
+        return await self._together.do(_Wanted(lane, limit, suspects), tx)
+
+    async def _claim_all(self, tx: Tx, wanted: Sequence[_Wanted]) -> list[Claimed]:
+        return [await self._claim(tx, one) for one in wanted]
+
+    async def _claim(self, tx: Tx, wanted: _Wanted) -> Claimed:
+        found = await store.look(tx, wanted.lane)
+        jobs = await store.claim(
+            tx,
+            wanted.lane,
+            self._names,
+            found,
+            runner_id=self._lease.runner_id,
+            now_ms=self._clock.now_ms(),
+            over_ms=self._lease.clock.over_ms(),
+            lease_ms=self._lease.duration_ms,
+            limit=wanted.limit,
+            suspects=wanted.suspects,
+        )
+        return Claimed(jobs, found.due_ms)
