@@ -142,9 +142,7 @@ class Database:
             return await ask(tx)
 
     @asynccontextmanager
-    async def transaction(
-        self, *, few: bool = False, on_disk: bool = True
-    ) -> AsyncIterator[Tx]:
+    async def transaction(self, *, few: bool = False, on_disk: bool = True) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
         With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
@@ -162,7 +160,9 @@ class Database:
         async with self._acquired(connection):
             tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
             try:
-                in_place = self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                in_place = (
+                    self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                )
                 if in_place and in_place.begin(on_disk=on_disk):
                     tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                 else:

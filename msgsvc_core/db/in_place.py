@@ -41,7 +41,9 @@ class InPlaceWriter:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         #: How far a commit goes while the connection waits for the disk, by the name of the PRAGMA.
-        self._lasting = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _FLEETING}
+        self._lasting = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _FLEETING
+        }
         self._waits_for_disk = True
         #: For what waits for the disk, or for another process that is writing.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")

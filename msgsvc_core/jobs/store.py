@@ -310,15 +310,9 @@ async def count_by_state(tx: Tx) -> dict[str, int]:
 
 
 def _job(row: Row) -> Job:
+    # Of `_CLAIMED`, in their order.
+    job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, *order = row
+    content = from_json(payload)
     return Job(
-        job_id=row["job_id"],
-        name=row["name"],
-        lane=row["lane"],
-        payload=from_json(row["payload"]),
-        attempts=row["attempts"] + 1,
-        deliveries=row["deliveries"],
-        created_at_ms=row["created_at_ms"],
-        project_id=row["project_id"],
-        priority=row["priority"],
-        run_at_ms=row["run_at_ms"],
+        job_id, name, lane, content, attempts + 1, deliveries, created_at_ms, project_id, *order
     )

@@ -23,6 +23,14 @@ from tests.bench.servers import ServiceUnderTest, go_on, pause, while_it_stands
 #: Seconds between two looks whether something is left, and until that is called an error.
 LOOK_S, MOST_S = 0.2, 300.0
 
+#: Outcomes are written together. What the first writing brings was done before it.
+RATE = """
+WITH ended AS ({ended}), spans AS (SELECT MIN(at_ms) AS first_ms, MAX(at_ms) AS last_ms FROM ended)
+SELECT first_ms, last_ms, (SELECT COUNT(*) FROM ended) AS done,
+       (SELECT COUNT(*) FROM ended WHERE at_ms > first_ms) AS later
+FROM spans
+"""
+
 
 async def until_empty(service: Service, lanes: str, most_s: float = MOST_S) -> None:
     """Returns when no job is left in lanes whose names begin so.
@@ -50,17 +58,16 @@ async def until_empty(service: Service, lanes: str, most_s: float = MOST_S) -> N
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What waits in `lanes`, whose names begin so. `fill` adds so many of it to a project; `progress` is
-    SQL that tells of what was added since `:since` how many ended well (`done`), and when the first and
-    the last ended (`first_ms`, `last_ms`)."""
+    """What waits in `lanes`, whose names begin so. `fill` adds so many of it to a project; `ended` is SQL
+    for when each ended (`at_ms`) of those that were added since `:since` and ended well."""
 
     name: str
     lanes: str
     fill: Callable[[Service, str, int], Awaitable[None]]
-    progress: str
+    ended: str
 
     def emptied(self, service: ServiceUnderTest, count: int) -> float:
-        """How many a second, from the first recorded outcome to the last."""
+        """How many a second, from the first recorded outcomes, which don't count, to the last."""
         since = int(time.time() * 1000)
         while_it_stands(service, lambda opened: self.fill(opened, service.project_id, count))
         go_on(service.server)
@@ -72,11 +79,11 @@ class Queue:
     async def _rate(self, service: Service, since: int, count: int) -> float:
         await until_empty(service, self.lanes)
         async with service.db.read() as tx:
-            row = await tx.fetch_one(self.progress, {"since": since})
+            row = await tx.fetch_one(RATE.format(ended=self.ended), {"since": since})
         assert row is not None, "an aggregate has one row"
         if row["done"] != count:
             raise BenchError(f"{self.name}: {row['done']} of {count} ended well")
-        return float(count) * 1000 / (row["last_ms"] - row["first_ms"])
+        return float(row["later"]) * 1000 / (row["last_ms"] - row["first_ms"])
 
 
 def beside_the_client(

@@ -42,15 +42,14 @@ allow_cidrs = ["127.0.0.0/8"]
 #: As long as what a `subscription.created` says of a person.
 BODY = json.dumps({"event": "event.tracked", "data": {"properties": {"note": "x" * 200}}}).encode()
 
-PROGRESS = """
-SELECT SUM(CASE WHEN status = 'delivered' THEN 1 ELSE 0 END) AS done,
-       MIN(finished_at_ms) AS first_ms, MAX(finished_at_ms) AS last_ms
-FROM webhooks_deliveries WHERE created_at_ms >= :since
+ENDED = """
+SELECT finished_at_ms AS at_ms FROM webhooks_deliveries
+WHERE created_at_ms >= :since AND status = 'delivered'
 """
 
 
 def webhooks(run: Run) -> list[Finding]:
-    """Deliveries a second, from the first recorded outcome to the last."""
+    """Deliveries a second, from the first recorded outcomes to the last."""
     count = max(1, run.options.messages // ENDPOINTS) * ENDPOINTS
     with ExitStack() as stack:
         run.tell("starting the servers")
@@ -65,7 +64,7 @@ def webhooks(run: Run) -> list[Finding]:
             _add_webhooks(service, receiver.url)
         return beside_the_client(
             run,
-            Queue("webhooks", "webhook:", _fill, PROGRESS),
+            Queue("webhooks", "webhook:", _fill, ENDED),
             services,
             client=lambda: in_own_process("tests.bench.webhooks", receiver.url, count),
             count=count,

@@ -1,7 +1,9 @@
 """How many calls a process makes to a webhook at once, and how much it claims ahead of them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -22,7 +24,7 @@ AHEAD_S, MOST_AHEAD = 1.0, 200
 
 #: Deliveries of one batch, and batches that may be open: one of each may wait for a slow call, and
 #: there are no more slow calls than `CALLS`.
-BATCH, BATCHES = 100, 4 * CALLS
+BATCH, BATCHES = 200, 4 * CALLS
 
 #: What a call counts for in the average of the last ones.
 WEIGHT = 0.1
@@ -35,18 +37,66 @@ SLOW_S, SLOW_PAUSE_S = 1.0, 0.004
 #: Milliseconds after which a lane with its hands full is looked at again; it is woken before.
 LOOK_MS = 1000
 
+#: Makes the call of a job, and raises nothing.
+Attempt = Callable[[Job], Awaitable[None]]
+
 
 class Calls:
-    """The calls to one webhook from this process; the gate of its lane."""
+    """The calls to one webhook from this process; the gate of its lane.
 
-    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
-        self.places = asyncio.Semaphore(CALLS)
+    `slow_turn` waits until one more call to a slow receiver may begin.
+    """
+
+    def __init__(
+        self, clock: Clock, wake: Callable[[], None], slow_turn: Callable[[], Awaitable[None]]
+    ) -> None:
         self._clock = clock
         self._wake = wake
+        self._slow_turn = slow_turn
+        self._waiting: deque[tuple[Job, Attempt]] = deque()
+        #: Those at work, and whose call each makes. They are the lane's, not a batch's: where two batches
+        #: overlapped, a place that went from one to the other cost more than what is made in it.
+        self._callers: dict[asyncio.Task[None], Attempt | None] = {}
         #: Jobs that are claimed, and whose calls have not ended.
         self._in_hand: set[str] = set()
         self._call_s: float | None = None
         self._is_full = False
+
+    def make(self, jobs: Sequence[Job], attempt: Attempt) -> None:
+        """Has `attempt` called with each job, in their order, after what waits already."""
+        self._waiting.extend((job, attempt) for job in jobs)
+        self._set_to_work()
+
+    def give_up(self, attempt: Attempt) -> None:
+        """Makes no more calls of that `attempt`, and breaks off those under way."""
+        self._waiting = deque(one for one in self._waiting if one[1] != attempt)
+        for caller, current in self._callers.items():
+            if current == attempt:
+                caller.cancel()
+
+    def _set_to_work(self) -> None:
+        for _ in range(min(CALLS - len(self._callers), len(self._waiting))):
+            # Not in the context of the batch: its names would stand in the logs of others.
+            caller = asyncio.create_task(self._call(), context=Context())
+            self._callers[caller] = None
+            caller.add_done_callback(self._caller_ended)
+
+    def _caller_ended(self, caller: asyncio.Task[None]) -> None:
+        del self._callers[caller]
+        self._set_to_work()
+
+    async def _call(self) -> None:
+        """Makes one call after the other, until none waits."""
+        loop, caller = asyncio.get_running_loop(), asyncio.current_task()
+        assert caller is not None
+        while self._waiting:
+            job, attempt = self._waiting.popleft()
+            self._callers[caller] = attempt
+            if self.is_slow:
+                await self._slow_turn()
+            began_s = loop.time()
+            await attempt(job)
+            self.over(job, loop.time() - began_s)
 
     def over(self, job: Job, took_s: float) -> None:
         """The call of a job has ended, after so long."""
@@ -104,11 +154,17 @@ class CallsByLane:
         self._service = service
         # Held by lanes and batches: when the last has ended, nothing is left of it.
         self._known: WeakValueDictionary[str, Calls] = WeakValueDictionary()
-
         self._slow_at_s = 0.0
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __getitem__(self, lane: str) -> Calls:
+        calls = self._known.get(lane)
+        if calls is None:
+            wake = partial(self._service.jobs.wake, lane, 0)
+            calls = self._known[lane] = Calls(self._service.clock, wake, self.slow_turn)
+        return calls
 
     async def slow_turn(self) -> None:
         """Waits until one more call to a slow receiver may begin."""
@@ -117,13 +173,6 @@ class CallsByLane:
         self._slow_at_s = at_s
         if at_s > now_s:
             await asyncio.sleep(at_s - now_s)
-
-    def __getitem__(self, lane: str) -> Calls:
-        calls = self._known.get(lane)
-        if calls is None:
-            wake = partial(self._service.jobs.wake, lane, 0)
-            calls = self._known[lane] = Calls(self._service.clock, wake)
-        return calls
 
 
 def _gate(service: "Service", lane: str) -> Calls:

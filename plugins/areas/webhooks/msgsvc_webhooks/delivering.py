@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, Stopping
 from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
-from msgsvc_webhooks.calls import CALLS, Calls, CallsByLane
+from msgsvc_webhooks.calls import CallsByLane
 from msgsvc_webhooks.models import Attempt, Delivery, Webhook
 from msgsvc_webhooks.outcomes import Outcome, OutcomeWriter, Written
 from msgsvc_webhooks.service import Webhooks
@@ -31,15 +32,13 @@ async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
     goes back.
     """
     batch = _Batch(ctx, jobs)
-    work = [asyncio.create_task(batch.work()) for _ in range(min(CALLS, len(jobs)))]
-    ended = await asyncio.gather(*work, return_exceptions=True)
-    await batch.written.all_written()
-    failures = [failure for failure in ended if isinstance(failure, BaseException)]
-    for failure in failures:
-        if not isinstance(failure, Stopping):
-            raise failure
-    if failures:
-        raise Stopping
+    calls = ctx.service.get(CallsByLane)[jobs[0].lane]
+    calls.make(jobs, batch.attempt)
+    try:
+        await batch.written.all_written()
+    except BaseException:
+        calls.give_up(batch.attempt)
+        raise
 
 
 class _Batch:
@@ -47,16 +46,14 @@ class _Batch:
 
     def __init__(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         service, first = ctx.service, jobs[0]
-        self.written = Written(ctx)
+        self.written = Written(ctx, len(jobs))
         self._ctx = ctx
-        self._left = iter(jobs)
         self._uncalled = {job.job_id: str(job.payload["delivery_id"]) for job in jobs}
         self._project_id = first.project_id or ""
         self._webhook_id = first.lane.partition(":")[2]
-        self._all_calls = service.get(CallsByLane)
-        self._calls: Calls = self._all_calls[first.lane]
         self._webhooks = service.get(Webhooks)
         self._writer = service.get(OutcomeWriter)
+        self._loop = asyncio.get_running_loop()
         self._loading = asyncio.Lock()
         self._loaded_s: float | None = None
         self._deliveries: dict[str, Delivery] = {}
@@ -64,18 +61,17 @@ class _Batch:
         #: None where they can't be read.
         self._secrets: list[str] | None = None
 
-    async def work(self) -> None:
-        """Attempts one delivery after the other, until none is left."""
-        loop = asyncio.get_running_loop()
-        for job in self._left:
-            async with self._calls.places:
-                if self._calls.is_slow:
-                    await self._all_calls.slow_turn()
-                if self._ctx.stopping:
-                    raise Stopping
-                began_s = loop.time()
-                outcome = await self._attempt(job)
-                self._calls.over(job, loop.time() - began_s)
+    async def attempt(self, job: Job) -> None:
+        """Attempts one delivery, and has the outcome written."""
+        if self._ctx.stopping or self.written.failed:
+            # What kept one of them from its call keeps the others too.
+            self.written.one(Stopping())
+            return
+        try:
+            outcome = await self._attempt(job)
+        except Exception as error:  # noqa: BLE001 - raised by `deliver`
+            self.written.one(error)
+        else:
             self._writer.add(outcome)
 
     async def _attempt(self, job: Job) -> Outcome:
@@ -103,19 +99,19 @@ class _Batch:
                 await self._load()
 
     def _is_fresh(self) -> bool:
-        loop = asyncio.get_running_loop()
-        return self._loaded_s is not None and loop.time() - self._loaded_s < FRESH_S
+        return self._loaded_s is not None and self._loop.time() - self._loaded_s < FRESH_S
 
     async def _load(self) -> None:
-        service = self._ctx.service
-        ids, now_ms = list(self._uncalled.values()), service.clock.now_ms()
-        self._deliveries = await service.db.ask_few(
-            lambda tx: journal.find_many(tx, self._project_id, ids)
-        )
-        self._webhook, sealed = await service.db.ask_few(
-            lambda tx: store.find_with_secrets(tx, self._project_id, self._webhook_id, now_ms)
-        )
+        self._webhook, sealed, self._deliveries = await self._ctx.service.db.ask_few(self._ask)
         self._secrets = None
         with suppress(DecryptionError):
             self._secrets = self._webhooks.unseal(sealed)
-        self._loaded_s = asyncio.get_running_loop().time()
+        self._loaded_s = self._loop.time()
+
+    async def _ask(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
+        now_ms = self._ctx.service.clock.now_ms()
+        webhook, sealed = await store.find_with_secrets(
+            tx, self._project_id, self._webhook_id, now_ms
+        )
+        ids = list(self._uncalled.values())
+        return webhook, sealed, await journal.find_many(tx, self._project_id, ids)

@@ -129,31 +129,39 @@ class Tried:
     status: DeliveryStatus
     step: int
     next_attempt_at_ms: int | None
-    written_at_ms: int
 
 
 #: What `record_attempts` writes of each delivery, by key.
-_WRITTEN = (*_KEY, "status", "number", "step", "started", "following", "finished")
+_WRITTEN = (*_KEY, "started", "following")
 
 
-async def record_attempts(tx: Tx, tried: Sequence[Tried]) -> bool:
-    """Writes attempts, and what has become of their deliveries; False, and nothing to be committed, if
-    somebody else has recorded an attempt of one meanwhile."""
-    if not tried:
-        return True
-    changed = await tx.execute(
-        "UPDATE webhooks_deliveries AS d SET status = keys.status,"
-        " attempts = CAST(keys.number AS INTEGER), step = CAST(keys.step AS INTEGER),"
-        " first_attempt_at_ms = COALESCE(d.first_attempt_at_ms, CAST(keys.started AS BIGINT)),"
-        " next_attempt_at_ms = CAST(keys.following AS BIGINT),"
-        " finished_at_ms = CAST(keys.finished AS BIGINT)"
-        f" FROM {key_table(_WRITTEN, tx.dialect)}"
-        " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery"
-        " AND d.attempts = CAST(keys.number AS INTEGER) - 1",
-        key_params([_written(one) for one in tried], tx.dialect),
-    )
-    if changed < len(tried):
-        return False
+async def record_attempts(tx: Tx, tried: Sequence[Tried], now_ms: int) -> bool:
+    """Writes attempts that have ended, and what has become of their deliveries; False, and nothing to
+    be committed, if somebody else has recorded an attempt of one meanwhile."""
+    # What many have in common is written once: nearly all are delivered by their first attempt.
+    alike: defaultdict[tuple[DeliveryStatus, int, int], list[Tried]] = defaultdict(list)
+    for one in tried:
+        alike[one.status, one.delivery.attempts, one.step].append(one)
+    for (status, attempts, step), these in alike.items():
+        changed = await tx.execute(
+            "UPDATE webhooks_deliveries AS d SET status = :status, attempts = :attempts + 1,"
+            " step = :step,"
+            " first_attempt_at_ms = COALESCE(d.first_attempt_at_ms, CAST(keys.started AS BIGINT)),"
+            " next_attempt_at_ms = CAST(keys.following AS BIGINT),"
+            " finished_at_ms = CASE WHEN keys.following IS NULL THEN CAST(:now_ms AS BIGINT) END"
+            f" FROM {key_table(_WRITTEN, tx.dialect)}"
+            " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery"
+            " AND d.attempts = :attempts",
+            {
+                **key_params([_written(one) for one in these], tx.dialect),
+                "status": status,
+                "attempts": attempts,
+                "step": step,
+                "now_ms": now_ms,
+            },
+        )
+        if changed < len(these):
+            return False
     await tx.insert_many(
         "webhooks_attempts",
         [
@@ -178,12 +186,8 @@ def _written(one: Tried) -> tuple[str | None, ...]:
     return (
         delivery.project_id,
         delivery.delivery_id,
-        one.status,
-        str(delivery.attempts + 1),
-        str(one.step),
         str(one.attempt.started_at_ms),
         None if following_ms is None else str(following_ms),
-        str(one.written_at_ms) if following_ms is None else None,
     )
 
 
@@ -212,7 +216,8 @@ async def purge(tx: Tx, before_ms: int) -> None:
 
 
 def _delivery(row: Row) -> Delivery:
-    return Delivery(*(row[column] for column in _COLUMN_NAMES))
+    # Of `_COLUMNS`, in their order.
+    return Delivery(*row)
 
 
 def _attempt(row: Row) -> Attempt:

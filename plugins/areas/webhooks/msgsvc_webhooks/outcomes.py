@@ -46,27 +46,26 @@ log = structlog.get_logger(__name__)
 class Written:
     """How many outcomes of a batch are still to be written."""
 
-    def __init__(self, ctx: JobContext) -> None:
+    def __init__(self, ctx: JobContext, outcomes: int) -> None:
         self.ctx = ctx
-        self._open = 0
+        self._open = outcomes
         self._error: Exception | None = None
-        self._changed = asyncio.Event()
+        self._all = asyncio.Event()
 
-    def expect(self) -> None:
-        """One more."""
-        self._open += 1
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
 
     def one(self, error: Exception | None = None) -> None:
         """One has been written, or could not be."""
         self._open -= 1
         self._error = self._error or error
-        self._changed.set()
+        if not self._open:
+            self._all.set()
 
     async def all_written(self) -> None:
         """Raises what kept one of them from being written."""
-        while self._open:
-            self._changed.clear()
-            await self._changed.wait()
+        await self._all.wait()
         if self._error is not None:
             raise self._error
 
@@ -118,7 +117,6 @@ class OutcomeWriter:
 
     def add(self, outcome: Outcome) -> None:
         """Has an outcome written, together with others."""
-        outcome.written.expect()
         self._queue.append(outcome)
         if self._task is None:
             # Not in the caller's context: its names would stand in the logs of all.
@@ -174,12 +172,10 @@ class OutcomeWriter:
                 cancelled.append(delivery)
                 continue
             tried.append(
-                journal.Tried(
-                    delivery, attempt, outcome.status, outcome.step, outcome.next_at_ms, now_ms
-                )
+                journal.Tried(delivery, attempt, outcome.status, outcome.step, outcome.next_at_ms)
             )
         await journal.end(tx, cancelled, "cancelled", now_ms)
-        if not await journal.record_attempts(tx, tried):
+        if not await journal.record_attempts(tx, tried, now_ms):
             raise LeaseLost
         await self._health.note(
             tx,

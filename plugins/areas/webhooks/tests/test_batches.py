@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -199,6 +200,13 @@ def jobs(count: int, first: int = 0) -> list[Job]:
     ]
 
 
+def new_calls(wake: Callable[[], None] = lambda: None) -> Calls:
+    async def turn() -> None:
+        """Comes at once."""
+
+    return Calls(FakeClock(), wake, turn)
+
+
 def claimed_of(calls: Calls, *, took_s: float, count: int = 50) -> Calls:
     """After so many calls that took so long."""
     for job in jobs(count, first=1000):
@@ -208,20 +216,20 @@ def claimed_of(calls: Calls, *, took_s: float, count: int = 50) -> Calls:
 
 
 def test_no_more_is_claimed_for_a_slow_receiver_than_it_is_called_with():
-    calls = claimed_of(Calls(FakeClock(), lambda: None), took_s=10)
+    calls = claimed_of(new_calls(), took_s=10)
 
     assert calls.room().jobs <= CALLS + 1
 
 
 def test_much_is_claimed_ahead_for_a_fast_receiver():
-    calls = claimed_of(Calls(FakeClock(), lambda: None), took_s=0.005)
+    calls = claimed_of(new_calls(), took_s=0.005)
 
     assert calls.room().jobs == CALLS + MOST_AHEAD
 
 
 def test_a_lane_is_woken_when_half_of_what_was_claimed_ahead_is_done():
     woken: list[bool] = []
-    calls = claimed_of(Calls(FakeClock(), lambda: woken.append(True)), took_s=0.005)
+    calls = claimed_of(new_calls(lambda: woken.append(True)), took_s=0.005)
     claimed = jobs(calls.room().jobs)
     calls.claimed(claimed)
     full = calls.room().jobs
@@ -236,7 +244,7 @@ def test_a_lane_is_woken_when_half_of_what_was_claimed_ahead_is_done():
 
 
 def test_what_failed_without_a_call_is_in_hand_no_more():
-    calls = Calls(FakeClock(), lambda: None)
+    calls = new_calls()
     claimed = jobs(CALLS)
     calls.claimed(claimed)
     full = calls.room().jobs
@@ -252,5 +260,37 @@ async def test_calls_to_slow_receivers_begin_one_after_another(service: Service)
     took_s = asyncio.get_running_loop().time() - began_s
 
     assert took_s >= 50 * SLOW_PAUSE_S
-    assert claimed_of(Calls(FakeClock(), lambda: None), took_s=10).is_slow
-    assert not claimed_of(Calls(FakeClock(), lambda: None), took_s=0.1).is_slow
+    assert claimed_of(new_calls(), took_s=10).is_slow
+    assert not claimed_of(new_calls(), took_s=0.1).is_slow
+
+
+async def test_batches_that_overlap_are_called_for_in_turn_and_one_that_ends_takes_none_along():
+    calls = new_calls()
+    made: list[str] = []
+    broken_off: list[str] = []
+    may_end = asyncio.Event()
+
+    async def of_first(job: Job) -> None:
+        made.append(job.job_id)
+        try:
+            await may_end.wait()
+        except asyncio.CancelledError:
+            broken_off.append(job.job_id)
+            raise
+
+    async def of_second(job: Job) -> None:
+        made.append(job.job_id)
+
+    first, second = jobs(CALLS + 3), jobs(5, first=100)
+    calls.make(first, of_first)
+    calls.make(second, of_second)
+    await asyncio.sleep(0)
+    calls_at_once = list(made)
+    calls.give_up(of_first)
+
+    async def all_of_second() -> bool:
+        return made[CALLS:] == [job.job_id for job in second]
+
+    await until(all_of_second)
+
+    assert calls_at_once == broken_off == [job.job_id for job in first[:CALLS]]
