@@ -30,16 +30,24 @@ class Together(Generic[R, V]):
     For changes that are one conditional statement for any number of rows, such as exchanging a code:
     a commit costs the same for one as for hundreds. An error that the work answers with is its
     caller's alone, and undoes nothing; one that it raises undoes the batch, and each is done again in
-    a transaction of its own. `few` and `on_disk` are those of `Database.transaction`.
+    a transaction of its own. `few` and `on_disk` are those of `Database.transaction`;
+    `wait_s` is how long a batch waits for locks, None for work that waits for none.
     """
 
     def __init__(
-        self, db: Database, work: Work[R, V], *, few: bool = False, on_disk: bool = True
+        self,
+        db: Database,
+        work: Work[R, V],
+        *,
+        few: bool = False,
+        on_disk: bool = True,
+        wait_s: float | None = BATCH_WAIT_S,
     ) -> None:
         self._db = db
         self._work = work
         self._few = few
         self._on_disk = on_disk
+        self._wait_s = wait_s
         self._waiting: deque[tuple[R, asyncio.Future[V]]] = deque()
         #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
         self._at_once = 1 if db.dialect == "sqlite" else 2
@@ -110,8 +118,8 @@ class Together(Generic[R, V]):
 
     async def _in_transaction(self, requests: Sequence[R]) -> Sequence[V | Exception]:
         async with self._db.transaction(few=self._few, on_disk=self._on_disk) as tx:
-            if len(requests) > 1:
-                await tx.wait_for_locks(BATCH_WAIT_S)
+            if len(requests) > 1 and self._wait_s is not None:
+                await tx.wait_for_locks(self._wait_s)
             outcomes = await self._work(tx, requests)
             if len(outcomes) != len(requests):
                 raise RuntimeError(f"{len(outcomes)} outcomes of {len(requests)} requests")

@@ -50,7 +50,7 @@ class Claims:
         self._lease = lease
         self._names = names
         # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
-        self._together = Together(db, self._claim_all, few=True, on_disk=False)
+        self._together = Together(db, self._claim_all, few=True, on_disk=False, wait_s=None)
 
     async def claim(
         self, lane: str, limit: int, *, suspects: bool, tx: Tx | None = None

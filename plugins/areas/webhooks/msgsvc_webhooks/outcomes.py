@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: Outcomes of one transaction at most.
 MOST_AT_ONCE = 500
 
+#: Outcomes that wait while a group is written, from which on PostgreSQL writes another beside it.
+MANY = 200
+
 #: Seconds between the beginnings of two groups: under load it makes them larger, alone an outcome
 #: waits for nobody.
 PAUSE_S = 0.05
@@ -94,7 +97,8 @@ class OutcomeWriter:
         self._settings = settings
         self._health = Health(service, settings)
         self._queue: deque[Outcome] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._at_once = 1 if service.db.dialect == "sqlite" else 2
 
     def judged(
         self, written: Written, job: Job, delivery: Delivery, webhook: Webhook, attempt: Attempt
@@ -118,12 +122,14 @@ class OutcomeWriter:
     def add(self, outcome: Outcome) -> None:
         """Has an outcome written, together with others."""
         self._queue.append(outcome)
-        if self._task is None:
+        if not self._tasks or (len(self._queue) >= MANY and len(self._tasks) < self._at_once):
             # Not in the caller's context: its names would stand in the logs of all.
-            self._task = asyncio.create_task(self._write_all(), context=Context())
+            task = asyncio.create_task(self._write_all(), context=Context())
+            self._tasks.add(task)
 
     async def _write_all(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
         try:
             while self._queue:
                 began_s = loop.time()
@@ -131,7 +137,8 @@ class OutcomeWriter:
                 await self._write([self._queue.popleft() for _ in range(count)])
                 await asyncio.sleep(max(0.0, began_s + PAUSE_S - loop.time()))
         finally:
-            self._task = None
+            # Here and not when the task is done: who comes in between would find it still at work.
+            self._tasks.discard(task)
 
     async def _write(self, group: Sequence[Outcome]) -> None:
         try:
