@@ -1,6 +1,6 @@
 """One attempt: a signed POST to an address that nobody here controls."""
 
-import asyncio
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -75,8 +75,11 @@ class Sender:
             trust_env=False,
             # 64 KiB of gzip can hold 64 MiB.
             auto_decompress=False,
-            # One deadline of our own spans the whole attempt.
-            timeout=ClientTimeout(total=None),
+            # From the first look at the host's name to the end of the answer. Exactly: aiohttp would
+            # round it up to a whole second.
+            timeout=ClientTimeout(
+                total=self._settings.attempt_timeout_s, ceil_threshold=math.inf
+            ),
         )
 
     async def close(self) -> None:
@@ -92,8 +95,7 @@ class Sender:
         error: str | None
         forbidden = False
         try:
-            async with asyncio.timeout(self._settings.attempt_timeout_s):
-                await self._call(url, delivery, secrets, call)
+            await self._call(url, delivery, secrets, call)
             error = _status_error(call.status_code)
         except TimeoutError:
             error = f"no complete answer within {self._settings.attempt_timeout_s:g} s"
@@ -129,7 +131,9 @@ class Sender:
         """Reads to the end, so that the connection can be used again, or to the limit."""
         most = self._settings.max_answer_bytes
         total = 0
-        while total < most and (chunk := await response.content.read(most - total)):
+        content = response.content
+        while total < most and not content.at_eof():
+            chunk = await content.read(most - total)
             total += len(chunk)
             answer += chunk[: KEPT_ANSWER_BYTES - len(answer)]
 
