@@ -57,7 +57,11 @@ class Answer(BaseModel):
 
     def to_data(self) -> dict[str, Any]:
         """The same as values of JSON."""
-        return self.model_dump(mode="json", exclude=self._absent())
+        data = self.model_dump(mode="json")
+        for name in self.leave_out_none:
+            if data[name] is None:
+                del data[name]
+        return data
 
     def _absent(self) -> set[str] | None:
         return {name for name in self.leave_out_none if getattr(self, name) is None} or None

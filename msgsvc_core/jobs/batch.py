@@ -87,7 +87,7 @@ class Batch:
 
     @asynccontextmanager
     async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:
-        async with self.service.db.transaction() as tx:
+        async with self.service.db.transaction(few=self._spec.few) as tx:
             if not await store.hold(tx, jobs, runner_id=self._runner_id):
                 raise LeaseLost
             yield tx

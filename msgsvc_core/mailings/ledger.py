@@ -11,6 +11,9 @@ from msgsvc_core.record import record
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
+#: What a row of the ledger is found by, beside `_these`.
+_KEY = ("project", "subscriber", "job")
+
 #: Milliseconds for which something more urgent may be due before a mailing stands aside for it: the
 #: lane takes it up by itself sooner, unless mailings use up all that it has.
 LATE_MS = 100
@@ -68,12 +71,12 @@ async def take_hold(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> 
     """Takes recipients out of those who wait to be tried again: they are in hand now."""
     if subscriber_ids:
         await tx.execute(
-            "UPDATE core_recipients AS r SET run_at_ms = NULL"
-            f" FROM {key_table(('project', 'subscriber', 'job'), tx.dialect)}"
+            f"UPDATE core_recipients AS r SET run_at_ms = NULL FROM {key_table(_KEY, tx.dialect)}"
             f" WHERE {_these(tx.dialect)}",
-            key_params(
-                [(mailing.project_id, each, mailing.job_id) for each in subscriber_ids], tx.dialect
-            ),
+            {
+                **key_params(_keys(mailing, subscriber_ids), tx.dialect),
+                **_among(mailing, subscriber_ids),
+            },
         )
 
 
@@ -92,11 +95,46 @@ async def walk(tx: Tx, mailing: Mailing, way: Way, most: int) -> list[str]:
 
 async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str]:
     """Writes outcomes; returns the ids of those who are still in the ledger, and had none yet."""
+    sent = [each for each in outcomes if each.status == "sent"]
+    others = [each for each in outcomes if each.status != "sent"]
+    return {*await _note_sent(tx, mailing, sent), *await _note_others(tx, mailing, others)}
+
+
+async def _note_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> list[str]:
+    """Nearly all: of each, only the message differs."""
     if not outcomes:
-        return set()
+        return []
+    ids = [each.subscriber_id for each in outcomes]
+    messages = [each.message_id for each in outcomes]
+    ending = (
+        "attempts = r.attempts + 1, reason = NULL, error = NULL, run_at_ms = NULL,"
+        " refused_from_ms = NULL"
+    )
+    if tx.dialect == "postgresql":
+        # No join, which it knows how to make well only once it has looked at the table.
+        statement = (
+            "UPDATE core_recipients AS r SET status = 'sent', message_id ="
+            f" (:messages::text[])[array_position(:ids::text[], r.subscriber_id)], {ending}"
+            f" WHERE {_AMONG} AND r.status = 'queued' RETURNING subscriber_id"
+        )
+        params = {**_among(mailing, ids), "messages": messages}
+    else:
+        statement = (
+            f"UPDATE core_recipients AS r SET status = 'sent', message_id = keys.message, {ending}"
+            f" FROM {key_table((*_KEY, 'message'), tx.dialect)}"
+            f" WHERE {_these(tx.dialect)} RETURNING subscriber_id"
+        )
+        keys = [(*key, message) for key, message in zip(_keys(mailing, ids), messages, strict=True)]
+        params = key_params(keys, tx.dialect)
+    return [row["subscriber_id"] for row in await tx.fetch_all(statement, params)]
+
+
+async def _note_others(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> list[str]:
+    if not outcomes:
+        return []
     columns = (
-        *("project", "subscriber", "job", "status", "tries", "message", "reason"),
-        *("error", "run_at", "refused_from"),
+        *_KEY,
+        *("status", "tries", "message", "reason", "error", "run_at", "refused_from"),
     )
     rows = await tx.fetch_all(
         "UPDATE core_recipients AS r SET status = keys.status, message_id = keys.message,"
@@ -104,28 +142,42 @@ async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str
         " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint),"
         " refused_from_ms = CAST(keys.refused_from AS bigint)"
         f" FROM {key_table(columns, tx.dialect)} WHERE {_these(tx.dialect)} RETURNING subscriber_id",
-        key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
+        {
+            **key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
+            **_among(mailing, [each.subscriber_id for each in outcomes]),
+        },
     )
-    return {row["subscriber_id"] for row in rows}
+    return [row["subscriber_id"] for row in rows]
+
+
+#: Rows of a mailing by their people, for PostgreSQL. It has looked at a ledger last while it was empty,
+#: or had others in it, and would go through all of it; with its ends, it goes from the one to the other.
+_AMONG = (
+    "r.project_id = :project_id AND r.job_id = :job_id"
+    " AND r.subscriber_id BETWEEN :first AND :last AND r.subscriber_id = ANY(:ids)"
+)
+
+
+def _among(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, Any]:
+    """The parameters of `_AMONG`. There is at least one id."""
+    ids = list(subscriber_ids)
+    return {**_key(mailing), "first": min(ids), "last": max(ids), "ids": ids}
 
 
 def _these(dialect: Dialect) -> str:
-    """The rows `r` of `keys` that have no outcome yet.
+    """The rows `r` of `keys` that have no outcome yet; PostgreSQL needs the parameters of `_among` too.
 
-    All of the key from `keys`: with a project by itself, SQLite goes through all of its rows. And for
-    PostgreSQL the same once more by itself: it knew a ledger as empty that had just been written anew,
-    and went through all of it for each of `keys`.
+    All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
     """
     these = (
         "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
         " AND r.status = 'queued'"
     )
-    if dialect == "postgresql":
-        these += (
-            " AND r.project_id = ANY(:keys_0) AND r.subscriber_id = ANY(:keys_1)"
-            " AND r.job_id = ANY(:keys_2)"
-        )
-    return these
+    return f"{these} AND {_AMONG}" if dialect == "postgresql" else these
+
+
+def _keys(mailing: Mailing, subscriber_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(mailing.project_id, each, mailing.job_id) for each in subscriber_ids]
 
 
 def _values(mailing: Mailing, outcome: Outcome) -> tuple[str | None, ...]:

@@ -281,3 +281,12 @@ class Way:
     walked_to: str
     in_hand: list[str]
     is_done: bool
+
+
+@record
+class LockedWay:
+    """A mailing that nobody else changes, one of its ways, and whether its project is active."""
+
+    mailing: Mailing
+    way: Way
+    is_project_active: bool

@@ -22,10 +22,10 @@ from msgsvc_core.messages.substitution import WrongVariable
 DIED = "the service stopped while the platform was being called"
 
 
-async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
-    """Writes down letters that were sent, failed, or go back to wait."""
+async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> bool:
+    """Writes down letters that were sent, failed, or go back to wait; returns whether one of them does."""
     if not letters:
-        return
+        return False
     ends: dict[str, tuple[Letter, Ending]] = {}
     outcomes: list[Outcome] = []
     for letter in letters:
@@ -46,6 +46,7 @@ async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
         tx, post.mailing, counts["sent"], counts["failed"] + counts["unknown"], skipped=0
     )
     await _tell(post, tx, ended)
+    return len(ends) < len(letters)
 
 
 async def skip(post: Post, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:

@@ -21,7 +21,7 @@ from msgsvc_core.mailings.burial import bury, give_up
 from msgsvc_core.mailings.content import read_column
 from msgsvc_core.mailings.ledger import Tried
 from msgsvc_core.mailings.letters import Letter, Post, obstacle, send, write
-from msgsvc_core.mailings.models import Mailing, Way
+from msgsvc_core.mailings.models import LockedWay, Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
@@ -79,6 +79,8 @@ class _Turn:
         self._again_ms: int | None = None
         self._is_first = True
         self._has_progressed = False
+        #: Whether somebody may wait to be tried again; nobody but this turn makes them.
+        self._some_wait = True
         #: Whether as many were taken as are taken together, so that there may be more.
         self._took_all = False
         #: When the next are due by the mailing's pace and worth waiting for, in Unix milliseconds.
@@ -134,16 +136,14 @@ class _Turn:
         ctx, job = self._ctx, self._job
         ended, self._ended = self._ended, []
         async with ctx.holding(job) as tx:
-            key = job.project_id or "", job.payload["job_id"]
-            await store.pause_if_disabled(tx, *key, ctx.service.clock.now_ms())
-            mailing = await store.lock(tx, *key)
-            way = None if mailing is None else await store.find_way(tx, *key, self._bot)
+            locked = await self._lock(tx)
             for letter in ended:
                 del self._in_hand[letter.subscriber_id]
-            if mailing is None or way is None:
+            if locked is None:
                 # Its project was removed, and nothing is kept of it.
                 self._over = True
                 return
+            mailing, way = locked.mailing, locked.way
             post = self._post(mailing)
             if self._is_first:
                 await give_up(post, tx, job)
@@ -157,8 +157,17 @@ class _Turn:
         self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
         await self._begin(post, taken)
 
+    async def _lock(self, tx: Tx) -> LockedWay | None:
+        key = self._job.project_id or "", self._job.payload["job_id"]
+        locked = await store.lock_way(tx, *key, self._bot)
+        if locked is None or locked.is_project_active or locked.mailing.status != "running":
+            return locked
+        await store.pause_if_disabled(tx, *key, self._ctx.service.clock.now_ms())
+        return await store.lock_way(tx, *key, self._bot)
+
     async def _settle(self, post: Post, tx: Tx, ended: Sequence[Letter]) -> None:
-        await outcomes.settle(post, tx, ended)
+        if await outcomes.settle(post, tx, ended):
+            self._some_wait = True
         if ended and not self._has_progressed:
             # However often a process dies, as long as each gets some of the calls done.
             await self._ctx.progressed(tx, self._job)
@@ -182,8 +191,7 @@ class _Turn:
             most = self._room(mailing, now_ms)
         if most <= 0:
             return [], way.walked_to
-        again = await ledger.due_again(tx, mailing, self._bot, now_ms, most)
-        await ledger.take_hold(tx, mailing, [each.subscriber_id for each in again])
+        again = await self._due_again(tx, mailing, now_ms, most)
         new = await ledger.walk(tx, mailing, way, most - len(again))
         letters = await self._letters(post, tx, [*again, *map(Tried, new)])
         if mailing.per_minute is not None and letters:
@@ -193,6 +201,18 @@ class _Turn:
             # What is in hand may still go back; the end of the turn looks whether any did.
             self._over = True
         return letters, new[-1] if new else way.walked_to
+
+    async def _due_again(self, tx: Tx, mailing: Mailing, now_ms: int, most: int) -> list[Tried]:
+        """Those who are to be tried again now, and are taken out of those who wait for that."""
+        if not self._some_wait:
+            return []
+        again = await ledger.due_again(tx, mailing, self._bot, now_ms, most)
+        if again:
+            await ledger.take_hold(tx, mailing, [each.subscriber_id for each in again])
+        else:
+            next_ms = await ledger.next_again_ms(tx, mailing, self._bot)
+            self._some_wait = next_ms is not None
+        return again
 
     def _room(self, mailing: Mailing, now_ms: int) -> int:
         """How many people may be taken in hand now. Ends the turn where that takes a while to change."""
@@ -323,4 +343,4 @@ class _Turn:
         await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
 
 
-SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=bury)
+SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=bury, few=True)

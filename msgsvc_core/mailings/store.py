@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held
 from msgsvc_core.json_text import to_json
-from msgsvc_core.mailings.models import Mailing, MailingStatus, Way
+from msgsvc_core.mailings.models import LockedWay, Mailing, MailingStatus, Way
 
 _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
@@ -50,6 +50,25 @@ async def find_many(tx: Tx, project_id: str, job_ids: Sequence[str]) -> list[Mai
 async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
     """The mailing, which nobody else changes until the transaction ends."""
     return await _find(tx, project_id, job_id, held(tx.dialect))
+
+
+async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedWay | None:
+    """The mailing as by `lock`, and its way out by one bot; None where either is not there.
+
+    Ways change in transactions alone that hold the job of the way.
+    """
+    columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
+    row = await tx.fetch_one(
+        f"SELECT {columns}, w.bot, w.walked_to, w.in_hand, w.is_done, p.status AS project_status"
+        " FROM core_mailings m JOIN core_projects p ON p.project_id = m.project_id"
+        " JOIN core_mailing_ways w ON w.project_id = m.project_id AND w.job_id = m.job_id"
+        " WHERE m.project_id = :project_id AND m.job_id = :job_id AND w.bot = :bot"
+        f"{held(tx.dialect, of='m')}",
+        {"project_id": project_id, "job_id": job_id, "bot": bot},
+    )
+    if row is None:
+        return None
+    return LockedWay(_mailing(row), _way(row), row["project_status"] == "active")
 
 
 async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | None:
@@ -292,10 +311,7 @@ async def ways(tx: Tx, project_id: str, job_id: str) -> list[Way]:
         f"SELECT bot, walked_to, in_hand, is_done FROM core_mailing_ways WHERE {_KEY} ORDER BY bot",
         {"project_id": project_id, "job_id": job_id},
     )
-    return [
-        Way(row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"]))
-        for row in rows
-    ]
+    return [_way(row) for row in rows]
 
 
 async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> Way | None:
@@ -318,6 +334,10 @@ async def set_way(tx: Tx, project_id: str, job_id: str, way: Way) -> None:
             "is_done": way.is_done,
         },
     )
+
+
+def _way(row: Row) -> Way:
+    return Way(row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"]))
 
 
 def _mailing(row: Row) -> Mailing:
