@@ -34,10 +34,17 @@ async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
 async def find_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
     """A project's deliveries by id."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
-    rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE project_id = :project_id AND {these}",
-        {"project_id": project_id, **params},
-    )
+    statement = f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE project_id = :project_id AND "
+    if tx.dialect == "postgresql":
+        # One by one (OFFSET 0 keeps it so): where it has not looked at the table since it grew, it would
+        # go through all that the project has.
+        statement = (
+            "SELECT d.* FROM unnest(:ids::text[]) AS keys (id)"
+            f" CROSS JOIN LATERAL ({statement} delivery_id = keys.id OFFSET 0) AS d"
+        )
+    else:
+        statement += these
+    rows = await tx.fetch_all(statement, {"project_id": project_id, **params})
     return {row["delivery_id"]: _delivery(row) for row in rows}
 
 

@@ -77,9 +77,7 @@ class Sender:
             auto_decompress=False,
             # From the first look at the host's name to the end of the answer. Exactly: aiohttp would
             # round it up to a whole second.
-            timeout=ClientTimeout(
-                total=self._settings.attempt_timeout_s, ceil_threshold=math.inf
-            ),
+            timeout=ClientTimeout(total=self._settings.attempt_timeout_s, ceil_threshold=math.inf),
         )
 
     async def close(self) -> None:
