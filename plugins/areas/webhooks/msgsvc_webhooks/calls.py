@@ -20,7 +20,7 @@ CALLS = 8
 
 #: Seconds of work that are claimed ahead, and deliveries at most. A receiver that takes 10 s for a call
 #: has nothing claimed ahead of it, so what waits for it is in nobody's hands.
-AHEAD_S, MOST_AHEAD = 1.0, 200
+AHEAD_S, MOST_AHEAD = 1.0, 400
 
 #: Deliveries of one batch, and batches that may be open: one of each may wait for a slow call, and
 #: there are no more slow calls than `CALLS`.
