@@ -9,6 +9,14 @@ import pytest
 
 from msgsvc_core.db import Database, DatabaseUnavailable, Unit
 
+#: PostgreSQL's rows of a transaction that says for itself whether it waits; tests' databases never do.
+OWN_SETTING = """
+SELECT setting FROM pg_settings WHERE name = 'synchronous_commit' AND source = 'session'
+"""
+
+#: SQLite's number of the setting by which a commit is on disk when it returns.
+FULL = 2
+
 ALONE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 
@@ -44,6 +52,22 @@ async def test_what_raises_is_undone_and_the_next_goes_on(db: Database) -> None:
     await add(db, "c", few=False)
 
     assert await names(db) == {"b", "c"}
+
+
+async def test_only_who_asks_for_it_does_not_wait_for_the_disk(db: Database) -> None:
+    found = []
+    for number, on_disk in enumerate([True, False, False, True]):
+        async with db.transaction(few=True, on_disk=on_disk) as tx:
+            await tx.insert("things", {"name": str(number)})
+            if tx.dialect == "sqlite":
+                found.append(await tx.fetch_val("PRAGMA synchronous") == FULL)
+                copies = await tx.fetch_val("PRAGMA wal_autocheckpoint") > 0
+                assert copies is on_disk
+            else:
+                found.append(await tx.fetch_val(OWN_SETTING) is None)
+        assert str(number) in await names(db)
+
+    assert found == [True, False, False, True]
 
 
 async def test_who_is_cancelled_between_statements_leaves_nothing(db: Database) -> None:
