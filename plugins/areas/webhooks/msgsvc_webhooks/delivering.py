@@ -60,16 +60,18 @@ class _Batch:
         self._webhook: Webhook | None = None
         #: None where they can't be read.
         self._secrets: list[str] | None = None
+        self._is_broken = False
 
     async def attempt(self, job: Job) -> None:
         """Attempts one delivery, and has the outcome written."""
-        if self._ctx.stopping or self.written.failed:
-            # What kept one of them from its call keeps the others too.
+        if self._ctx.stopping or self._is_broken:
             self.written.one(Stopping())
             return
         try:
             outcome = await self._attempt(job)
         except Exception as error:  # noqa: BLE001 - raised by `deliver`
+            # What kept this one from its call, an absent database for one, keeps the others too.
+            self._is_broken = True
             self.written.one(error)
         else:
             self._writer.add(outcome)

@@ -55,10 +55,6 @@ class Written:
         self._error: Exception | None = None
         self._all = asyncio.Event()
 
-    @property
-    def failed(self) -> bool:
-        return self._error is not None
-
     def one(self, error: Exception | None = None) -> None:
         """One has been written, or could not be."""
         self._open -= 1

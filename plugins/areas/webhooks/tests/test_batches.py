@@ -16,6 +16,9 @@ from msgsvc_webhooks import delivering
 from msgsvc_webhooks.calls import CALLS, MOST_AHEAD, SLOW_PAUSE_S, Calls, CallsByLane
 from plugins.areas.webhooks.tests.conftest import PATIENT
 
+#: Deliveries of which the last are called for when the outcomes of the first are written.
+MANY = 5 * CALLS
+
 STATUSES = "SELECT status, COUNT(*) AS count FROM webhooks_deliveries GROUP BY status"
 
 
@@ -130,15 +133,15 @@ async def test_a_delivery_that_another_runner_has_taken_over_undoes_none_of_the_
     await add_webhook()
     async with service.db.transaction() as tx:
         project_id = await tx.fetch_val("SELECT project_id FROM core_projects")
-        for _ in range(CALLS):
+        for _ in range(MANY):
             await service.events.emit(tx, project_id, "subscription.created", {"source": "api"})
 
     async def written() -> bool:
-        return (await statuses(service)).get("delivered") == CALLS - 1
+        return (await statuses(service)).get("delivered") == MANY - 1
 
     await until(written)
 
-    assert await statuses(service) == {"delivered": CALLS - 1, "pending": 1}
+    assert await statuses(service) == {"delivered": MANY - 1, "pending": 1}
 
 
 @pytest.mark.parametrize(
