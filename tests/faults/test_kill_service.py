@@ -29,7 +29,9 @@ def test_a_message_accepted_before_a_kill_is_delivered_after_the_restart(shop: S
     with shop.deployment.serving() as server, httpx2.Client(timeout=HUNG_S) as client:
         first = shop.send(client, server.url)
         until(lambda: shop.statuses()[first] == "sending")
-        # The lane is busy with the first one, so this one is accepted and not begun.
+        # To the same person, whose first message is not over: this one is accepted, and not begun.
+        for _ in range(PEOPLE - 1):
+            shop.next_text()
         second = shop.send(client, server.url)
         server.kill()
     before = shop.statuses()
@@ -40,7 +42,7 @@ def test_a_message_accepted_before_a_kill_is_delivered_after_the_restart(shop: S
 
     assert before == {first: "sending", second: "queued"}
     assert shop.statuses() == {first: "unknown", second: "sent"}
-    assert shop.outbox == {"message 1": 1}
+    assert shop.outbox == {f"message {PEOPLE}": 1}
 
 
 def test_nothing_accepted_is_lost_or_shown_twice_over_many_kills(
