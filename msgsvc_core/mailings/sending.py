@@ -67,6 +67,8 @@ class _Turn:
         self._channel = channel
         self._line = line
         self._bot = line.key
+        #: The mailing's.
+        self._key = job.project_id or "", str(job.payload["job_id"])
         self._most = most
         self._together = max(1, int(most * TOGETHER))
         #: Who is in hand, by id: their call is under way, or its outcome not written yet.
@@ -158,12 +160,12 @@ class _Turn:
         await self._begin(post, taken)
 
     async def _lock(self, tx: Tx) -> LockedWay | None:
-        key = self._job.project_id or "", self._job.payload["job_id"]
-        locked = await store.lock_way(tx, *key, self._bot)
+        """The mailing and its way; it is paused where its project is not active any more."""
+        locked = await store.lock_way(tx, *self._key, self._bot)
         if locked is None or locked.is_project_active or locked.mailing.status != "running":
             return locked
-        await store.pause_if_disabled(tx, *key, self._ctx.service.clock.now_ms())
-        return await store.lock_way(tx, *key, self._bot)
+        await store.pause_if_disabled(tx, *self._key, self._ctx.service.clock.now_ms())
+        return await store.lock_way(tx, *self._key, self._bot)
 
     async def _settle(self, post: Post, tx: Tx, ended: Sequence[Letter]) -> None:
         if await outcomes.settle(post, tx, ended):
@@ -295,7 +297,7 @@ class _Turn:
         """Nobody is taken in hand before the file of all is known to do, or never to."""
         service, job = self._ctx.service, self._job
         async with service.db.read() as tx:
-            mailing = await store.find(tx, job.project_id or "", job.payload["job_id"])
+            mailing = await store.find(tx, *self._key)
         if mailing is None:
             return
         check = await check_of(service, read_column(mailing.content).shared_media)
@@ -319,14 +321,14 @@ class _Turn:
         """Has the way go on, or ends it, and the mailing with the last one."""
         ctx, job = self._ctx, self._job
         async with ctx.completing(job) as tx:
-            mailing = await store.lock(tx, job.project_id or "", job.payload["job_id"])
-            way = None if mailing is None else await store.find_way(tx, *mailing.key, self._bot)
-            if mailing is None or way is None:
+            locked = await store.lock_way(tx, *self._key, self._bot)
+            if locked is None:
                 return
+            mailing = locked.mailing
             if mailing.status == "cancelled":
                 await ctx.service.mailings.end(tx, *mailing.key, "cancelled")
             elif mailing.status == "running":
-                await self._go_on(tx, mailing, way)
+                await self._go_on(tx, mailing, locked.way)
 
     async def _go_on(self, tx: Tx, mailing: Mailing, way: Way) -> None:
         service, again_ms = self._ctx.service, self._again_ms or 0
