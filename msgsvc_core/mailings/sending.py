@@ -6,15 +6,17 @@ they are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-s
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
 from msgsvc_core.db import Tx
+from msgsvc_core.in_turns import in_turns
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.mailings import ledger, outcomes, pace, store
 from msgsvc_core.mailings.burial import bury, give_up
@@ -104,7 +106,8 @@ class _Turn:
                     self._over = True
         finally:
             # A call that went on beside the next run would be made by somebody unknown to it.
-            await asyncio.gather(*self._calls, return_exceptions=True)
+            while self._calls:
+                await asyncio.gather(*self._calls, return_exceptions=True)
         await self._end()
 
     async def _wait(self) -> None:
@@ -272,10 +275,16 @@ class _Turn:
         # With a pace they are spread until the next look: all at once, they would hold up whatever else
         # the process does.
         step_s = 0.0 if self._next_ms is None else self._look_s() / max(1, len(sendable))
-        for number, letter in enumerate(sendable):
-            call = asyncio.create_task(self._send(post, letter, number * step_s))
-            self._calls.add(call)
-            call.add_done_callback(self._call_ended)
+        self._go(self._send_all(post, sendable, step_s))
+
+    async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
+        async for number, letter in in_turns(enumerate(letters)):
+            self._go(self._send(post, letter, number * step_s))
+
+    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._calls.add(task)
+        task.add_done_callback(self._call_ended)
 
     async def _send(self, post: Post, letter: Letter, after_s: float) -> None:
         try:

@@ -22,6 +22,7 @@ from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
+from msgsvc_core.in_turns import in_turns
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.batches import counting
@@ -71,7 +72,9 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
             return []
     chats, aside = await _begin(this, await load(service, jobs), patience_s)
     firsts = [first for first, *_ in chats if first.marked]
-    await asyncio.gather(*(_send(this, first) for first in firsts if not first.held))
+    async with asyncio.TaskGroup() as calls:
+        async for first in in_turns([first for first in firsts if not first.held]):
+            calls.create_task(_send(this, first))
     final = [first for first in firsts if _is_final(service, first)]
     if final:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
