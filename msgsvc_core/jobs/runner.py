@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db.postgres_statistics import analyze_grown
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import RECURRING, Batch, recurring
@@ -34,8 +35,11 @@ PAUSE_AFTER_FAULT_S = 1.0
 #: that is told of work there can't do it, and doesn't know how to reach who can.
 OWN_LOOK_S = 0.1
 
-#: How much earlier or later than planned a sweep begins, so that runners started together spread.
-SWEEP_SPREAD = 0.2
+#: Seconds between looks whether tables of PostgreSQL have grown, of all runners together.
+GROWTH_LOOK_S = 2.0
+
+#: How much earlier or later than planned a runner's turn comes, so that those started together spread.
+SPREAD = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -90,11 +94,12 @@ class LaneRunner:
         await self._renew()
         upkeep = [
             _forever(lambda: self._settings.lease_s / 3, self._renew),
-            _forever(self._until_sweep_s, self._sweep),
+            _forever(lambda: self._shared(self._settings.sweep_s), self._sweep),
         ]
         # On SQLite all who add jobs are one process, but for short commands.
         if self._service.db.dialect == "postgresql":
             upkeep.append(_forever(lambda: OWN_LOOK_S, self._look_at_own))
+            upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._look_at_growth))
         self._upkeep = [asyncio.create_task(work) for work in upkeep]
 
     async def stop(self) -> None:
@@ -245,10 +250,10 @@ class LaneRunner:
             async with self._service.db.transaction() as tx:
                 await self._service.jobs.enqueue(tx, *missing)
 
-    def _until_sweep_s(self) -> float:
-        """All runners together sweep about once in `sweep_s`, however many they are."""
-        spread = 1 + random.uniform(-SWEEP_SPREAD, SWEEP_SPREAD)  # noqa: S311 - no secret
-        return self._settings.sweep_s * self._runners * spread
+    def _shared(self, interval_s: float) -> float:
+        """Seconds until this runner's turn, when all together do something about once in `interval_s`."""
+        spread = 1 + random.uniform(-SPREAD, SPREAD)  # noqa: S311 - no secret
+        return interval_s * self._runners * spread
 
     async def _sweep(self) -> None:
         """Wakes lanes that are due and nobody else's, and those that will be before the next sweep."""
@@ -260,10 +265,16 @@ class LaneRunner:
                 tx, runner_id=self._lease.runner_id, over_ms=self._lease.clock.over_ms()
             )
             self._runners = max(1, await lanes.count_runners(tx, now_ms))
-        soon_ms = now_ms + round(self._settings.sweep_s * (1 + SWEEP_SPREAD) * 1000)
+        soon_ms = now_ms + round(self._settings.sweep_s * (1 + SPREAD) * 1000)
         for lane_name, due_ms in found.items():
             if due_ms <= soon_ms and lane_name not in others:
                 self.wake(lane_name, due_ms)
+
+    async def _look_at_growth(self) -> None:
+        owners = [source.owner for source in self._service.migrations]
+        async with self._service.db.read() as tx:
+            for name in await analyze_grown(tx, owners):
+                log.debug("table_analyzed", table=name)
 
     async def _look_at_own(self) -> None:
         now_ms = self._service.clock.now_ms()
