@@ -12,7 +12,7 @@ CATCH_UP_US = 1_000_000
 
 #: Milliseconds between two looks, at most and at least, and messages that are worth one: each look is a
 #: transaction.
-LOOK_MS, SOONEST_MS, WORTH = 100, 50, 20
+LOOK_MS, SOONEST_MS, WORTH = 100, 20, 20
 
 
 def room(mailing: Mailing, now_ms: int) -> int:

@@ -7,6 +7,7 @@ busy, where messages a second do.
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from statistics import mean, median
 
@@ -66,11 +67,17 @@ def broadcast(run: Run) -> list[Finding]:
                 pause(service.server)
                 found += _beside_others(run, kind, service, platform.url, count)
                 go_on(service.server)
-            # Another, which has nobody but its audience: to look for it among others has its cost too.
-            with started_service(run, setup) as service:
-                pause(service.server)
-                found += _by_size(run, kind, service, sizes)
-                go_on(service.server)
+            with ExitStack() as by_size:
+                # One for each, which has nobody but its audience: to look for it among others has its
+                # cost too.
+                services = {
+                    size: by_size.enter_context(started_service(run, setup)) for size in sizes
+                }
+                for service in services.values():
+                    pause(service.server)
+                found += _by_size(run, kind, services)
+                for service in services.values():
+                    go_on(service.server)
     return found
 
 
@@ -103,23 +110,25 @@ def _beside_others(
     return found
 
 
-def _by_size(run: Run, kind: str, service: ServiceUnderTest, sizes: list[int]) -> list[Finding]:
-    before = memory_mib(service.server)
+def _by_size(run: Run, kind: str, services: Mapping[int, ServiceUnderTest]) -> list[Finding]:
+    sizes = list(services)
+    largest = services[sizes[-1]]
+    before = memory_mib(largest.server)
     each_us: dict[int, list[float]] = {size: [] for size in sizes}
-    # The first of a process pays for what it does once: connections, and the statements on them.
-    _round(service, sizes[0])
-    sent = sizes[0]
+    for service in services.values():
+        # The first of a process pays for what it does once: connections, and the statements on them.
+        _round(service, sizes[0])
     for number in range(1, run.options.rounds + 1):
         # In turn: the machine is quicker now and then.
-        for size, costs in each_us.items():
+        for size, service in services.items():
             run.tell(f"broadcast {kind} to {size:,}, round {number}")
             # The processor's time is told in hundredths of a second: what is over soon is done again.
             times = max(1, min(MOST_TIMES, run.options.messages // size))
-            sent += size * times
-            costs.append(mean(_round(service, size)[1] for _ in range(times)))
+            each_us[size].append(mean(_round(service, size)[1] for _ in range(times)))
             run.advance(1)
+    sent = sizes[0] + sizes[-1] * run.options.rounds
     costs_us = {size: median(costs) for size, costs in each_us.items()}
-    grown = memory_mib(service.server) - before
+    grown = memory_mib(largest.server) - before
     least, most = min(costs_us.values()), max(costs_us.values())
     first = costs_us[sizes[0]]
     return [
