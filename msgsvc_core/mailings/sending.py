@@ -16,7 +16,6 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
 from msgsvc_core.db import Tx
-from msgsvc_core.in_turns import in_turns
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.mailings import ledger, outcomes, pace, store
 from msgsvc_core.mailings.burial import bury, give_up
@@ -27,6 +26,7 @@ from msgsvc_core.mailings.models import LockedWay, Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
+from msgsvc_core.spread import spread
 
 #: People who are in hand at once at most: as many calls as a lane has under way otherwise. With twice as
 #: many a broadcast was no quicker, and twice as many would be `unknown` after a kill.
@@ -278,7 +278,7 @@ class _Turn:
         self._go(self._send_all(post, sendable, step_s))
 
     async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
-        async for number, letter in in_turns(enumerate(letters)):
+        async for number, letter in spread(enumerate(letters)):
             self._go(self._send(post, letter, number * step_s))
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:

@@ -22,12 +22,12 @@ from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import NewEvent
-from msgsvc_core.in_turns import in_turns
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
 from msgsvc_core.messages.models import Ending, MessageStatus
+from msgsvc_core.spread import spread
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -73,7 +73,7 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
     chats, aside = await _begin(this, await load(service, jobs), patience_s)
     firsts = [first for first, *_ in chats if first.marked]
     async with asyncio.TaskGroup() as calls:
-        async for first in in_turns([first for first in firsts if not first.held]):
+        async for first in spread([first for first in firsts if not first.held]):
             calls.create_task(_send(this, first))
     final = [first for first in firsts if _is_final(service, first)]
     if final:

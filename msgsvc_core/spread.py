@@ -6,12 +6,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Calls that begin in one turn of the event loop. Of hundred that begin together the answers come together
-#: too, and whoever waits for the database waits behind all of them, and the database then for him.
+#: Items of one turn of the event loop. Of a hundred calls that begin together all answers come together: the
+#: database's answer waits behind them, and while its next one is awaited no call is left to be made.
 A_TURN = 5
 
 
-async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+async def spread(items: Iterable[T]) -> AsyncIterator[T]:
     """`items`, a few of them in each turn of the event loop."""
     for number, item in enumerate(items, start=1):
         yield item

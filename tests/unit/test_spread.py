@@ -1,0 +1,28 @@
+"""Work begins a little at a time."""
+
+import asyncio
+
+from msgsvc_core.spread import A_TURN, spread
+
+
+async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
+    begun: list[int] = []
+
+    def begin(number: int) -> None:
+        begun.append(number)
+
+    async def begin_all() -> None:
+        async for number in spread(range(2 * A_TURN + 1)):
+            begin(number)
+
+    work = asyncio.create_task(begin_all())
+    counts: list[int] = []
+    while not work.done():
+        await asyncio.sleep(0)
+        counts.append(len(begun))
+    assert counts == [A_TURN, 2 * A_TURN, 2 * A_TURN + 1]
+    assert begun == list(range(2 * A_TURN + 1))
+
+
+async def test_nothing_to_do_is_no_turn() -> None:
+    assert [each async for each in spread([])] == []
