@@ -13,7 +13,8 @@ from msgsvc_core.db.tx import Tx
 SMALL_ROWS, SMALL_PAGES = 200, 8
 
 #: Tables of which it knows less than half. The size of the file is known at once, and counts rows that are
-#: not committed yet; the number of rows comes some seconds after their commit.
+#: not committed yet; the number of rows comes some seconds after their commit. Of rows that are committed
+#: while PostgreSQL looks it may never hear, and counts them at the next doubling.
 _GROWN = """
 SELECT c.relname AS name FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'

@@ -6,7 +6,6 @@ import pytest
 
 from msgsvc_core.db import Database
 from msgsvc_core.db.postgres_statistics import SMALL_ROWS, analyze_grown
-from msgsvc_core.jobs import runner
 from msgsvc_core.testing import until
 from msgsvc_core.testing.databases import PostgresDatabases
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -100,11 +99,10 @@ async def test_rows_that_were_not_committed_at_the_first_look_are_counted_later(
 
 
 @on_postgresql
-async def test_a_running_service_looks_by_itself(
-    make_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner, "GROWTH_LOOK_S", 0.05)
-    service = await make_service()
+async def test_a_running_service_looks_by_itself(make_service: ServiceFactory) -> None:
+    service = await make_service(start=False)
+    # Before it runs: of rows that are committed while PostgreSQL looks, it may never hear.
+    await service.open_database()
     project = await service.projects.create("Shop")
     rows = [
         {
@@ -119,8 +117,11 @@ async def test_a_running_service_looks_by_itself(
     async with service.db.transaction() as tx:
         await tx.execute("ALTER TABLE core_events SET (autovacuum_enabled = off)")
         await tx.insert_many("core_events", rows)
+    await service.db.disconnect()
 
-    async def known() -> bool:
-        return await known_rows(service.db, "core_events") >= MANY
+    async with service:
 
-    await until(known)
+        async def known() -> bool:
+            return await known_rows(service.db, "core_events") >= MANY
+
+        await until(known)
