@@ -12,13 +12,16 @@ from msgsvc_core.db.tx import Tx
 #: Rows, and pages of 8 KiB, up to which a table is read as quickly as any index of it.
 SMALL_ROWS, SMALL_PAGES = 200, 8
 
-#: Tables of which it knows less than half. The size of the file is known at once, and counts rows that are
-#: not committed yet; the number of rows comes some seconds after their commit. Of rows that are committed
-#: while PostgreSQL looks it may never hear, and counts them at the next doubling.
+#: Tables that foreign keys point at, and of which it knows less than half. Not others: deliveries to
+#: webhooks took a quarter longer by what it planned for a table of thousands. The size of the file is known
+#: at once, and counts rows that are not committed yet; the number of rows comes some seconds after their
+#: commit. Of rows that are committed while PostgreSQL looks it may never hear, and counts them at the next
+#: doubling.
 _GROWN = """
 SELECT c.relname AS name FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
   AND c.relname LIKE ANY(:patterns)
+  AND c.oid IN (SELECT confrelid FROM pg_constraint WHERE contype = 'f')
   AND (pg_relation_size(c.oid) >
        2 * GREATEST(c.relpages, :pages) * current_setting('block_size')::bigint
        OR pg_stat_get_live_tuples(c.oid) > 2 * GREATEST(c.reltuples, :rows))
@@ -27,7 +30,7 @@ ORDER BY c.relname
 
 
 async def analyze_grown(tx: Tx, owners: Sequence[str]) -> list[str]:
-    """Analyzes what has doubled since, of tables whose names begin with one of `owners` and `_`; returns
+    """Analyzes what has doubled since, of tables that are pointed at and whose names begin with one of `owners` and `_`; returns
     their names.
 
     A role that does not own a table is told so by a warning of PostgreSQL's, and nothing happens.

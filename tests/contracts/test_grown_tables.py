@@ -27,6 +27,10 @@ async def db(backend: PostgresDatabases) -> AsyncIterator[Database]:
             await tx.execute(
                 f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, note TEXT) WITH (autovacuum_enabled = off)"
             )
+            await tx.execute(
+                f"CREATE TABLE {name}_lines (id INTEGER PRIMARY KEY, note TEXT,"
+                f" of INTEGER REFERENCES {name}) WITH (autovacuum_enabled = off)"
+            )
     yield database
     await database.disconnect()
     await backend.give_back(url)
@@ -73,6 +77,12 @@ async def test_a_small_table_is_left_alone(db: Database) -> None:
 
 
 @on_postgresql
+async def test_a_table_that_no_foreign_key_points_at_is_left_alone(db: Database) -> None:
+    await add(db, "shop_orders_lines", 0, MANY)
+    assert await analyzed(db) == []
+
+
+@on_postgresql
 async def test_a_table_of_somebody_else_is_left_alone(db: Database) -> None:
     await add(db, "shopping", 0, MANY)
     assert await analyzed(db) == []
@@ -107,21 +117,19 @@ async def test_a_running_service_looks_by_itself(make_service: ServiceFactory) -
     rows = [
         {
             "project_id": project.project_id,
-            "event_id": f"evt_{number:06}",
-            "name": "event.tracked",
-            "data": "{}",
-            "occurred_at_ms": number,
+            "name": f"tag-{number:06}",
+            "created_at_ms": number,
         }
         for number in range(MANY)
     ]
     async with service.db.transaction() as tx:
-        await tx.execute("ALTER TABLE core_events SET (autovacuum_enabled = off)")
-        await tx.insert_many("core_events", rows)
+        await tx.execute("ALTER TABLE core_tags SET (autovacuum_enabled = off)")
+        await tx.insert_many("core_tags", rows)
     await service.db.disconnect()
 
     async with service:
 
         async def known() -> bool:
-            return await known_rows(service.db, "core_events") >= MANY
+            return await known_rows(service.db, "core_tags") >= MANY
 
         await until(known)
