@@ -30,8 +30,8 @@ ORDER BY c.relname
 
 
 async def analyze_grown(tx: Tx, owners: Sequence[str]) -> list[str]:
-    """Analyzes what has doubled since, of tables that are pointed at and whose names begin with one of `owners` and `_`; returns
-    their names.
+    """Analyzes what has doubled since, of tables that are pointed at and whose names begin with one of
+    `owners` and `_`; returns their names.
 
     A role that does not own a table is told so by a warning of PostgreSQL's, and nothing happens.
     """
