@@ -1,9 +1,9 @@
 """Calls to a platform's HTTP API, for channels of messengers that have one."""
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO, Any
 
 from aiohttp import (
@@ -16,10 +16,10 @@ from aiohttp import (
     DummyCookieJar,
     TCPConnector,
 )
-from aiohttp.typedefs import JSONEncoder
+from pydantic_core import to_json
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.json_text import to_json
+from msgsvc_core.deadlines import Deadlines
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
 CONNECT_S = 10.0
@@ -27,6 +27,9 @@ CONNECT_S = 10.0
 #: Bytes of a file that are in memory at a time, and of a refusal that are read.
 CHUNK_BYTES = 64 * 1024
 REFUSAL_BYTES = 64 * 1024
+
+#: What a call may end in beside an answer.
+_BROKEN = (ClientError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class PlatformHttp:
         self._connections = connections
         self._ca_file = ca_file
         self._session: ClientSession | None = None
+        self._deadlines = Deadlines()
 
     async def call(
         self,
@@ -79,16 +83,25 @@ class PlatformHttp:
 
         Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
         """
-        async with self._asked(
-            method,
-            path,
-            timeout_s,
-            json=json,
-            data=data,
-            params=params,
-            headers=headers,
-        ) as answer:
-            return PlatformAnswer(answer.status, answer.headers, await answer.read())
+        total_s = timeout_s or self._timeout_s
+        try:
+            async with (
+                self._deadlines.within(total_s),
+                self._opened().request(
+                    method,
+                    self._url(path),
+                    json=json,
+                    data=data,
+                    params=params,
+                    headers=headers,
+                    timeout=_timeout(total_s),
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                return PlatformAnswer(answer.status, answer.headers, await answer.read())
+        except _BROKEN as error:
+            raise _told(error) from None
 
     async def download(
         self, path: str, into: IO[bytes], most_bytes: int, *, timeout_s: float | None = None
@@ -97,57 +110,24 @@ class PlatformHttp:
 
         Raises `DeliveryError`: `invalid_message` for more than `most_bytes`, of which no more is read.
         """
-        async with self._asked("GET", path, timeout_s) as answer:
-            if answer.status != 200:
-                return PlatformAnswer(
-                    answer.status, answer.headers, await answer.content.read(REFUSAL_BYTES)
-                )
-            size = answer.content_length or 0
-            if size <= most_bytes:
-                size = 0
-                async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
-                    size += len(chunk)
-                    if size > most_bytes:
-                        break
-                    into.write(chunk)
-            if size > most_bytes:
-                raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
-            return PlatformAnswer(answer.status, answer.headers, b"")
-
-    @asynccontextmanager
-    async def _asked(
-        self, method: str, path: str, timeout_s: float | None, **request: Any
-    ) -> AsyncIterator[ClientResponse]:
-        """The answer, while it is read; what breaks meanwhile is told as `DeliveryError`."""
-        url = path if path.startswith(("http://", "https://")) else self._base_url + path
         total_s = timeout_s or self._timeout_s
-        timeout = ClientTimeout(total=total_s, connect=min(CONNECT_S, total_s / 2))
         try:
-            async with self._opened().request(
-                method,
-                url,
-                timeout=timeout,
-                proxy=self._proxy,
-                allow_redirects=False,
-                **request,
-            ) as answer:
-                yield answer
-        except ClientConnectorError as error:
-            # No more than host and port: a path may hold the bot's token.
-            raise DeliveryError(
-                Reason.PLATFORM_UNAVAILABLE, f"no connection to {error.host}:{error.port}"
-            ) from None
-        except ConnectionTimeoutError:
-            # Nothing was sent yet, so nothing is in doubt.
-            raise DeliveryError(
-                Reason.PLATFORM_UNAVAILABLE, "no connection within the time for it"
-            ) from None
-        except (ClientError, TimeoutError, OSError) as error:
-            raise DeliveryError(
-                Reason.PLATFORM_UNAVAILABLE,
-                f"the connection broke: {type(error).__name__}",
-                in_doubt=True,
-            ) from None
+            async with (
+                self._deadlines.within(total_s),
+                self._opened().get(
+                    self._url(path),
+                    timeout=_timeout(total_s),
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                if answer.status != 200:
+                    refusal = await answer.content.read(REFUSAL_BYTES)
+                    return PlatformAnswer(answer.status, answer.headers, refusal)
+                await _copy(answer, into, most_bytes)
+                return PlatformAnswer(answer.status, answer.headers, b"")
+        except _BROKEN as error:
+            raise _told(error) from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -156,16 +136,18 @@ class PlatformHttp:
 
     def _opened(self) -> ClientSession:
         if self._session is None:
-            encode: JSONEncoder = to_json
             self._session = ClientSession(
                 connector=TCPConnector(limit=self._connections, ssl=self._trust()),
                 headers=self._headers,
                 cookie_jar=DummyCookieJar(),
-                json_serialize=encode,
+                json_serialize_bytes=to_json,
                 # Whatever the environment says: proxies are a setting of the channel.
                 trust_env=False,
             )
         return self._session
+
+    def _url(self, path: str) -> str:
+        return path if path.startswith(("http://", "https://")) else self._base_url + path
 
     def _trust(self) -> ssl.SSLContext | bool:
         if self._ca_file is None:
@@ -173,3 +155,37 @@ class PlatformHttp:
         context = ssl.create_default_context()
         context.load_verify_locations(self._ca_file)
         return context
+
+
+@lru_cache(maxsize=100)
+def _timeout(total_s: float) -> ClientTimeout:
+    """Of the client's own timers only the one for new connections: `Deadlines` sees to the rest."""
+    return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
+
+
+def _told(error: Exception) -> DeliveryError:
+    """What broke, for who called."""
+    if isinstance(error, ClientConnectorError):
+        # No more than host and port: a path may hold the bot's token.
+        why = f"no connection to {error.host}:{error.port}"
+    elif isinstance(error, ConnectionTimeoutError):
+        # Nothing was sent yet, so nothing is in doubt.
+        why = "no connection within the time for it"
+    else:
+        why = f"the connection broke: {type(error).__name__}"
+        return DeliveryError(Reason.PLATFORM_UNAVAILABLE, why, in_doubt=True)
+    return DeliveryError(Reason.PLATFORM_UNAVAILABLE, why)
+
+
+async def _copy(answer: ClientResponse, into: IO[bytes], most_bytes: int) -> None:
+    """Raises `DeliveryError` for more than `most_bytes`, of which no more is read."""
+    size = answer.content_length or 0
+    if size <= most_bytes:
+        size = 0
+        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+            size += len(chunk)
+            if size > most_bytes:
+                break
+            into.write(chunk)
+    if size > most_bytes:
+        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")

@@ -1,0 +1,81 @@
+"""Many calls have their time, by one timer."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from msgsvc_core.deadlines import Deadlines
+
+
+async def test_what_takes_too_long_is_ended() -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with Deadlines().within(0.05):
+            await asyncio.sleep(10)
+    assert 0.05 <= time.monotonic() - began < 5
+
+
+async def test_each_call_has_its_own_time() -> None:
+    deadlines, ended = Deadlines(), list[str]()
+
+    async def call(name: str, allowed_s: float, takes_s: float) -> None:
+        try:
+            async with deadlines.within(allowed_s):
+                await asyncio.sleep(takes_s)
+            ended.append(f"{name} in time")
+        except TimeoutError:
+            ended.append(f"{name} too late")
+
+    await asyncio.gather(
+        call("slow", 0.3, 10), call("hasty", 0.1, 10), call("quick", 0.1, 0), call("calm", 10, 0.2)
+    )
+    assert ended == ["quick in time", "hasty too late", "calm in time", "slow too late"]
+
+
+async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> None:
+    deadlines = Deadlines()
+    async with deadlines.within(0.05):
+        pass
+    await asyncio.sleep(0.02)
+    with pytest.raises(TimeoutError):
+        async with deadlines.within(0.05):
+            await asyncio.sleep(10)
+
+
+async def test_calls_that_follow_one_another_set_no_timers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, deadlines, timers = asyncio.get_running_loop(), Deadlines(), list[float]()
+    call_at = loop.call_at
+
+    def count(when: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return call_at(when, callback, *args)
+
+    monkeypatch.setattr(loop, "call_at", count)
+    for _ in range(100):
+        async with deadlines.within(10):
+            pass
+    assert len(timers) == 1
+
+
+async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> None:
+    async def call() -> None:
+        async with Deadlines().within(10):
+            await asyncio.sleep(10)
+
+    task = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_errors_of_the_call_come_through() -> None:
+    deadlines = Deadlines()
+    with pytest.raises(LookupError):
+        async with deadlines.within(10):
+            raise LookupError
