@@ -6,14 +6,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Items of one turn of the event loop. Of a hundred calls that begin together all answers come together: the
-#: database's answer waits behind them, and while its next one is awaited no call is left to be made.
-A_TURN = 5
+#: Items of one turn of the event loop. What is alike and done in a row is quicker, by a fifth for calls
+#: that begin a hundred at once instead of five; but for so long everybody else waits.
+A_TURN = 25
 
 
-async def spread(items: Iterable[T]) -> AsyncIterator[T]:
-    """`items`, a few of them in each turn of the event loop."""
+async def spread(items: Iterable[T], a_turn: int = A_TURN) -> AsyncIterator[T]:
+    """`items`, so many of them in each turn of the event loop."""
     for number, item in enumerate(items, start=1):
         yield item
-        if number % A_TURN == 0:
+        if number % a_turn == 0:
             await asyncio.sleep(0)

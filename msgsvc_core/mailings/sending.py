@@ -26,7 +26,7 @@ from msgsvc_core.mailings.models import LockedWay, Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
-from msgsvc_core.spread import spread
+from msgsvc_core.spread import A_TURN, spread
 
 #: People who are in hand at once at most: as many calls as a lane has under way otherwise. With twice as
 #: many a broadcast was no quicker, and twice as many would be `unknown` after a kill.
@@ -35,6 +35,11 @@ MOST_IN_HAND = 200
 #: The part of those in hand who are taken, and whose outcomes are written, together. The others' calls
 #: are under way meanwhile: were all taken at once, all would end at once, and wait for the database.
 TOGETHER = 0.5
+
+#: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
+#: a hundred that begin together all answers come together: the answer to a statement waits behind them,
+#: and while the next statement's is awaited no call is left to be made.
+A_TURN_WITH_STATEMENTS = 5
 
 #: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.
 TURN_S = 1.0
@@ -278,7 +283,9 @@ class _Turn:
         self._go(self._send_all(post, sendable, step_s))
 
     async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
-        async for number, letter in spread(enumerate(letters)):
+        waits = post.service.db.dialect == "postgresql"
+        a_turn = A_TURN_WITH_STATEMENTS if waits else A_TURN
+        async for number, letter in spread(enumerate(letters), a_turn):
             self._go(self._send(post, letter, number * step_s))
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
