@@ -5,7 +5,7 @@ from types import TracebackType
 
 
 class Deadlines:
-    """Gives each call its time: `async with deadlines.within(10): ...` raises `TimeoutError`.
+    """Gives each call its time: `with deadlines.within(10): await ...` raises `TimeoutError`.
 
     As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a sixth
     of a call on it, and hardly any ever rings. Here one timer is set, for the call that ends first. When
@@ -13,58 +13,72 @@ class Deadlines:
     """
 
     def __init__(self) -> None:
-        self._ends: dict[asyncio.Timeout, float] = {}
+        #: The calls that are being made, with the loop's time at which each is to end.
+        self._open: dict[Within, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def within(self, seconds: float) -> "_Within":
-        """The limit of one call."""
-        return _Within(self, seconds)
+    def within(self, seconds: float) -> "Within":
+        """The limit of one call, entered in the task that makes it."""
+        return Within(self, seconds)
 
-    def add(self, limit: asyncio.Timeout, seconds: float) -> None:
-        """Has `limit`, which was entered, run out in so many seconds."""
+    def add(self, call: "Within", seconds: float) -> None:
+        """Has a call's time begin."""
         loop = asyncio.get_running_loop()
-        ends = self._ends[limit] = loop.time() + seconds
+        ends = self._open[call] = loop.time() + seconds
         if self._timer is None or ends < self._timer.when():
             self._set_timer(loop, ends)
 
-    def remove(self, limit: asyncio.Timeout) -> None:
+    def remove(self, call: "Within") -> None:
         """The call is over, in time or not."""
-        self._ends.pop(limit, None)
+        self._open.pop(call, None)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(when, self._look, loop)
+        self._timer = loop.call_at(when, self._ring, loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for limit in [limit for limit, ends in self._ends.items() if ends <= now]:
-            del self._ends[limit]
-            limit.reschedule(now)
-        if self._ends:
-            self._set_timer(loop, min(self._ends.values()))
+        for call in [call for call, ends in self._open.items() if ends <= now]:
+            del self._open[call]
+            call.end()
+        if self._open:
+            self._set_timer(loop, min(self._open.values()))
 
 
-class _Within:
-    """What `Deadlines.within` gives; it is entered once."""
+class Within:
+    """One call's limit, made by `Deadlines.within`; it is entered once."""
 
-    __slots__ = ("_deadlines", "_limit", "_seconds")
+    __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")
 
     def __init__(self, deadlines: Deadlines, seconds: float) -> None:
         self._deadlines = deadlines
         self._seconds = seconds
-        self._limit = asyncio.timeout(None)
+        self._has_ended = False
 
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        self._deadlines.add(self._limit, self._seconds)
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "calls are made in tasks"
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._deadlines.add(self, self._seconds)
 
-    async def __aexit__(
+    def end(self) -> None:
+        """The time is over."""
+        self._has_ended = True
+        self._task.cancel()
+
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._deadlines.remove(self._limit)
-        await self._limit.__aexit__(kind, error, trace)
+        self._deadlines.remove(self)
+        if not self._has_ended:
+            return
+        # If somebody else has cancelled the task as well, it is to end, whatever the time.
+        is_ours_alone = self._task.uncancel() <= self._cancelling
+        if is_ours_alone and kind is asyncio.CancelledError:
+            raise TimeoutError from error

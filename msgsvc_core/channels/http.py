@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
 
@@ -20,6 +19,7 @@ from pydantic_core import to_json
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.deadlines import Deadlines
+from msgsvc_core.record import record
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
 CONNECT_S = 10.0
@@ -32,7 +32,7 @@ REFUSAL_BYTES = 64 * 1024
 _BROKEN = (ClientError, TimeoutError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlatformAnswer:
     """What the platform said, whatever the status."""
 
@@ -85,9 +85,8 @@ class PlatformHttp:
         """
         total_s = timeout_s or self._timeout_s
         try:
-            async with (
-                self._deadlines.within(total_s),
-                self._opened().request(
+            with self._deadlines.within(total_s):
+                answer = await self._opened().request(
                     method,
                     self._url(path),
                     json=json,
@@ -97,8 +96,8 @@ class PlatformHttp:
                     timeout=_timeout(total_s),
                     proxy=self._proxy,
                     allow_redirects=False,
-                ) as answer,
-            ):
+                )
+                # It gives the connection back at the end of the answer, and closes it if that fails.
                 return PlatformAnswer(answer.status, answer.headers, await answer.read())
         except _BROKEN as error:
             raise _told(error) from None
@@ -112,20 +111,18 @@ class PlatformHttp:
         """
         total_s = timeout_s or self._timeout_s
         try:
-            async with (
-                self._deadlines.within(total_s),
-                self._opened().get(
+            with self._deadlines.within(total_s):
+                async with self._opened().get(
                     self._url(path),
                     timeout=_timeout(total_s),
                     proxy=self._proxy,
                     allow_redirects=False,
-                ) as answer,
-            ):
-                if answer.status != 200:
-                    refusal = await answer.content.read(REFUSAL_BYTES)
-                    return PlatformAnswer(answer.status, answer.headers, refusal)
-                await _copy(answer, into, most_bytes)
-                return PlatformAnswer(answer.status, answer.headers, b"")
+                ) as answer:
+                    if answer.status != 200:
+                        refusal = await answer.content.read(REFUSAL_BYTES)
+                        return PlatformAnswer(answer.status, answer.headers, refusal)
+                    await _copy(answer, into, most_bytes)
+                    return PlatformAnswer(answer.status, answer.headers, b"")
         except _BROKEN as error:
             raise _told(error) from None
 

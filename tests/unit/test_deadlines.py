@@ -12,9 +12,8 @@ from msgsvc_core.deadlines import Deadlines
 
 async def test_what_takes_too_long_is_ended() -> None:
     began = time.monotonic()
-    with pytest.raises(TimeoutError):
-        async with Deadlines().within(0.05):
-            await asyncio.sleep(10)
+    with pytest.raises(TimeoutError), Deadlines().within(0.05):
+        await asyncio.sleep(10)
     assert 0.05 <= time.monotonic() - began < 5
 
 
@@ -23,7 +22,7 @@ async def test_each_call_has_its_own_time() -> None:
 
     async def call(name: str, allowed_s: float, takes_s: float) -> None:
         try:
-            async with deadlines.within(allowed_s):
+            with deadlines.within(allowed_s):
                 await asyncio.sleep(takes_s)
             ended.append(f"{name} in time")
         except TimeoutError:
@@ -37,12 +36,11 @@ async def test_each_call_has_its_own_time() -> None:
 
 async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> None:
     deadlines = Deadlines()
-    async with deadlines.within(0.05):
+    with deadlines.within(0.05):
         pass
     await asyncio.sleep(0.02)
-    with pytest.raises(TimeoutError):
-        async with deadlines.within(0.05):
-            await asyncio.sleep(10)
+    with pytest.raises(TimeoutError), deadlines.within(0.05):
+        await asyncio.sleep(10)
 
 
 async def test_calls_that_follow_one_another_set_no_timers(
@@ -57,14 +55,14 @@ async def test_calls_that_follow_one_another_set_no_timers(
 
     monkeypatch.setattr(loop, "call_at", count)
     for _ in range(100):
-        async with deadlines.within(10):
+        with deadlines.within(10):
             pass
     assert len(timers) == 1
 
 
 async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> None:
     async def call() -> None:
-        async with Deadlines().within(10):
+        with Deadlines().within(10):
             await asyncio.sleep(10)
 
     task = asyncio.create_task(call())
@@ -76,6 +74,37 @@ async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> No
 
 async def test_errors_of_the_call_come_through() -> None:
     deadlines = Deadlines()
-    with pytest.raises(LookupError):
-        async with deadlines.within(10):
-            raise LookupError
+    with pytest.raises(LookupError), deadlines.within(10):
+        raise LookupError
+
+
+async def test_who_is_cancelled_as_the_time_ends_is_cancelled() -> None:
+    async def call() -> None:
+        with Deadlines().within(0):
+            try:
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
+
+    task = asyncio.create_task(call())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_call_that_ended_in_time_is_not_cancelled_later() -> None:
+    deadlines = Deadlines()
+    with deadlines.within(0.02):
+        pass
+    await asyncio.sleep(0.05)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_after_a_timeout_the_task_goes_on() -> None:
+    with pytest.raises(TimeoutError), Deadlines().within(0.01):
+        await asyncio.sleep(10)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await asyncio.sleep(0)

@@ -119,13 +119,13 @@ class Sender:
         self._check_url(url)
         body = delivery.body.encode()
         headers = self._headers(delivery, body, secrets)
-        async with (
-            self._deadlines.within(self._settings.attempt_timeout_s),
-            self._session.post(url, data=body, headers=headers, allow_redirects=False) as response,
-        ):
-            call.status_code = response.status
-            call.retry_after = response.headers.get("Retry-After")
-            await self._read(response, call.answer)
+        with self._deadlines.within(self._settings.attempt_timeout_s):
+            async with self._session.post(
+                url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                call.status_code = response.status
+                call.retry_after = response.headers.get("Retry-After")
+                await self._read(response, call.answer)
 
     async def _read(self, response: ClientResponse, answer: bytearray) -> None:
         """Reads to the end, so that the connection can be used again, or to the limit."""
