@@ -1,19 +1,23 @@
 """Commits batches of units on PostgreSQL: one statement for all rows of a table, by `unnest`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import asyncpg
 
 from msgsvc_core.db.errors import LockTimeout, Refused, is_lost, is_refusal, named_errors
-from msgsvc_core.db.postgres_inserts import UnnestInserts
+from msgsvc_core.db.postgres_inserts import Claims, UnnestInserts
+from msgsvc_core.db.rows import Shape, Values
 from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
 #: Milliseconds that a claim waits for another transaction that has written the same row and not
 #: committed yet. It holds up the whole batch, so it is short; callers may try again.
 CLAIM_WAIT_MS = 100
+
+#: Units by the values of their claim's key, each the first of it.
+Firsts = Mapping[Values, Unit]
 
 
 class PostgresBatches:
@@ -39,15 +43,23 @@ class PostgresBatches:
         async with self._acquire() as connection:
             with named_errors():
                 try:
-                    if any(unit.claim_ for unit in units):
-                        return await self._in_transaction(connection, self._write_together, units)
-                    # One statement is a transaction by itself, and takes one round trip.
-                    await self._insert(connection, units)
-                    return [None] * len(units)
+                    return await self._write(connection, units)
                 except (asyncpg.PostgresError, ValueError) as error:
                     if is_lost(error):
                         raise
                 return await self._in_transaction(connection, self._write_one_by_one, units)
+
+    async def _write(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> list[Outcome]:
+        """In one statement, which is a transaction by itself and takes one round trip, if it can be."""
+        kinds = claims_by_kind(units)
+        if not kinds:
+            await self._insert(connection, units)
+            return [None] * len(units)
+        if len(kinds) > 1:
+            return await self._in_transaction(connection, self._write_together, units)
+        [((shape, key), first)] = kinds.items()
+        claims = Claims(shape, key, [unit.claim_.values for unit in first.values() if unit.claim_])
+        return await self._claim_and_insert(connection, units, claims, first)
 
     async def _in_transaction(
         self, connection: asyncpg.Connection, write: Any, units: Sequence[Unit]
@@ -79,6 +91,22 @@ class PostgresBatches:
         if rows:
             statement, values = await self._inserts.get(connection, rows)
             await connection.execute(statement, *values)
+
+    async def _claim_and_insert(
+        self, connection: asyncpg.Connection, units: Sequence[Unit], claims: Claims, first: Firsts
+    ) -> list[Outcome]:
+        """Writes the units whose claim is new, and those that have none; `first` have `claims`."""
+        numbers = {id(unit): number for number, unit in enumerate(first.values(), start=1)}
+        rows: dict[Shape, list[Values]] = {}
+        for unit in units:
+            # None: another unit of the batch has the same claim, and came first.
+            number = 0 if unit.claim_ is None else numbers.get(id(unit))
+            if number is not None:
+                for shape, values in unit.rows:
+                    rows.setdefault(shape, []).append((*values, number))
+        statement, given = await self._inserts.get_claiming(connection, claims, rows, CLAIM_WAIT_MS)
+        new = {row["number"] for row in await connection.fetch(statement, *given)}
+        return without_claim(units, {id_ for id_, number in numbers.items() if number in new})
 
     async def _claimed(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> set[int]:
         """Which units, by `id`, got the row that they claim."""

@@ -4,12 +4,19 @@
 
 What all rows of a column have in common goes over the wire once: rows that are written together are of one
 project and one bot as a rule, and asyncpg looks at every value of an array three times.
+
+Rows may depend on claims, which are rows that must be new:
+
+    WITH patience AS (...), won AS (INSERT ... FROM unnest(...), patience ON CONFLICT DO NOTHING RETURNING k),
+    kept AS (SELECT number FROM unnest(...) WITH ORDINALITY ... JOIN won ...),
+    part_0 AS (INSERT ... WHERE number = 0 OR number IN (SELECT number FROM kept)) SELECT number FROM kept
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db.rows import Shape, Values
+from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     import asyncpg
@@ -34,6 +41,15 @@ class _Part:
         ]
 
 
+@record
+class Claims:
+    """Rows of one table that must be new, by the unique index over `key`. No two are of the same key."""
+
+    shape: Shape
+    key: tuple[str, ...]
+    rows: Sequence[Values]
+
+
 class UnnestInserts:
     """`INSERT ... SELECT FROM unnest(...)`: one statement for any number of rows of several tables."""
 
@@ -46,27 +62,92 @@ class UnnestInserts:
         self, connection: "asyncpg.Connection", rows: Mapping[Shape, Sequence[Values]]
     ) -> tuple[str, list[Any]]:
         """The statement that inserts all of `rows`, and so is a transaction by itself; its parameters."""
-        parts = [self._part(shape, found) for shape, found in rows.items()]
+        parts = [self._part(shape, columns_of(found)) for shape, found in rows.items()]
         key = tuple((part.shape, part.varying) for part in parts)
         statement = self._statements.get(key)
         if statement is None:
             inserts: list[str] = []
             taken = 0
             for part in parts:
-                types = await self._types_of(connection, part.shape)
-                inserts.append(_insert(part, types, taken))
-                taken += len(types)
+                inserts.append(_insert(part, await self._types_of(connection, part.shape), taken))
+                taken += len(part.parameters)
             *first, last = inserts
             named = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(first))
             statement = self._statements[key] = f"WITH {named} {last}" if named else last
         return statement, [value for part in parts for value in part.parameters]
 
-    def _part(self, shape: Shape, rows: Sequence[Values]) -> _Part:
-        columns = list(zip(*rows, strict=True))
-        varying = tuple(
-            number for number, column in enumerate(columns) if column.count(column[0]) < len(column)
+    async def get_claiming(
+        self,
+        connection: "asyncpg.Connection",
+        claims: Claims,
+        rows: Mapping[Shape, Sequence[Values]],
+        wait_ms: int,
+    ) -> tuple[str, list[Any]]:
+        """The statement that inserts `claims`, and of `rows` those whose claim was new; its parameters.
+
+        The last value of each row is the number of its claim, from 1 on; 0 if it depends on none. The
+        statement's rows are the numbers of claims that were new. A claim waits for another transaction
+        that is just writing the same row for `wait_ms` milliseconds.
+        """
+        names = claims.shape[1]
+        places = tuple(names.index(column) for column in claims.key)
+        claim = self._part(claims.shape, columns_of(claims.rows), always=places)
+        parts: list[_Part] = []
+        for shape, found in rows.items():
+            *columns, numbers = columns_of(found)
+            part = self._part(shape, columns)
+            part.parameters.append(numbers)
+            parts.append(part)
+        key = (
+            (claim.shape, claim.varying),
+            *((part.shape, part.varying) for part in parts),
+            (("", claims.key), (wait_ms,)),
         )
-        if not varying and len(rows) > 1:
+        statement = self._statements.get(key)
+        if statement is None:
+            statement = await self._claiming(connection, claims.key, claim, parts, wait_ms)
+            self._statements[key] = statement
+        return statement, [value for part in (claim, *parts) for value in part.parameters]
+
+    async def _claiming(
+        self,
+        connection: "asyncpg.Connection",
+        key: tuple[str, ...],
+        claim: _Part,
+        parts: Sequence[_Part],
+        wait_ms: int,
+    ) -> str:
+        types = await self._types_of(connection, claim.shape)
+        places = [claim.shape[1].index(column) for column in key]
+        asked = ", ".join(f"${place + 1}::{types[place]}[]" for place in places)
+        of_key = ", ".join(key)
+        insert = _insert(claim, types, 0, beside="patience")
+        named = [
+            f"patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{wait_ms}', true))",
+            f"won AS ({insert} ON CONFLICT DO NOTHING RETURNING {of_key})",
+            f"asked AS (SELECT * FROM unnest({asked}) WITH ORDINALITY AS a ({of_key}, number))",
+            f"kept AS (SELECT asked.number FROM asked JOIN won USING ({of_key}))",
+        ]
+        taken = len(claim.parameters)
+        for number, part in enumerate(parts):
+            insert = _insert(
+                part,
+                await self._types_of(connection, part.shape),
+                taken,
+                where="v.number = 0 OR v.number IN (SELECT kept.number FROM kept)",
+            )
+            named.append(f"part_{number} AS ({insert})")
+            taken += len(part.parameters)
+        return f"WITH {', '.join(named)} SELECT number FROM kept"
+
+    def _part(self, shape: Shape, columns: Sequence[Values], always: Varying = ()) -> _Part:
+        """`always` are columns that are taken to vary."""
+        varying = tuple(
+            number
+            for number, column in enumerate(columns)
+            if number in always or column.count(column[0]) < len(column)
+        )
+        if not varying and len(columns[0]) > 1:
             # Rows that are the same are as many all the same.
             varying = (0,)
         return _Part(shape, self._known_set(shape, varying), columns)
@@ -95,7 +176,16 @@ class UnnestInserts:
         return types
 
 
-def _insert(part: _Part, types: Sequence[str], taken: int) -> str:
+def columns_of(rows: Sequence[Values]) -> list[Values]:
+    """The values of each column."""
+    return list(zip(*rows, strict=True))
+
+
+def _insert(
+    part: _Part, types: Sequence[str], taken: int, *, beside: str = "", where: str = ""
+) -> str:
+    """`taken` parameters of the statement are those of other parts. `beside` is a table of one row that is
+    read first. `where` is a condition on `v.number`, an array that is the part's last parameter."""
     table, columns = part.shape
     selected, arrays, names = [], [], []
     for place, (column, kind) in enumerate(zip(columns, types, strict=True)):
@@ -106,5 +196,12 @@ def _insert(part: _Part, types: Sequence[str], taken: int) -> str:
             names.append(column)
         else:
             selected.append(parameter)
-    source = f" FROM unnest({', '.join(arrays)}) AS v ({', '.join(names)})" if names else ""
-    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(selected)}{source}"
+    if where:
+        arrays.append(f"${taken + len(columns) + 1}::bigint[]")
+        names.append("number")
+    sources = [f"unnest({', '.join(arrays)}) AS v ({', '.join(names)})"] if names else []
+    if beside:
+        sources.append(beside)
+    source = f" FROM {', '.join(sources)}" if sources else ""
+    condition = f" WHERE {where}" if where else ""
+    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(selected)}{source}{condition}"
