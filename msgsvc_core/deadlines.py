@@ -1,7 +1,11 @@
 """Time limits of many calls, with one timer for all of them."""
 
 import asyncio
+import math
 from types import TracebackType
+
+#: uvloop's clock has whole milliseconds: a timer may ring a little before its time.
+RESOLUTION_S = 0.001
 
 
 class Deadlines:
@@ -15,7 +19,9 @@ class Deadlines:
     def __init__(self) -> None:
         #: The calls that are being made, with the loop's time at which each is to end.
         self._open: dict[Within, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        #: The loop's time at which the timer rings, which uvloop's does not tell if that is at once.
+        self._rings = math.inf
 
     def within(self, seconds: float) -> "Within":
         """The limit of one call, entered in the task that makes it."""
@@ -25,7 +31,7 @@ class Deadlines:
         """Has a call's time begin."""
         loop = asyncio.get_running_loop()
         ends = self._open[call] = loop.time() + seconds
-        if self._timer is None or ends < self._timer.when():
+        if ends < self._rings:
             self._set_timer(loop, ends)
 
     def remove(self, call: "Within") -> None:
@@ -36,10 +42,12 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = loop.call_at(when, self._ring, loop)
+        self._rings = when
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        now = loop.time()
+        self._rings = math.inf
+        now = loop.time() + RESOLUTION_S
         for call in [call for call, ends in self._open.items() if ends <= now]:
             del self._open[call]
             call.end()

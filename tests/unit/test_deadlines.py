@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from msgsvc_core.deadlines import Deadlines
 
@@ -41,6 +42,18 @@ async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> Non
     await asyncio.sleep(0.02)
     with pytest.raises(TimeoutError), deadlines.within(0.05):
         await asyncio.sleep(10)
+
+
+def test_uvloops_timers_know_no_less_than_a_millisecond() -> None:
+    async def too_long(deadlines: Deadlines, seconds: float) -> None:
+        with pytest.raises(TimeoutError), deadlines.within(seconds):
+            await asyncio.sleep(10)
+
+    async def call() -> None:
+        deadlines = Deadlines()
+        await asyncio.gather(*(too_long(deadlines, 0.0001 * number) for number in range(50)))
+
+    uvloop.run(call())
 
 
 async def test_calls_that_follow_one_another_set_no_timers(
