@@ -11,30 +11,35 @@ RESOLUTION_S = 0.001
 class Deadlines:
     """Gives each call its time: `with deadlines.within(10): await ...` raises `TimeoutError`.
 
-    As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a sixth
+    As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a fifth
     of a call on it, and hardly any ever rings. Here one timer is set, for the call that ends first. When
     it rings most calls are long over, and it is set for the first of those that are not.
     """
 
     def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         #: The calls that are being made, with the loop's time at which each is to end.
-        self._open: dict[Within, float] = {}
+        self._open: dict[Limit, float] = {}
         self._timer: asyncio.Handle | None = None
         #: The loop's time at which the timer rings, which uvloop's does not tell if that is at once.
         self._rings = math.inf
 
-    def within(self, seconds: float) -> "Within":
+    def within(self, seconds: float) -> "Limit":
         """The limit of one call, entered in the task that makes it."""
-        return Within(self, seconds)
+        return Limit(self, seconds)
 
-    def add(self, call: "Within", seconds: float) -> None:
+    def add(self, call: "Limit", seconds: float) -> None:
         """Has a call's time begin."""
         loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # The timer of a loop that is over rings no more.
+            self._loop, self._timer, self._rings = loop, None, math.inf
+            self._open.clear()
         ends = self._open[call] = loop.time() + seconds
         if ends < self._rings:
             self._set_timer(loop, ends)
 
-    def remove(self, call: "Within") -> None:
+    def remove(self, call: "Limit") -> None:
         """The call is over, in time or not."""
         self._open.pop(call, None)
 
@@ -55,7 +60,7 @@ class Deadlines:
             self._set_timer(loop, min(self._open.values()))
 
 
-class Within:
+class Limit:
     """One call's limit, made by `Deadlines.within`; it is entered once."""
 
     __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")

@@ -130,8 +130,6 @@ class PlatformHttp:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # With the loop's timer, as the session is the loop's.
-            self._deadlines = Deadlines()
 
     def _opened(self) -> ClientSession:
         if self._session is None:

@@ -105,7 +105,7 @@ class PostgresBatches:
                 for shape, values in unit.rows:
                     rows.setdefault(shape, []).append((*values, number))
         statement, given = await self._inserts.get_claiming(connection, claims, rows, CLAIM_WAIT_MS)
-        new = {row["number"] for row in await connection.fetch(statement, *given)}
+        new = {row["claim_no_"] for row in await connection.fetch(statement, *given)}
         return without_claim(units, {id_ for id_, number in numbers.items() if number in new})
 
     async def _claimed(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> set[int]:

@@ -8,8 +8,9 @@ project and one bot as a rule, and asyncpg looks at every value of an array thre
 Rows may depend on claims, which are rows that must be new:
 
     WITH patience AS (...), won AS (INSERT ... FROM unnest(...), patience ON CONFLICT DO NOTHING RETURNING k),
-    kept AS (SELECT number FROM unnest(...) WITH ORDINALITY ... JOIN won ...),
-    part_0 AS (INSERT ... WHERE number = 0 OR number IN (SELECT number FROM kept)) SELECT number FROM kept
+    kept AS (SELECT claim_no_ FROM unnest(...) WITH ORDINALITY ... JOIN won ...),
+    part_0 AS (INSERT ... WHERE claim_no_ = 0 OR claim_no_ IN (SELECT claim_no_ FROM kept))
+    SELECT claim_no_ FROM kept
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,9 @@ MOST_SETS = 8
 
 #: Columns, by their places, whose values differ from row to row.
 Varying = tuple[int, ...]
+
+#: The parts of a statement, as far as its text depends on them.
+Kinds = tuple[tuple[Shape, Varying], ...]
 
 
 class _Part:
@@ -56,7 +60,9 @@ class UnnestInserts:
     def __init__(self) -> None:
         self._types: dict[Shape, list[str]] = {}
         self._sets: dict[Shape, list[Varying]] = {}
-        self._statements: dict[tuple[tuple[Shape, Varying], ...], str] = {}
+        self._statements: dict[Kinds, str] = {}
+        #: By the columns of the claims' key and the wait as well; the first part are the claims.
+        self._claiming_statements: dict[tuple[tuple[str, ...], int, Kinds], str] = {}
 
     async def get(
         self, connection: "asyncpg.Connection", rows: Mapping[Shape, Sequence[Values]]
@@ -86,8 +92,8 @@ class UnnestInserts:
         """The statement that inserts `claims`, and of `rows` those whose claim was new; its parameters.
 
         The last value of each row is the number of its claim, from 1 on; 0 if it depends on none. The
-        statement's rows are the numbers of claims that were new. A claim waits for another transaction
-        that is just writing the same row for `wait_ms` milliseconds.
+        statement's rows are the numbers, as `claim_no_`, of claims that were new. A claim waits for another
+        transaction that is just writing the same row for `wait_ms` milliseconds.
         """
         names = claims.shape[1]
         places = tuple(names.index(column) for column in claims.key)
@@ -98,15 +104,11 @@ class UnnestInserts:
             part = self._part(shape, columns)
             part.parameters.append(numbers)
             parts.append(part)
-        key = (
-            (claim.shape, claim.varying),
-            *((part.shape, part.varying) for part in parts),
-            (("", claims.key), (wait_ms,)),
-        )
-        statement = self._statements.get(key)
+        kinds = tuple((part.shape, part.varying) for part in (claim, *parts))
+        statement = self._claiming_statements.get((claims.key, wait_ms, kinds))
         if statement is None:
             statement = await self._claiming(connection, claims.key, claim, parts, wait_ms)
-            self._statements[key] = statement
+            self._claiming_statements[claims.key, wait_ms, kinds] = statement
         return statement, [value for part in (claim, *parts) for value in part.parameters]
 
     async def _claiming(
@@ -125,8 +127,8 @@ class UnnestInserts:
         named = [
             f"patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{wait_ms}', true))",
             f"won AS ({insert} ON CONFLICT DO NOTHING RETURNING {of_key})",
-            f"asked AS (SELECT * FROM unnest({asked}) WITH ORDINALITY AS a ({of_key}, number))",
-            f"kept AS (SELECT asked.number FROM asked JOIN won USING ({of_key}))",
+            f"asked AS (SELECT * FROM unnest({asked}) WITH ORDINALITY AS a ({of_key}, claim_no_))",
+            f"kept AS (SELECT asked.claim_no_ FROM asked JOIN won USING ({of_key}))",
         ]
         taken = len(claim.parameters)
         for number, part in enumerate(parts):
@@ -134,11 +136,11 @@ class UnnestInserts:
                 part,
                 await self._types_of(connection, part.shape),
                 taken,
-                where="v.number = 0 OR v.number IN (SELECT kept.number FROM kept)",
+                where="v.claim_no_ = 0 OR v.claim_no_ IN (SELECT kept.claim_no_ FROM kept)",
             )
             named.append(f"part_{number} AS ({insert})")
             taken += len(part.parameters)
-        return f"WITH {', '.join(named)} SELECT number FROM kept"
+        return f"WITH {', '.join(named)} SELECT claim_no_ FROM kept"
 
     def _part(self, shape: Shape, columns: Sequence[Values], always: Varying = ()) -> _Part:
         """`always` are columns that are taken to vary."""
@@ -184,8 +186,11 @@ def columns_of(rows: Sequence[Values]) -> list[Values]:
 def _insert(
     part: _Part, types: Sequence[str], taken: int, *, beside: str = "", where: str = ""
 ) -> str:
-    """`taken` parameters of the statement are those of other parts. `beside` is a table of one row that is
-    read first. `where` is a condition on `v.number`, an array that is the part's last parameter."""
+    """The INSERT of a part, whose parameters come after `taken` others.
+
+    `beside` is a table of one row that is read first. `where` is a condition on `v.claim_no_`, for which
+    the part has an array as its last parameter.
+    """
     table, columns = part.shape
     selected, arrays, names = [], [], []
     for place, (column, kind) in enumerate(zip(columns, types, strict=True)):
@@ -198,7 +203,7 @@ def _insert(
             selected.append(parameter)
     if where:
         arrays.append(f"${taken + len(columns) + 1}::bigint[]")
-        names.append("number")
+        names.append("claim_no_")
     sources = [f"unnest({', '.join(arrays)}) AS v ({', '.join(names)})"] if names else []
     if beside:
         sources.append(beside)

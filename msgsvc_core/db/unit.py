@@ -53,8 +53,13 @@ class Unit:
         self.rows.append((shape_of(table, values), tuple(values.values())))
 
     def claim(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
-        """Makes the unit depend on a new row: if one of that `key` is there, `write` raises `Taken`."""
+        """Makes the unit depend on a new row: if one of that `key` is there, `write` raises `Taken`.
+
+        Columns of a key are never null, keep values as they are, and tell them apart as Python does: texts
+        and whole numbers.
+        """
         assert self.claim_ is None, "a unit has one claim"
+        assert all(values[column] is not None for column in key), "a key is never null"
         self.claim_ = Claim(shape_of(table, values), tuple(values.values()), tuple(key))
 
     def on_commit(self, callback: Callable[[], None]) -> None:

@@ -38,7 +38,8 @@ TOGETHER = 0.5
 
 #: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
 #: a hundred that begin together all answers come together: the answer to a statement waits behind them,
-#: and while the next statement's is awaited no call is left to be made.
+#: and while the next statement's is awaited no call is left to be made. Lanes, whose batches make fewer
+#: statements, are quicker with `A_TURN` there too.
 A_TURN_WITH_STATEMENTS = 5
 
 #: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.
@@ -283,8 +284,8 @@ class _Turn:
         self._go(self._send_all(post, sendable, step_s))
 
     async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
-        waits = post.service.db.dialect == "postgresql"
-        a_turn = A_TURN_WITH_STATEMENTS if waits else A_TURN
+        shares_loop = post.service.db.dialect == "postgresql"
+        a_turn = A_TURN_WITH_STATEMENTS if shares_loop else A_TURN
         async for number, letter in spread(enumerate(letters), a_turn):
             self._go(self._send(post, letter, number * step_s))
 

@@ -15,6 +15,7 @@ Backend = SQLiteDatabases | PostgresDatabases
 
 TABLES = (
     "CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT, weight SMALLINT)",
+    "CREATE TABLE pages (number BIGINT PRIMARY KEY, text TEXT)",
     "CREATE TABLE claims (owner TEXT, key TEXT, note TEXT, PRIMARY KEY (owner, key))",
 )
 
@@ -153,6 +154,29 @@ async def test_a_claim_that_was_taken_before_leaves_the_unit_unwritten(db: Datab
     assert await outcomes(db, claiming("a", 2), claiming("b", 3), thing(4)) == [Taken, None, None]
 
     assert await ids(db) == [1, 3, 4]
+
+
+async def test_a_claim_may_stand_alone_and_beside_units_without_one(db: Database) -> None:
+    alone, numbered = Unit(), claiming("b", 2)
+    alone.claim("claims", {"owner": "me", "key": "a", "note": "1"}, key=("owner", "key"))
+    numbered.insert("pages", {"number": 7, "text": "seven"})
+
+    assert await outcomes(db, alone, numbered, thing(3), claiming("a", 4)) == [
+        None,
+        None,
+        None,
+        Taken,
+    ]
+    assert await ids(db) == [2, 3]
+
+
+async def test_claims_of_several_tables_are_won_each(db: Database) -> None:
+    page, other = thing(2), thing(3)
+    for unit in (page, other):
+        unit.claim("pages", {"number": 1, "text": "one"}, key=("number",))
+
+    assert await outcomes(db, claiming("a", 1), page, other) == [None, None, Taken]
+    assert await ids(db) == [1, 2]
 
 
 async def test_a_claim_of_a_unit_that_is_refused_stays_free(db: Database) -> None:

@@ -56,6 +56,18 @@ def test_uvloops_timers_know_no_less_than_a_millisecond() -> None:
     uvloop.run(call())
 
 
+def test_another_loop_has_a_timer_of_its_own() -> None:
+    deadlines = Deadlines()
+
+    async def call(allowed_s: float, takes_s: float) -> None:
+        with deadlines.within(allowed_s):
+            await asyncio.sleep(takes_s)
+
+    asyncio.run(call(0.2, 0))
+    with pytest.raises(TimeoutError):
+        asyncio.run(call(0.3, 10))
+
+
 async def test_calls_that_follow_one_another_set_no_timers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -84,8 +84,6 @@ class Sender:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # With the loop's timer, as the session is the loop's.
-            self._deadlines = Deadlines()
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
         """POSTs `delivery`, signed now with each of `secrets`; never raises for what the other
