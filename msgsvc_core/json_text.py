@@ -14,6 +14,11 @@ def to_json(value: Any) -> str:
     return pydantic_core.to_json(value).decode()
 
 
+def to_json_bytes(value: Any) -> bytes:
+    """The same as it goes over the wire."""
+    return pydantic_core.to_json(value)
+
+
 def from_json(text: str) -> Any:
     """What `to_json` wrote, in a quarter of the standard library's time."""
     return pydantic_core.from_json(text)

@@ -15,10 +15,10 @@ from aiohttp import (
     DummyCookieJar,
     TCPConnector,
 )
-from pydantic_core import to_json
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.deadlines import Deadlines
+from msgsvc_core.json_text import to_json_bytes
 from msgsvc_core.record import record
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
@@ -137,7 +137,7 @@ class PlatformHttp:
                 connector=TCPConnector(limit=self._connections, ssl=self._trust()),
                 headers=self._headers,
                 cookie_jar=DummyCookieJar(),
-                json_serialize_bytes=to_json,
+                json_serialize_bytes=to_json_bytes,
                 # Whatever the environment says: proxies are a setting of the channel.
                 trust_env=False,
             )
