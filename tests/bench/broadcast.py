@@ -28,6 +28,7 @@ from tests.bench.servers import (
     pause,
     started,
     started_service,
+    wake,
     while_it_stands,
 )
 
@@ -39,9 +40,6 @@ MOST_TIMES = 10
 
 #: MiB that the process may grow by.
 GROWTH = Bound(most=100)
-
-#: Seconds that the process gets for what came due while it was stopped.
-CATCH_UP_S = 0.3
 
 #: Seconds between two looks whether a broadcast has ended, and until that is called an error.
 LOOK_S, MOST_S = 0.05, 900.0
@@ -151,9 +149,7 @@ def _by_size(run: Run, kind: str, services: Mapping[int, ServiceUnderTest]) -> l
 def _round(service: ServiceUnderTest, count: int) -> tuple[float, float]:
     """Messages a second, and the processor's µs of one."""
     found: list[tuple[float, float]] = []
-    # What came due while it stood still is caught up with now, for it is no part of a broadcast.
-    go_on(service.server)
-    time.sleep(CATCH_UP_S)
+    wake(service.server)
     pause(service.server)
 
     async def send(opened: Service) -> None:

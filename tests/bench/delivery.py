@@ -24,6 +24,7 @@ from tests.bench.servers import (
     started,
     started_echo,
     started_service,
+    wake,
 )
 
 LEAST = Bound(least=0.25)
@@ -64,12 +65,12 @@ def delivery(run: Run) -> list[Finding]:
         for number in range(1, options.rounds + 1):
             name = f"deliver, round {number}"
             run.tell(f"{name}: echo")
-            go_on(echo)
+            wake(echo)
             of_echo.append(one_round(run, bare, options.seconds, run.advance).per_s)
             pause(echo)
             for kind, service in services.items():
                 run.tell(f"{name}: {kind}")
-                go_on(service.server)
+                wake(service.server)
                 rates[kind].append(_burst(run, kind, service, name))
                 pause(service.server)
         for service in services.values():

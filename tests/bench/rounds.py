@@ -9,7 +9,7 @@ import httpx2
 
 from tests.bench.load import Load, Request, put_load
 from tests.bench.run import BenchError, Run
-from tests.bench.servers import cpu_s, go_on, pause
+from tests.bench.servers import cpu_s, go_on, pause, wake
 from tests.process import Server
 
 
@@ -73,7 +73,7 @@ def measure(run: Run, title: str, targets: Sequence[Target]) -> Mapping[str, Fig
             name = f"round {number}" if number else "warming up"
             run.tell(f"{title}, {name}: {target.name}")
             seconds = options.seconds if number else options.warm_up
-            go_on(target.server)
+            wake(target.server)
             before_s = cpu_s(target.server)
             load = one_round(run, target, seconds, run.advance)
             after_s = cpu_s(target.server)

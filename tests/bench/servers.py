@@ -31,6 +31,9 @@ TEXT = "Your order 4711 is on its way and arrives tomorrow between 10 and 12."
 #: Subscribers that the messages go to, in turn; one's messages are delivered one after another.
 SUBSCRIBERS = 500
 
+#: Seconds for what came due while a server was stopped: looks for due work, leases and the like.
+CATCH_UP_S = 0.3
+
 #: How often a server is stopped anew that was stopped in the middle of a transaction.
 PAUSES = 10
 
@@ -45,6 +48,12 @@ def pause(server: Server) -> None:
 
 def go_on(server: Server) -> None:
     os.kill(server.process.pid, signal.SIGCONT)
+
+
+def wake(server: Server) -> None:
+    """Lets a server go on, and do what came due while it stood still, which is no part of what follows."""
+    go_on(server)
+    time.sleep(CATCH_UP_S)
 
 
 def memory_mib(server: Server) -> float:
