@@ -223,7 +223,7 @@ async def test_a_file_is_attached_with_what_was_written_and_shown(
 
     shown = page.locator("#messages img")
     await expect(shown).to_be_visible()
-    await page.wait_for_function("document.querySelector('#messages img').naturalWidth === 1")
+    await expect(shown).to_have_js_property("naturalWidth", 1)
     await expect(page.get_by_role("log")).to_contain_text("You said: My cup")
     await page.locator("#attached").set_input_files(
         {"name": "cup.png", "mimeType": "image/png", "buffer": EVIL.encode()}
