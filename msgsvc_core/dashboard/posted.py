@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from msgsvc_core.whole_number import whole_number
+
 
 @dataclass(frozen=True, slots=True)
 class PostedFile:
@@ -30,6 +32,12 @@ class PostedForm:
     def texts(self, name: str) -> list[str]:
         """All texts of a name: of checkboxes, those that are checked."""
         return [text.replace("\r\n", "\n") for text in self.values.get(name, ())]
+
+    def number(self, name: str) -> int | str:
+        """The whole number that stands there; else the text, which is for `validate` to refuse."""
+        text = self.text(name).strip()
+        found = whole_number(text)
+        return text if found is None else found
 
     def checked(self, name: str) -> bool:
         return bool(self.values.get(name))

@@ -11,6 +11,7 @@ from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
 from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.ids import encode_base62
+from msgsvc_core.whole_number import whole_number
 
 PREFIX = "my:"
 
@@ -61,7 +62,7 @@ def digest(*names: str) -> str:
 def page_of(text: str, count: int) -> int:
     """The number of a page, from 0, that there is for `count` rows."""
     last = max(0, (count - 1) // ROWS)
-    return min(int(text), last) if text.isdecimal() and text.isascii() else 0
+    return min(whole_number(text) or 0, last)
 
 
 def on_page(rows: Sequence[tuple[Button, ...]], page: int) -> list[tuple[Button, ...]]:

@@ -9,6 +9,7 @@ from msgsvc_core.localized import Localized, in_language
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.permissions import Permission
+from msgsvc_core.whole_number import whole_number
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -107,7 +108,7 @@ class Choices:
         if one is None:
             message = texts.not_subscribed(ctx)
         else:
-            message = await self._page(ctx, known, one, int(page) if page.isdecimal() else 0)
+            message = await self._page(ctx, known, one, whole_number(page) or 0)
         await buttons.replace(ctx, message, notice)
 
     async def _page(

@@ -28,6 +28,17 @@ def hidden(page: Any) -> dict[str, Any]:
     return {name: value for name, value in names if name != "_csrf"}
 
 
+@pytest.mark.parametrize("pace", ["slowly", "²", "9" * 5000])
+async def test_a_pace_that_is_no_number_is_refused(
+    service: Service, tenant: Tenant, pace: str
+) -> None:
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    refused = await admin.post("/broadcasts/review", {"text": "Hi", "to": "all", "pace": pace})
+
+    assert refused.status_code == 400
+    assert "messages_per_minute" in refused.text
+
+
 async def test_a_broadcast_is_written_looked_at_and_sent_once(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:

@@ -67,6 +67,22 @@ async def test_a_chain_is_built_step_by_step(shop: Shop) -> None:
     assert "Whoever is given the tag new" in shown.text
 
 
+@pytest.mark.parametrize("written", ["soon", "²", "9" * 5000])
+async def test_what_is_no_number_is_refused(shop: Shop, written: str) -> None:
+    admin = await visitor(shop.service, shop.project_id, "admin")
+    here = (await admin.post("/drips", FIRST)).headers["location"]
+    step = {**FIRST, "place": "1", "version": "1"}
+    answers = [
+        await admin.post("/drips", {**FIRST, "delay": written}),
+        await admin.post(f"{here}/steps/new", {**step, "place": written}),
+        await admin.post(f"{here}/steps/new", {**step, "version": written}),
+        await admin.get(f"{here}/steps/{written}"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 404]
+    assert "delay" in answers[0].text
+
+
 async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: Shop) -> None:
     admin = await visitor(shop.service, shop.project_id, "admin")
     viewer = await visitor(shop.service, shop.project_id, "viewer")

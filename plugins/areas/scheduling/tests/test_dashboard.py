@@ -131,6 +131,18 @@ async def test_another_text_leaves_an_interval_as_it_was_counted(
     assert kept["next_run_at"] == made["next_run_at"]
 
 
+@pytest.mark.parametrize("every", ["now and then", "²", "9" * 5000])
+async def test_a_rhythm_that_is_no_number_is_refused(
+    service: Service, tenant: Tenant, every: str
+) -> None:
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    times = {"rhythm": "hours", "every": every, "timezone": "UTC"}
+    refused = await admin.post("/schedules", {"kind": "recurring", "text": "Hi", **times})
+
+    assert refused.status_code == 400
+    assert "every" in refused.text
+
+
 def test_a_rhythm_is_said_in_words() -> None:
     _ = Texts([], "en").into("en")
     said = {

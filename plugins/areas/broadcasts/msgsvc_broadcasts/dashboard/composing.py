@@ -122,8 +122,8 @@ def _body(page: PageContext) -> BroadcastBody:
     given: dict[str, Any] = {**message_of(form), "audience": audience_of(form)}
     if form.text("when") == "later":
         given["send_at"] = _moment(page)
-    if pace := form.text("pace").strip():
-        given["messages_per_minute"] = int(pace) if pace.isdecimal() else pace
+    if form.text("pace").strip():
+        given["messages_per_minute"] = form.number("pace")
     return validate(BroadcastBody, given)
 
 

@@ -6,6 +6,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
 from msgsvc_core.dashboard.writing import choices
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.whole_number import whole_number
 from msgsvc_drip.dashboard.chains import chain, drawn, find
 from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
 from msgsvc_drip.models import Chain, UpdateDripBody
@@ -33,10 +34,10 @@ async def new_step(page: PageContext) -> Shown:
 
 async def add_step(page: PageContext) -> Moved | Shown:
     found = await find(page)
-    steps, place = _steps(found), page.form.text("place")
-    if not place.isdecimal() or int(place) > len(steps):
+    steps, place = _steps(found), whole_number(page.form.text("place"))
+    if place is None or place > len(steps):
         raise ValidationFailed("place: there is no such place in the chain")
-    steps.insert(int(place), step_of(page.form))
+    steps.insert(place, step_of(page.form))
     return await _saved(page, steps, page._("The step is added."))
 
 
@@ -78,14 +79,12 @@ async def remove_step(page: PageContext) -> Moved | Shown:
 
 async def _saved(page: PageContext, steps: Steps, notice: str) -> Moved | Shown:
     """Where the chain is on the page already, it alone is shown anew."""
-    version = page.form.text("version")
-    if not version.isdecimal():
+    version = whole_number(page.form.text("version"))
+    if version is None:
         raise ValidationFailed("version: look at the chain once more")
     body = validate(UpdateDripBody, {"steps": steps})
     drip_id = page.params["drip_id"]
-    changed = await page.get(Drips).update(
-        page.tx, page.project_id, drip_id, body, version=int(version)
-    )
+    changed = await page.get(Drips).update(page.tx, page.project_id, drip_id, body, version=version)
     page.note(drip=drip_id, version=changed.version)
     if page.fragment == "chain":
         return Shown("links.html", await drawn(page, changed))
@@ -105,7 +104,8 @@ def _steps(found: Chain) -> Steps:
 
 def _place(page: PageContext, found: Chain) -> int:
     """Raises `NotFound`."""
-    number = page.params["number"]
-    if not number.isdecimal() or not 1 <= int(number) <= len(found.course.steps):
-        raise NotFound(f"the chain has no step {number!r}")
-    return int(number) - 1
+    written = page.params["number"]
+    number = whole_number(written)
+    if number is None or not 1 <= number <= len(found.course.steps):
+        raise NotFound(f"the chain has no step {written!r}")
+    return number - 1

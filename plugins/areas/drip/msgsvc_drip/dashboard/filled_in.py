@@ -14,16 +14,13 @@ _UNITS = ("minutes", "hours", "days")
 def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The step that somebody wrote, for `validate` to judge. What the form has no field for stays as
     it was in `before`."""
-    number: object = form.text("delay").strip()
-    if isinstance(number, str) and number.isdecimal():
-        number = int(number)
     unit = form.text("unit", "days")
     message = message_of(form)
     old = (before or {}).get("message", {})
     if "metadata" in old:
         message["metadata"] = old["metadata"]
     step: dict[str, Any] = {
-        "delay": {unit if unit in _UNITS else "days": number},
+        "delay": {unit if unit in _UNITS else "days": form.number("delay")},
         "message": message,
     }
     if at := form.text("at_local_time").strip():

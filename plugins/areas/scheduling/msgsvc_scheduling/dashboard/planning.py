@@ -121,15 +121,12 @@ def _time(form: PostedForm) -> dict[str, Any]:
 
 def _times(form: PostedForm, *, full: bool = False) -> dict[str, Any]:
     """What says how often; with `full` also what is not given, as null."""
-    number: object = form.text("every").strip()
-    if isinstance(number, str) and number.isdecimal():
-        number = int(number)
     times: dict[str, Any] = {"timezone": form.text("timezone").strip()}
     rhythm = form.text("rhythm", "days")
     if rhythm == "cron":
         times["cron"] = form.text("cron")
     else:
-        times["every"] = {"hours" if rhythm == "hours" else "days": number}
+        times["every"] = {"hours" if rhythm == "hours" else "days": form.number("every")}
     for name in ("starts_at", "ends_at"):
         if (moment := form.text(name)) or full:
             times[name] = moment or None
