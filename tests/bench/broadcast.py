@@ -28,7 +28,6 @@ from tests.bench.servers import (
     pause,
     started,
     started_service,
-    wake,
     while_it_stands,
 )
 
@@ -149,8 +148,6 @@ def _by_size(run: Run, kind: str, services: Mapping[int, ServiceUnderTest]) -> l
 def _round(service: ServiceUnderTest, count: int) -> tuple[float, float]:
     """Messages a second, and the processor's µs of one."""
     found: list[tuple[float, float]] = []
-    wake(service.server)
-    pause(service.server)
 
     async def send(opened: Service) -> None:
         since = int(time.time() * 1000)

@@ -18,7 +18,7 @@ from statistics import median
 from msgsvc_core.service import Service
 from tests.bench.report import Bound, Finding
 from tests.bench.run import BenchError, Run
-from tests.bench.servers import ServiceUnderTest, go_on, pause, wake, while_it_stands
+from tests.bench.servers import ServiceUnderTest, go_on, pause, while_it_stands
 
 #: Seconds between two looks whether something is left, and until that is called an error.
 LOOK_S, MOST_S = 0.2, 300.0
@@ -68,8 +68,6 @@ class Queue:
 
     def emptied(self, service: ServiceUnderTest, count: int) -> float:
         """How many a second, from the first recorded outcomes, which don't count, to the last."""
-        wake(service.server)
-        pause(service.server)
         since = int(time.time() * 1000)
         while_it_stands(service, lambda opened: self.fill(opened, service.project_id, count))
         go_on(service.server)

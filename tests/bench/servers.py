@@ -134,11 +134,13 @@ class ServiceUnderTest:
 
 
 def while_it_stands(service: ServiceUnderTest, write: Callable[[Service], Awaitable[None]]) -> None:
-    """Has `write` done while the server, which `pause` stopped, stands still.
+    """Has `write` done while the server, which `pause` stopped, stands still; it catches up before.
 
     It may have been stopped in the middle of a transaction, and then nobody else can begin one on
     SQLite; it goes on for a moment, and is stopped again.
     """
+    wake(service.server)
+    pause(service.server)
     for _ in range(PAUSES):
         try:
             service.use(write)

@@ -6,6 +6,7 @@ from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import BadRequest
 from msgsvc_core.record import record
+from msgsvc_core.whole_number import whole_number
 from msgsvc_helpdesk import inbox_store
 from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import InboxQuery, Ticket
@@ -71,7 +72,8 @@ class Inbox:
 def _read_after(after: str | None) -> tuple[int, str] | None:
     if after is None:
         return None
-    at_ms, _, ticket_id = after.partition("_")
-    if not (at_ms.isascii() and at_ms.isdecimal() and len(at_ms) <= 15 and ticket_id):
+    written, _, ticket_id = after.partition("_")
+    at_ms = whole_number(written)
+    if at_ms is None or not ticket_id:
         raise BadRequest("cursor: not one that this service gave")
-    return int(at_ms), ticket_id
+    return at_ms, ticket_id

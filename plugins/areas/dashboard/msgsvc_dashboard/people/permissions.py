@@ -4,6 +4,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
+from msgsvc_core.whole_number import whole_number
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.content import by_language, read_text
 from msgsvc_dashboard.people.declared import permission_pages as pages
@@ -82,11 +83,12 @@ async def edit(page: PageContext) -> Moved:
 
 @pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
 async def delete(page: PageContext) -> Moved:
-    key, typed = page.params["permission_key"], page.form.text("confirmed").strip() or "0"
-    if not (typed.isascii() and typed.isdigit() and len(typed) < 12):
+    key = page.params["permission_key"]
+    confirmed = whole_number(page.form.text("confirmed").strip() or "0")
+    if confirmed is None:
         raise ValidationFailed("confirmed: type the number of subscribers who granted it")
     removed = await page.service.permissions.delete_confirmed(
-        page.tx, page.project_id, key, int(typed)
+        page.tx, page.project_id, key, confirmed
     )
     page.note(permission=key, granted_by=removed)
     return Moved(page.url("/permissions"), notice=page._("The permission is deleted."))

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.whole_number import whole_number
 from msgsvc_helpdesk.dashboard.acting import who_reads
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
@@ -91,5 +92,4 @@ def _asked(filters: dict[str, str], member_id: str | None) -> dict[str, str | No
 
 def _changed_at(marker: str) -> int:
     """When the page that shows a marker was up to date; 0 for none."""
-    at_ms = marker.partition("-")[0]
-    return int(at_ms) if at_ms.isascii() and at_ms.isdecimal() and len(at_ms) <= 15 else 0
+    return whole_number(marker.partition("-")[0]) or 0
