@@ -19,6 +19,10 @@ from msgsvc_core.sections import ServerSettings
 #: country does ten times as much.
 LEAST_BODY_RATE = 1024
 
+#: Seconds between two sweeps that count. When more have passed the process stood still (a machine that
+#: was suspended, a busy loop), and what its peers sent meanwhile is still to be read.
+MOST_BETWEEN_S = 2.0
+
 #: Connections beyond `server.max_connections` that are still heard, so that they get an answer.
 SPARE_CONNECTIONS = 100
 
@@ -55,9 +59,10 @@ class Guard(Collector):
         self.settings = settings
         self._errors_url = errors_url
         self._monotonic = monotonic
-        #: The time of the last sweep, in seconds. To the second is exact enough for deadlines, and
-        #: no request pays for asking the clock.
-        self.now = monotonic()
+        #: Seconds that the server has been awake, as of the last sweep. To the second is exact enough
+        #: for deadlines, and no request pays for asking the clock.
+        self.now = 0.0
+        self._swept_at = monotonic()
         self._open = 0
         cut = Counter(
             "msgsvc_http_connections_cut",
@@ -79,7 +84,8 @@ class Guard(Collector):
 
     def sweep(self, connections: Iterable[Guarded]) -> None:
         """Ends the connections whose time is over."""
-        self.now = self._monotonic()
+        before, self._swept_at = self._swept_at, self._monotonic()
+        self.now += min(self._swept_at - before, MOST_BETWEEN_S)
         known = list(connections)
         self._open = len(known)
         for connection in known:

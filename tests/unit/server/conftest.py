@@ -124,8 +124,11 @@ class Door:
         end = self.time.now + seconds
         while self.time.now < end:
             self.time.now = min(self.time.now + 1.0, end)
-            self.guard.sweep(cast("Any", self.server.server_state.connections))
-            await asyncio.sleep(0)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        self.guard.sweep(cast("Any", self.server.server_state.connections))
+        await asyncio.sleep(0)
 
     def counted(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"msgsvc_http_{name}", labels) or 0.0

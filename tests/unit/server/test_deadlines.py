@@ -118,6 +118,25 @@ async def test_an_idle_connection_is_closed_after_keep_alive(make_door: DoorFact
     assert door.counted("connections_cut_total", reason="idle") == 1
 
 
+async def test_the_time_in_which_the_server_stood_still_is_not_held_against_its_peers(
+    make_door: DoorFactory,
+) -> None:
+    door = await make_door()
+    idle = await door.connect(GET)
+    await idle.answer()
+    await door.connect(b"GET / HTTP/1.1\r\nHo")
+
+    door.time.now += 3600
+    await door.sweep()
+
+    assert door.open == 2
+    await door.pass_time(8)
+    assert door.open == 2
+    await door.pass_time(3)
+    assert door.open == 1
+    assert door.counted("connections_cut_total", reason="header") == 1
+
+
 async def test_a_byte_that_begins_no_request_does_not_end_the_watch(make_door: DoorFactory) -> None:
     door = await make_door()
     client = await door.connect(GET)
