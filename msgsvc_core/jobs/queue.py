@@ -15,7 +15,7 @@ Wake = Callable[[str, int], None]
 
 
 class JobQueue:
-    """What the rest of the system sees of jobs: `enqueue`."""
+    """What the rest of the system sees of jobs: `enqueue`, and `bring_forward`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,6 +41,26 @@ class JobQueue:
             lanes[job.lane] = min(run_at_ms, lanes.get(job.lane, run_at_ms))
         for lane, run_at_ms in lanes.items():
             tx.on_commit(partial(self.wake, lane, run_at_ms))
+
+    async def bring_forward(self, tx: Tx, job: NewJob) -> bool:
+        """Has the job that waits for later with the name, lane and payload of `job` run now, in its
+        priority; False if there is none: it is due already, at work, or done."""
+        now_ms = self._clock.now_ms()
+        count = await tx.execute(
+            "UPDATE core_jobs SET run_at_ms = :now_ms, priority = :priority"
+            " WHERE lane = :lane AND state = 'ready' AND run_at_ms > :now_ms"
+            " AND name = :name AND payload = :payload",
+            {
+                "lane": job.lane,
+                "name": job.name,
+                "payload": to_json(job.payload),
+                "priority": job.priority,
+                "now_ms": now_ms,
+            },
+        )
+        if count:
+            tx.on_commit(partial(self.wake, job.lane, now_ms))
+        return count > 0
 
     async def has_open(self, tx: Tx, name: str, key: str) -> bool:
         """Whether a job of that name and key waits or is at work."""

@@ -132,6 +132,25 @@ async def test_a_job_for_later_waits_until_it_is_due(
     assert (before, plugin.runs) == ([], [1])
 
 
+async def test_a_job_for_later_is_brought_forward_by_its_payload(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    plugin = Work()
+    service = await start(make_service, plugin)
+    later_ms = clock.now_ms() + 24 * 3600 * 1000
+    await enqueue(service, work(1, run_at_ms=later_ms), work(2, run_at_ms=later_ms))
+    await settled(service)
+    async with service.db.transaction() as tx:
+        brought = await service.jobs.bring_forward(tx, work(1))
+        other_lane = await service.jobs.bring_forward(tx, work(2, lane="three"))
+    await settled(service)
+    async with service.db.transaction() as tx:
+        once_more = await service.jobs.bring_forward(tx, work(1))
+
+    assert (brought, other_lane, once_more) == (True, False, False)
+    assert plugin.runs == [1]
+
+
 async def test_a_recurring_job_runs_once_an_interval(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:

@@ -92,6 +92,17 @@ async def of_events(
     return found
 
 
+_PLAN_ANEW = "step = 0, first_attempt_at_ms = NULL, next_attempt_at_ms = :now_ms"
+
+
+async def begin_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
+    """Puts a pending delivery, whose job is brought forward, at the beginning of its plan."""
+    await tx.execute(
+        f"UPDATE webhooks_deliveries SET {_PLAN_ANEW} WHERE {_THIS} AND status = 'pending'",
+        {"project_id": project_id, "delivery_id": delivery_id, "now_ms": now_ms},
+    )
+
+
 async def begin_again(
     tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int
 ) -> list[str]:
@@ -99,8 +110,7 @@ async def begin_again(
     returns the ids of those that had ended."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
     rows = await tx.fetch_all(
-        "UPDATE webhooks_deliveries SET status = 'pending', step = 0, first_attempt_at_ms = NULL,"
-        " next_attempt_at_ms = :now_ms, finished_at_ms = NULL"
+        f"UPDATE webhooks_deliveries SET status = 'pending', {_PLAN_ANEW}, finished_at_ms = NULL"
         f" WHERE project_id = :project_id AND {these} AND status <> 'pending'"
         " RETURNING delivery_id",
         {"project_id": project_id, "now_ms": now_ms, **params},

@@ -128,7 +128,7 @@ async def get_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer
     errors=(Conflict, NotFound),
 )
 async def redeliver_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer:
-    """Delivers once more what was delivered, failed or cancelled.
+    """Delivers once more what was delivered, failed or cancelled; or at once what waits to be retried.
 
     It has the same delivery id and body, a fresh signature, and all of the retry plan before it.
     """

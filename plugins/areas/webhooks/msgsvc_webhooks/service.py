@@ -206,18 +206,23 @@ class Webhooks:
         return delivery
 
     async def redeliver(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
-        """The delivery, which begins its plan anew under the same id.
+        """The delivery, which begins its plan anew under the same id: also one that failed and waits for
+        its next attempt.
 
-        Raises `NotFound`, and `Conflict` while it is pending, or its webhook is disabled or deleted.
+        Raises `NotFound`, and `Conflict` while it is tried, or if its webhook is disabled or deleted.
         """
         delivery, attempts = await self.delivery(tx, project_id, delivery_id)
         if await store.find(tx, project_id, delivery.webhook_id) is None:
             raise Conflict("the webhook of this delivery was deleted")
         await self.find_active(tx, project_id, delivery.webhook_id)
         now_ms = self._service.clock.now_ms()
-        if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
-            raise Conflict("the delivery is pending; it is tried at `next_attempt_at`")
-        await self.enqueue(tx, project_id, delivery.webhook_id, [delivery_id], priority=NORMAL)
+        job = _job(project_id, delivery.webhook_id, delivery_id, NORMAL)
+        if await self._service.jobs.bring_forward(tx, job):
+            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
+        elif await journal.begin_again(tx, project_id, [delivery_id], now_ms):
+            await self._service.jobs.enqueue(tx, job)
+        else:
+            raise Conflict("the delivery is being tried, or about to be")
         return (await self.delivery(tx, project_id, delivery_id))[0], attempts
 
     async def find_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:

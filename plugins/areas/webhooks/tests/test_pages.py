@@ -47,6 +47,33 @@ async def test_a_failed_delivery_is_found_and_sent_again(
         assert "<script>alert" not in page.text
 
 
+async def test_what_waits_to_be_retried_is_tried_now(
+    make_webhook_service: Any, receiver: Any
+) -> None:
+    service = await make_webhook_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    viewer = await visitor(service, project.project_id, "viewer")
+    made = await owner.post("/webhooks/new", {"url": receiver.url, "which": "all"})
+    path = re.search(r'href="([^"]+/webhooks/whe_\w+)"', made.text)
+    assert path is not None
+    receiver.then(receiver.answer(500))
+    async with service.db.transaction() as tx:
+        await service.events.emit(tx, project.project_id, "subscription.created", {"source": "api"})
+    await settled(service)
+    journal = await owner.get(path[1])
+    (delivery,) = set(re.findall(r'href="([^"]+/deliveries/whd_\w+)"', journal.text))
+    waiting = await owner.get(delivery)
+    looked_at = await viewer.get(delivery)
+    tried = await owner.post(f"{delivery}/redeliver")
+    await settled(service)
+
+    assert "Try now" in waiting.text
+    assert "Try now" not in looked_at.text
+    assert tried.status_code == 303
+    assert "Delivered" in (await owner.get(delivery)).text
+
+
 async def test_what_was_typed_is_shown_again_after_a_refusal(make_webhook_service: Any) -> None:
     service = await make_webhook_service(**WITH_DASHBOARD)
     project = await service.projects.create("Shop")

@@ -1,5 +1,6 @@
 """What a project does about its deliveries by hand: a test, one delivery again, all since a time."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -141,19 +142,56 @@ async def test_a_redelivery_has_the_whole_retry_plan_before_it(
     assert after["next_attempt_at"] == "2026-01-17T12:00:01.000Z"
 
 
-async def test_a_pending_delivery_is_not_redelivered(
-    service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any, journal: Any
+async def test_what_waits_to_be_retried_is_tried_at_once_with_the_whole_plan_before_it(
+    service: Service,
+    client: Any,
+    add_webhook: Any,
+    receiver: Any,
+    emit: Any,
+    journal: Any,
+    clock: Any,
 ):
     receiver.always = receiver.answer(500)
     webhook = await add_webhook()
     await emit()
     await settled(service)
+    for seconds in (1, 2, 4, 2 * 3600, 4):
+        clock.advance(seconds)
+        await settled(service)
+    [waiting] = await journal(webhook)
+    answer = await client.post(f"/v1/webhooks/deliveries/{waiting['delivery_id']}/redeliver")
+    await settled(service)
+    [after] = await journal(webhook)
+    receiver.always = None
+    for seconds in (1, 2 * 86400):
+        clock.advance(seconds)
+        await settled(service)
+    [delivered] = await journal(webhook)
+
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    assert after["status"] == "pending"
+    assert waiting["next_attempt_at"] > "2026-01-15T17"
+    assert after["next_attempt_at"] == "2026-01-15T14:00:12.000Z"
+    assert [each["status_code"] for each in delivered["attempts"]] == [500] * 7 + [200]
+    # The time that it waited for before has no attempt of its own any more.
+    assert len(receiver.received) == 8
+
+
+async def test_what_is_being_tried_is_not_tried_once_more(
+    service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any, journal: Any
+):
+    webhook = await add_webhook()
+    receiver.then(receiver.trickle)
+    await emit()
+    async with asyncio.timeout(60):
+        while not receiver.received:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.005)
     [delivery] = await journal(webhook)
 
     answer = await client.post(f"/v1/webhooks/deliveries/{delivery['delivery_id']}/redeliver")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
-    assert "pending" in answer.json()["error"]
+    assert "being tried" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("gone", ["disabled", "deleted"])
