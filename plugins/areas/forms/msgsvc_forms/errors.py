@@ -1,4 +1,4 @@
-"""The error code of forms on the web."""
+"""The error codes of forms on the web."""
 
 from msgsvc_core.errors import ApiError
 
@@ -9,4 +9,10 @@ class FormRateLimited(ApiError):
     code, status = "form_rate_limited", 429
 
 
-FORM_ERRORS: tuple[type[ApiError], ...] = (FormRateLimited,)
+class FormFilesLimited(FormRateLimited):
+    """The project's forms have taken too many bytes of files within 24 hours; what has none is taken."""
+
+    code = "form_files_limited"
+
+
+FORM_ERRORS: tuple[type[ApiError], ...] = (FormRateLimited, FormFilesLimited)

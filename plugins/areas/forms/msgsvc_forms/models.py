@@ -125,6 +125,8 @@ class NewSubmission:
     subscriber: Subscriber | None = None
     once_key: str | None = None
     spam: SpamReason | None = None
+    #: Of the files that the web sent.
+    file_bytes: int = 0
 
 
 @record

@@ -136,7 +136,7 @@ class Forms:
             leads="[]",
             created_at_ms=self._service.clock.now_ms(),
         )
-        if not await store.insert_submission(tx, submission, new.once_key):
+        if not await store.insert_submission(tx, submission, new.once_key, new.file_bytes):
             assert new.once_key is not None, "nothing else is unique"
             there = await store.find_once(tx, form.project_id, form.form_id, new.once_key)
             assert there is not None, "it was in the way of this one"
@@ -173,6 +173,12 @@ class Forms:
     async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:
         """The submission that was made with this key."""
         return await store.find_once(tx, form.project_id, form.form_id, once_key)
+
+    async def full_until(
+        self, tx: Tx, project_id: str, since_ms: int, *, spam: bool, room: int
+    ) -> int | None:
+        """Unix milliseconds from which on files of the web leave no `room` of bytes; None if they do."""
+        return await store.full_until(tx, project_id, since_ms, spam=spam, room=room)
 
     async def submissions(
         self,

@@ -31,6 +31,12 @@ class FormsSettings(Section):
         ge=1024,
         description="Bytes of one form with its files; each file keeps to the limits of media too.",
     )
+    file_bytes_per_day: int = Field(
+        5 * 1024**3,
+        ge=1,
+        description="Bytes of files that all forms of a project take from the web in any 24 hours; spam"
+        " counts apart.",
+    )
     submission_days: int | None = Field(
         None, ge=1, description="Days for which submissions are kept; until deleted, unless given."
     )

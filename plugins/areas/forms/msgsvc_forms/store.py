@@ -143,10 +143,11 @@ async def delete(tx: Tx, project_id: str, form_id: str) -> bool:
     )
 
 
-async def insert_submission(tx: Tx, row: Submission, once_key: str | None) -> bool:
+async def insert_submission(tx: Tx, row: Submission, once_key: str | None, file_bytes: int) -> bool:
     """False if there is one of the same `once_key`."""
-    names = [*_SUBMISSION, "once_key"]
-    values = {**{name: getattr(row, name) for name in _SUBMISSION}, "once_key": once_key}
+    values = {name: getattr(row, name) for name in _SUBMISSION}
+    values |= {"once_key": once_key, "file_bytes": file_bytes}
+    names = list(values)
     return bool(
         await tx.execute(
             f"INSERT INTO forms_submissions ({', '.join(names)})"
@@ -155,6 +156,21 @@ async def insert_submission(tx: Tx, row: Submission, once_key: str | None) -> bo
             values,
         )
     )
+
+
+async def full_until(
+    tx: Tx, project_id: str, since_ms: int, *, spam: bool, room: int
+) -> int | None:
+    """The moment back to which a project's forms have taken more bytes of files from the web than
+    `room`: when it is out of sight, there is room again. None if there is, looking back to `since_ms`."""
+    moment: int | None = await tx.fetch_val(
+        "SELECT MAX(created_at_ms) FROM (SELECT created_at_ms, SUM(file_bytes) OVER"
+        " (ORDER BY created_at_ms DESC, submission_id DESC) AS newer FROM forms_submissions"
+        " WHERE project_id = :project_id AND file_bytes > 0 AND created_at_ms > :since_ms"
+        f" AND spam IS {'NOT NULL' if spam else 'NULL'}) AS summed WHERE newer > CAST(:room AS BIGINT)",
+        {"project_id": project_id, "since_ms": since_ms, "room": room},
+    )
+    return moment
 
 
 async def set_leads(tx: Tx, project_id: str, submission_id: str, leads: str) -> None:

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing.fixtures import ServiceFactory
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting
@@ -288,6 +290,35 @@ async def test_a_form_takes_thirty_a_minute_and_spam_does_not_count(desk: Desk) 
                 answers.append(answer.status_code)
 
     assert answers == [201] * 35 + [429] * 5
+
+
+async def test_the_files_of_a_day_are_bounded_and_spam_counts_apart(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_FORMS, forms={"file_bytes_per_day": 2 * len(PNG)})
+    form = await Desk(service, await make_tenant(service), clock).form(NAME, PHOTO)
+
+    async def send(number: int, *, files: int = 1, **more: str) -> httpx2.Response:
+        async with visiting(service, f"203.0.113.{number}") as visitor:
+            photo = ("photo", ("a.png", PNG, "image/png"))
+            return await visitor.post(form, data={"name": "Ann", **more}, files=[photo] * files)
+
+    first = await send(1)
+    clock.advance(3600)
+    taken = [first, await send(2), await send(3, **{form["honeypot"]: "x"})]
+    clock.advance(1800)
+    refused, without = await send(4), await send(5, files=0)
+    clock.advance(int(refused.headers["Retry-After"]) - 1)
+    still = await send(6)
+    clock.advance(1)
+    later = await send(7)
+
+    assert [answer.status_code for answer in taken] == [201] * 3
+    assert refusal(refused) == (429, "form_files_limited")
+    assert refused.headers["Retry-After"] == str(24 * 3600 - 5400)
+    assert (without.status_code, still.status_code, later.status_code) == (201, 429, 201)
+    async with service.db.read() as tx:
+        assert await tx.fetch_val("SELECT COUNT(*) AS count FROM core_files") == 4
 
 
 async def test_pages_of_other_sites_send_only_where_the_form_allows_it(

@@ -213,6 +213,22 @@ async def test_who_sends_too_much_is_asked_to_wait_with_what_they_typed(
     assert 'value="Ann"' in tag(page.text, 'name="name"')
 
 
+async def test_where_no_more_files_are_taken_the_page_says_so_with_what_was_typed(
+    make_service: Any, make_tenant: Any, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_FORMS, forms={"file_bytes_per_day": 10})
+    form = await Desk(service, await make_tenant(service), clock).form(NAME, EVERY[10])
+    async with visiting(service) as visitor:
+        await visitor.open(form)
+        refused = await visitor.send(form, {"photo": ("a.png", PNG, "image/png")}, name="Ann")
+        without = await visitor.send(form, name="Ann")
+
+    assert refused.status_code == 429
+    assert "No more files for now" in refused.text
+    assert 'value="Ann"' in tag(refused.text, 'name="name"')
+    assert without.status_code == 303
+
+
 async def test_who_sends_a_form_that_was_deleted_is_told_by_a_page(
     desk: Desk, visitor: Visitor
 ) -> None:

@@ -16,7 +16,7 @@ from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
 from msgsvc_forms.course import path
 from msgsvc_forms.definition import Definition
-from msgsvc_forms.errors import FormRateLimited
+from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.fields import FormField
 from msgsvc_forms.models import Form, NewSubmission, SpamReason, Submission
 from msgsvc_forms.service import Forms
@@ -28,6 +28,9 @@ from msgsvc_forms.web.tokens import PageToken, PageTokens
 
 #: Seconds of the window in which submissions are counted (API, "Forms": a minute).
 WINDOW_S = 60
+
+#: The window of `forms.file_bytes_per_day`.
+DAY_MS = 24 * 3600 * 1000
 
 #: Findings that one answer to a program names.
 MOST_NAMED = 3
@@ -61,6 +64,9 @@ class _Read:
     wrong: Mapping[str, WrongAnswer]
     token: PageToken | None
     spam: SpamReason | None
+
+    def file_bytes(self) -> int:
+        return sum(file.size for files in self.files.values() for file in files)
 
 
 class Intake:
@@ -116,7 +122,7 @@ class Intake:
         """Keeps what was sent in. The same sent twice from one page is one submission.
 
         Raises `WrongAnswers`, `NoToken`, `ValidationFailed` for names that are not of the form,
-        `FormRateLimited`, and `BillingBlocked`.
+        `FormRateLimited`, `FormFilesLimited`, and `BillingBlocked`.
         """
         read = self._read(await self.version_of(form, posted), posted)
         if read.wrong and read.spam != "honeypot":
@@ -176,6 +182,8 @@ class Intake:
 
     async def _keep(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
         answers, added = dict(read.answers), []
+        file_bytes = read.file_bytes()
+        await self._check_room(tx, read, file_bytes)
         for key, files in read.files.items():
             stored = await self._store(tx, read.form, key, files)
             added += [file["file_id"] for file in stored]
@@ -183,12 +191,42 @@ class Intake:
                 answers[key] = stored
         submission = await self._forms.submit(
             tx,
-            NewSubmission(read.form, "web", answers, lang, once_key=once_key, spam=read.spam),
+            NewSubmission(
+                read.form,
+                "web",
+                answers,
+                lang,
+                once_key=once_key,
+                spam=read.spam,
+                file_bytes=file_bytes,
+            ),
         )
         if added and set(added) != set(files_of(submission.ordered)):
             # The same came at the same moment, and was first.
             await self._service.files.remove(tx, read.form.project_id, added)
         return submission
+
+    async def _check_room(self, tx: Tx, read: _Read, file_bytes: int) -> None:
+        """Raises `FormFilesLimited` where a day's files are too many with these."""
+        if not file_bytes:
+            return
+        # Look and keep under one lock, or many at once would all find the same room.
+        await tx.lock(f"files of the forms of {read.form.project_id}")
+        limit, now_ms = self._settings.file_bytes_per_day, self._service.clock.now_ms()
+        full_ms = await self._forms.full_until(
+            tx,
+            read.form.project_id,
+            now_ms - DAY_MS,
+            spam=read.spam is not None,
+            room=limit - file_bytes,
+        )
+        if file_bytes > limit:
+            full_ms = now_ms
+        if full_ms is not None:
+            raise FormFilesLimited(
+                f"more than {limit} bytes of files in 24 hours (the setting forms.file_bytes_per_day)",
+                retry_after_s=-(-(full_ms + DAY_MS - now_ms) // 1000),
+            )
 
     async def _store(
         self, tx: Tx, form: Form, key: str, files: Iterable[PostedFile]

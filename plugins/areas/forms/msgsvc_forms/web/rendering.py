@@ -16,7 +16,7 @@ from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
 from msgsvc_forms.course import always_asked
-from msgsvc_forms.errors import FormRateLimited
+from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.models import Form
 from msgsvc_forms.texts import explain
 
@@ -75,6 +75,7 @@ class FormPages:
             wrong=self._explained(shown),
             always=always_asked(definition),
             is_limited=is_limited,
+            is_full=isinstance(error, FormFilesLimited),
             is_late=error is not None and not shown.wrong and not is_limited,
             has_files=any(each.type == "file" for each in definition.fields),
             had_files=shown.had_files,
