@@ -9,7 +9,7 @@ import asyncio
 import fcntl
 import sys
 import termios
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -106,7 +106,7 @@ class GuardedConnection(HttpToolsProtocol):
             self._unsent = unsent
             return "send" if now - self._unsent_since > settings.send_timeout_s else None
         self._unsent = 0
-        if self.transport.is_closing():
+        if self.transport.is_closing() and self._phase is not BODY:
             return None
         answering = self.cycle is not None and not self.cycle.response_complete
         if self._phase is BODY:
@@ -138,12 +138,19 @@ class GuardedConnection(HttpToolsProtocol):
     # ---- what comes in --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(CorkedTransport(transport, self.loop))
+        super().connection_made(CorkedTransport(transport, self.loop, self._is_receiving))
         beyond = len(self.connections) - self._guard.settings.max_connections
         if beyond > 0:
             self._spare = True
             if beyond > SPARE_CONNECTIONS:
                 self._refuse("full", _full())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        cast("CorkedTransport", self.transport).lost()
+
+    def _is_receiving(self) -> bool:
+        return self._phase is BODY
 
     def data_received(self, data: bytes) -> None:
         self._chunk = len(data)
@@ -170,7 +177,10 @@ class GuardedConnection(HttpToolsProtocol):
         self._since = self._guard.now
         self._body_bytes = 0
         self._framing_bytes = -self._chunk
-        if self._spare or self._head_bytes + self._chunk > self._max_head:
+        if self.transport.is_closing():
+            # Behind the last one that was to be answered.
+            pass
+        elif self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
         else:
             self._begin(self.app)
@@ -210,6 +220,9 @@ class GuardedConnection(HttpToolsProtocol):
         # Without uvicorn's timer for the next request: the guard looks for idle connections.
         self.server_state.total_requests += 1
         if self.transport.is_closing():
+            if self._phase is BODY:
+                # The rest is dropped as it comes; the connection ends with it.
+                self.flow.resume_reading()
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -223,6 +236,8 @@ class GuardedConnection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._phase = BETWEEN
         super().on_message_complete()
+        if self.transport.is_closing():
+            self.transport.close()
 
     # ---- what is refused ------------------------------------------------------------------------
 
@@ -251,6 +266,8 @@ class GuardedConnection(HttpToolsProtocol):
         refusal = self._guard.refuse(reason, error)
         if self.cycle is None or self.cycle.response_complete:
             self.transport.write(refusal.to_http())
+        # What still comes can't be read to its end.
+        self._phase = BETWEEN
         self.transport.close()
 
     def _too_large(self) -> ApiError:

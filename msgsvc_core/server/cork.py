@@ -1,11 +1,15 @@
-"""A transport that sends an answer's head and body in one packet.
+"""A transport that sends an answer's head and body in one packet, and ends so that it arrives.
 
 uvicorn writes them one after the other, and uvloop hands each write to the kernel at once. The second
 call, with the packet and the wake-up at the other end that follow it, cost an eighth of the
 throughput of a small answer.
+
+A socket that is closed while its peer still sends is reset, and what was answered is lost with it: a
+proxy then says 502 instead of our 413.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 #: Bytes that are held at most. A long answer is sent as it comes, so that a slow reader is noticed.
@@ -13,12 +17,23 @@ MOST_HELD = 64 * 1024
 
 
 class CorkedTransport(asyncio.Transport):
-    """Holds what is written until the loop's next turn, and sends it in one piece."""
+    """Holds what is written until the loop's next turn, and sends it in one piece.
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    Closed while the peer `is_sending`, it only says that nothing more comes from here (RFC 9112, section
+    9.6); whoever reads what still comes closes it once more.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        is_sending: Callable[[], bool] | None = None,
+    ) -> None:
         super().__init__()
         self._transport = transport
         self._loop = loop
+        self._is_sending = is_sending
+        self._is_half_closed = False
         self._held: list[bytes] = []
         self._size = 0
 
@@ -40,14 +55,27 @@ class CorkedTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.flush()
-        self._transport.close()
+        if self._may_half_close():
+            self._is_half_closed = True
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def _may_half_close(self) -> bool:
+        if self._is_sending is None or self._is_half_closed or self._transport.is_closing():
+            return False
+        return self._is_sending()
+
+    def lost(self) -> None:
+        """Lets go of who knows whether the peer is sending, and holds this in turn."""
+        self._is_sending = None
 
     def abort(self) -> None:
         self._held.clear()
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        return self._transport.is_closing()
+        return self._is_half_closed or self._transport.is_closing()
 
     def get_write_buffer_size(self) -> int:
         return self._transport.get_write_buffer_size() + self._size

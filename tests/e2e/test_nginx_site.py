@@ -1,0 +1,161 @@
+"""The site in contrib/deploy, in a real nginx before a real service."""
+
+import datetime
+import grp
+import ipaddress
+import os
+import pwd
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.ports import free_ports
+from tests.process import PATIENCE_S, Deployment
+
+SITE = Path(__file__).parents[2] / "contrib" / "deploy" / "nginx.conf"
+
+#: Debian keeps it where only root looks.
+NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+
+#: What stands around sites, of the tester's own: folders, and whose they are.
+AROUND = """\
+daemon off;
+user {user} {group};
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  include {folder}/site.conf;
+}}
+"""
+
+pytestmark = pytest.mark.skipif(
+    NGINX is None, reason="nginx is missing: apt-get install nginx-light"
+)
+
+
+def test_the_site_lets_through_what_is_for_strangers_and_nothing_else(tmp_path: Path) -> None:
+    deployment = Deployment(tmp_path)
+    deployment.configure('plugins = ["forms", "sandbox"]')
+    with deployment.config.open("a") as config:
+        config.write('trusted_proxies = ["127.0.0.1"]\n')
+    key = deployment.create_key()
+    with deployment.serving() as server, _nginx(tmp_path, server.url) as client:
+        owner = {"Authorization": f"Bearer {key}"}
+        content = b"%PDF-1.7\n" + bytes(3_000_000)
+        stored = client.post("/v1/files", files={"file": ("a.pdf", content)}, headers=owner)
+        read = client.get(f"/v1/files/{stored.json()['file_id']}/content", headers=owner)
+        large = client.post("/v1/send", content=b" " * 1_500_000, headers=owner)
+        form = client.post("/v1/forms", json=FORM, headers=owner).json()
+        sent = [
+            client.post(
+                f"/f/{form['form_id']}",
+                json={"name": "Ann"},
+                headers={"Accept": "*/*", "X-Forwarded-For": f"203.0.113.{number}"},
+            ).status_code
+            for number in range(6)
+        ]
+        shut = [client.get(path).status_code for path in ("/sandbox", "/readyz", "/metrics")]
+        open_ = client.get("/healthz")
+
+    assert stored.status_code == 201, stored.text
+    assert read.content == content
+    assert (large.status_code, large.json()["code"]) == (413, "payload_too_large")
+    # Five a minute from one address, whatever it says of itself.
+    assert sent == [201] * 5 + [429]
+    assert shut == [404] * 3
+    assert open_.status_code == 200
+
+
+FORM = {
+    "slug": "contact",
+    "title": "Contact",
+    "min_fill_seconds": 0,
+    "fields": [{"key": "name", "type": "text", "label": "Name"}],
+}
+
+
+@contextmanager
+def _nginx(folder: Path, behind: str) -> Iterator[httpx2.Client]:
+    """A client of an nginx with our site before the service at `behind`."""
+    assert NGINX is not None
+    port = free_ports()
+    _make_certificate(folder)
+    site = SITE.read_text()
+    for ours, here in {
+        "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+        "listen [::]:443 ssl http2;": "",
+        "/etc/ssl/msgsvc/": f"{folder}/",
+        "server 127.0.0.1:8000": f"server {behind.removeprefix('http://')}",
+    }.items():
+        assert site.count(ours) >= 1, f"{ours} is not in the site any more"
+        site = site.replace(ours, here)
+    (folder / "site.conf").write_text(site)
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    (folder / "nginx.conf").write_text(AROUND.format(folder=folder, user=user, group=group))
+    trusted = ssl.create_default_context(cafile=str(folder / "fullchain.pem"))
+    with subprocess.Popen(
+        [NGINX, "-c", folder / "nginx.conf", "-e", folder / "error.log"]
+    ) as process:
+        try:
+            with httpx2.Client(base_url=f"https://127.0.0.1:{port}", verify=trusted) as client:
+                _wait(client, process, folder)
+                yield client
+        finally:
+            process.terminate()
+
+
+def _wait(client: httpx2.Client, process: subprocess.Popen[bytes], folder: Path) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            client.get("/healthz")
+        except httpx2.ConnectError:
+            log = folder / "error.log"
+            assert process.poll() is None, log.read_text() if log.exists() else "nginx has ended"
+            assert time.monotonic() < until, "nginx does not answer"
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _make_certificate(folder: Path) -> None:
+    """For 127.0.0.1, by itself, for an hour."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "msgsvc.example")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "fullchain.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
