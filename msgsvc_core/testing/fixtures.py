@@ -35,7 +35,7 @@ from msgsvc_core.testing.databases import (
 from msgsvc_core.testing.runners import RunnerName, TestRunner, rabbitmq_url, redis_url
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
-PROGRAMS = ("node", "npm", "php", "go")
+PROGRAMS = ("node", "npm", "php", "go", "nginx")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 

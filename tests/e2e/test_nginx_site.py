@@ -24,8 +24,7 @@ from tests.process import PATIENCE_S, Deployment
 
 SITE = Path(__file__).parents[2] / "contrib" / "deploy" / "nginx.conf"
 
-#: Debian keeps it where only root looks.
-NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+NGINX = shutil.which("nginx")
 
 #: What stands around sites, of the tester's own: folders, and whose they are.
 AROUND = """\
@@ -46,7 +45,7 @@ http {{
 """
 
 pytestmark = pytest.mark.skipif(
-    NGINX is None, reason="nginx is missing: apt-get install nginx-light"
+    NGINX is None, reason="no nginx on the PATH: apt-get install nginx-light (/usr/sbin)"
 )
 
 
