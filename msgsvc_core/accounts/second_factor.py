@@ -7,7 +7,7 @@ import structlog
 
 from msgsvc_core.accounts import credential_store as store
 from msgsvc_core.accounts import totp
-from msgsvc_core.accounts.models import Account
+from msgsvc_core.accounts.models import Account, Secrets
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, ValidationFailed
 from msgsvc_core.security.secret_box import DecryptionError
@@ -44,15 +44,13 @@ class SecondFactor:
 
     async def offered(self, tx: Tx, account_id: str) -> str | None:
         """The secret that waits for its first code."""
-        kept = await store.find(tx, account_id)
-        if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
-            return None
-        return self._service.secrets.decrypt(kept.totp_secret)
+        return self._waiting(await store.find(tx, account_id))
 
     async def confirm(self, tx: Tx, account_id: str, code: str) -> list[str]:
         """Has the second factor asked for from now on; returns the recovery codes, which can't be read
         again. Raises `Conflict` where none is offered, `ValidationFailed` for a wrong code."""
-        secret = await self.offered(tx, account_id)
+        # Held, so that no other secret takes the place of the one whose code this is.
+        secret = self._waiting(await store.hold(tx, account_id))
         if secret is None:
             raise Conflict("there is no second factor to confirm; begin again")
         now_ms = self._service.clock.now_ms()
@@ -99,6 +97,11 @@ class SecondFactor:
                 continue
             if renewed is not None:
                 await store.reseal_totp(tx, account_id, sealed, renewed)
+
+    def _waiting(self, kept: Secrets | None) -> str | None:
+        if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
+            return None
+        return self._service.secrets.decrypt(kept.totp_secret)
 
     def _step(self, sealed: str, code: str) -> int | None:
         try:

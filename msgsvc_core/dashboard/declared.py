@@ -38,6 +38,8 @@ class Nav:
     icon: str
     group: Group
     order: int = 100
+    #: Paths of pages that belong to it, though they are not below its own, e.g. `/new-template`.
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

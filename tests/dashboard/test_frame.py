@@ -156,6 +156,9 @@ async def test_the_navigation_says_where_one_is_and_offers_what_one_may_open(pla
     operator = await stranger(place.service, place.project_id, is_operator=True)
     agent = await visitor(place.service, place.project_id, "agent")
     below = (await place.owner.get("/samples/deeper")).text
+    beside = (await place.owner.get("/sampling")).text
+    log = (await place.owner.get("/dashboard/account/log")).text
+    projects = (await place.owner.get("/dashboard/account/projects")).text
     overview = (await place.owner.get("")).text
     runs = (await operator.get("/dashboard/operator/runs")).text
     agents = (await agent.get("")).text
@@ -163,6 +166,10 @@ async def test_the_navigation_says_where_one_is_and_offers_what_one_may_open(pla
         await who.client.aclose()
 
     assert re.search(r'href="\S+/samples" aria-current="true"', below)
+    assert re.search(r'href="\S+/samples" aria-current="true"', beside)
+    assert 'href="/dashboard/account" aria-current="true"' in log
+    assert 'href="/dashboard/account/projects" aria-current="page"' in projects
+    assert 'href="/dashboard/account" aria-current' not in projects
     assert f'href="{place.root}" aria-current="page"' in overview
     assert "&lt;card&gt;" in overview
     assert "/operator/runs" not in overview

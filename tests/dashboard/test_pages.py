@@ -83,6 +83,10 @@ def faults(html: str, lang: str) -> list[str]:
         found.append(f"{parsed.tags.count('h1')} h1")
     if parsed.lang != lang:
         found.append(f"lang is {parsed.lang!r}")
+    # With the frame, an entry of the navigation says where one is: that of the page, or of those around it.
+    here = re.findall(r' aria-current="\w+"', html[html.find('id="pages"') : html.find("<main")])
+    if len(here) != 1:
+        found.append(f"{len(here)} entries of the navigation say that one is there")
     return found
 
 
@@ -144,7 +148,9 @@ async def test_every_page_answers_in_a_project_that_has_everything(
 async def test_every_entry_of_the_navigation_has_a_group_and_an_icon(service: Service) -> None:
     icons = set(re.findall(r'^  "(\w+)": ', (TEMPLATES / "icons.html").read_text(), re.MULTILINE))
     entries = {page.name: page.nav for page in pages_of(service) if page.nav is not None}
+    paths = {page.path for page in pages_of(service)}
 
     assert {nav.icon for nav in entries.values()} <= icons
     assert {nav.group for nav in entries.values()} <= set(GROUPS)
+    assert {path for nav in entries.values() for path in nav.also} <= paths
     assert all("{" not in page.path for page in pages_of(service) if page.nav is not None)

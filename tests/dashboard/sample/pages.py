@@ -36,7 +36,9 @@ class SamplePlugin:
         return [pages]
 
 
-@pages.get("/samples", access="look", nav=Nav("Samples", icon="tag", group="people"))
+@pages.get(
+    "/samples", access="look", nav=Nav("Samples", icon="tag", group="people", also=("/sampling",))
+)
 async def samples(page: PageContext) -> Shown:
     return Shown("samples.html", {"text": page.query.get("text", "")})
 
@@ -44,6 +46,11 @@ async def samples(page: PageContext) -> Shown:
 @pages.get("/samples/deeper", access="look")
 async def deeper(page: PageContext) -> Shown:
     return Shown("samples.html", {"text": str(page.member.name if page.member else "nobody")})
+
+
+@pages.get("/sampling", access="look")
+async def sampling(page: PageContext) -> Shown:
+    return Shown("samples.html", {"text": "sampling"})
 
 
 @pages.get("/samples/part", access="see")

@@ -51,6 +51,8 @@ async def test_a_chain_is_built_step_by_step(shop: Shop) -> None:
     assert "Make the first one" in empty.text
     assert refused.status_code == 400
     assert "delay" in refused.text
+    assert 'list="zones-timezone"' in refused.text
+    assert '<option value="Europe/Berlin">' in refused.text
     assert "<script>alert" not in refused.text
     assert refused.text.count("&lt;script&gt;alert(1)") == 2
     assert stale.status_code == 409

@@ -9,11 +9,16 @@ ROOT = "/dashboard"
 
 def path_of(page: Page) -> str:
     """Where a page is, with its parameters as `{name}`."""
+    return beside(page, page.path)
+
+
+def beside(page: Page, path: str) -> str:
+    """The same of another path, declared beside that page."""
     if page.access == "operate":
-        return f"{ROOT}/operator{page.path}"
+        return f"{ROOT}/operator{path}"
     if page.access == "self":
-        return f"{ROOT}/account{page.path}"
-    return f"{ROOT}/projects/{{project_id}}{page.path}"
+        return f"{ROOT}/account{path}"
+    return f"{ROOT}/projects/{{project_id}}{path}"
 
 
 def root_of(request: HTTPConnection) -> str:

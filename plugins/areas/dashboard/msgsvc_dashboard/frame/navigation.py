@@ -7,7 +7,7 @@ from typing import Literal
 from msgsvc_core.dashboard import Page, PageContext
 from msgsvc_core.dashboard.declared import Group
 from msgsvc_core.texts import Translate
-from msgsvc_dashboard.frame.addresses import ROOT, path_of
+from msgsvc_dashboard.frame.addresses import ROOT, beside
 
 #: The groups of a project's pages, from the top.
 GROUPS: tuple[Group, ...] = (
@@ -70,16 +70,18 @@ class Navigation:
         self, context: PageContext, path: str, wanted: Callable[[Page], bool]
     ) -> list[Entry]:
         shown = [page for page in self._pages if wanted(page) and context.may(page.access)]
-        urls = [_url(context, page) for page in shown]
-        here = max((url for url in urls if _covers(url, path, context)), key=len, default=None)
+        nearest = [_nearest(context, page, path) for page in shown]
+        # Of an entry, and one whose page is below it, the one below.
+        most = max(nearest, default=0)
+        urls = [_url(context, page, page.path) for page in shown]
         return [
             Entry(
                 title=context._(page.nav.title) if page.nav else "",
                 icon=page.nav.icon if page.nav else "",
                 url=url,
-                here="" if url != here else ("page" if url == path else "true"),
+                here="" if not near or near < most else ("page" if url == path else "true"),
             )
-            for page, url in zip(shown, urls, strict=True)
+            for page, url, near in zip(shown, urls, nearest, strict=True)
         ]
 
 
@@ -91,17 +93,20 @@ def _of_group(name: Group) -> Callable[[Page], bool]:
     return wanted
 
 
-def _url(context: PageContext, page: Page) -> str:
+def _url(context: PageContext, page: Page, path: str) -> str:
+    """Where a path is that was declared beside that page, for whoever is here."""
     project_id = context.project.project_id if context.project else ""
-    return context.root + path_of(page).removeprefix(ROOT).replace("{project_id}", project_id)
+    return context.root + beside(page, path).removeprefix(ROOT).replace("{project_id}", project_id)
 
 
-def _covers(url: str, path: str, context: PageContext) -> bool:
-    """Whether an entry's page, or one below it, is at `path`; the overview has nothing below it."""
-    beginnings = {f"{context.root}/account", f"{context.root}/operator"}
-    if context.project is not None:
-        beginnings.add(f"{context.root}/projects/{context.project.project_id}")
-    return url == path or (url not in beginnings and path.startswith(f"{url}/"))
+def _nearest(context: PageContext, page: Page, path: str) -> int:
+    """How much of `path` is of an entry, whose pages are its own, those below it, and what it has `also`;
+    0 for none of it. All of an account is below its page; the overview has nothing below it."""
+    has_below = page.path or page.access == "self"
+    paths = (page.path, *(page.nav.also if page.nav else ()))
+    urls = [_url(context, page, each) for each in paths]
+    covering = [url for url in urls if url == path or (has_below and path.startswith(f"{url}/"))]
+    return max(map(len, covering), default=0)
 
 
 def _titles(translate: Translate) -> dict[str, str]:

@@ -48,6 +48,7 @@ class Renderer:
             lstrip_blocks=True,
         )
         made.globals["fragment"] = pass_context(partial(_fragment, self))
+        made.globals["timezones"] = formats.timezones
         made.filters["rfc3339"] = to_rfc3339
         made.filters["moment"] = pass_context(formats.moment)
         made.filters["day"] = pass_context(formats.day)

@@ -23,7 +23,11 @@ FILTERS = (
 )
 
 
-@pages.get("/subscribers", access="see", nav=Nav("Subscribers", "people", group="people", order=10))
+@pages.get(
+    "/subscribers",
+    access="see",
+    nav=Nav("Subscribers", "people", group="people", order=10, also=("/invite",)),
+)
 async def subscribers(page: PageContext) -> Shown:
     service, project_id = page.service, page.project_id
     query, refused = asked(page, SubscriberQuery, *FILTERS)

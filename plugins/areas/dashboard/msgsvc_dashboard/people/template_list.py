@@ -7,7 +7,11 @@ from msgsvc_dashboard.people.content import by_language
 from msgsvc_dashboard.people.declared import template_pages as pages
 
 
-@pages.get("/templates", access="look", nav=Nav("Templates", "template", group="sending", order=30))
+@pages.get(
+    "/templates",
+    access="look",
+    nav=Nav("Templates", "template", group="sending", order=30, also=("/new-template",)),
+)
 async def templates(page: PageContext) -> Shown:
     service = page.service
     query, refused = asked(page, PageQuery)

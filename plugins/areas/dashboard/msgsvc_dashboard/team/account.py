@@ -29,7 +29,6 @@ async def account(page: PageContext) -> Shown:
             ],
             "by_messenger": service.messenger_sign_in.is_on,
             "codes_left": await service.second_factor.codes_left(page.tx, account_id),
-            "timezones": [*sorted(zone for zone in available_timezones() if "/" in zone), "UTC"],
         },
     )
 

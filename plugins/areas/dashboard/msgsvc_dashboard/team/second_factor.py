@@ -13,35 +13,28 @@ PATH = "/account/second-factor"
 
 @ACCOUNT.get("/second-factor", access="self")
 async def second_factor(page: PageContext) -> Shown:
-    service, account_id = page.service, page.account.account_id
-    mine = await service.accounts.find(page.tx, account_id)
-    secret = await service.second_factor.offered(page.tx, account_id)
-    host = urlsplit(service.settings.base_url).hostname or "msgsvc"
-    link = totp.enrolment_link(secret, mine.email, host) if secret else ""
-    return Shown(
-        "second_factor.html",
-        {
-            "mine": mine,
-            "secret": secret,
-            "link": link,
-            "code": qr_code(link) if link else "",
-            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
-        },
-    )
+    return await _shown(page)
 
 
 @ACCOUNT.post("/second-factor", access="self", again=second_factor)
-async def offer(page: PageContext) -> Moved:
-    """A new secret, which counts once a code of it is entered."""
-    await page.service.second_factor.offer(page.tx, page.account)
-    return Moved(page.url(PATH))
+async def offer(page: PageContext) -> Shown:
+    """A new secret, which counts once a code of it is entered.
+
+    Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
+    """
+    return await _shown(page, await page.service.second_factor.offer(page.tx, page.account))
 
 
-@ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor)
+@ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor, holds_connection=False)
 async def confirm(page: PageContext) -> Shown:
-    codes = await page.service.second_factor.confirm(
-        page.tx, page.account.account_id, page.form.text("code")
-    )
+    """Asks for the password here, not before: else a secret on a screen left open would be enough for
+    anybody to lock the owner out, by a phone of their own."""
+    service, mine = page.service, page.account
+    if mine.has_password:
+        await check_own_password(page)
+    async with service.db.transaction() as tx:
+        codes = await service.second_factor.confirm(tx, mine.account_id, page.form.text("code"))
+        await service.audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
     return Shown("recovery_codes.html", {"codes": codes})
 
 
@@ -66,3 +59,21 @@ async def remove(page: PageContext) -> Moved:
             tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
         )
     return Moved(page.url("/account"), page._("The second factor is removed."))
+
+
+async def _shown(page: PageContext, secret: str = "") -> Shown:
+    """The page as things stand; with the `secret` that was made just now, if one was."""
+    service, account_id = page.service, page.account.account_id
+    mine = await service.accounts.find(page.tx, account_id)
+    host = urlsplit(service.settings.base_url).hostname or "msgsvc"
+    link = totp.enrolment_link(secret, mine.email, host) if secret else ""
+    return Shown(
+        "second_factor.html",
+        {
+            "mine": mine,
+            "secret": secret,
+            "code": qr_code(link) if link else "",
+            "waits": await service.second_factor.offered(page.tx, account_id) is not None,
+            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+        },
+    )

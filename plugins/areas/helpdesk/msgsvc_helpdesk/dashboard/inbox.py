@@ -17,7 +17,17 @@ FILTERS = ("status", "who", "priority", "tag")
 ANY = "all"
 
 
-@pages.get("/tickets", access="see", nav=Nav("Tickets", icon="ticket", group="people", order=10))
+@pages.get(
+    "/tickets",
+    access="see",
+    nav=Nav(
+        "Tickets",
+        icon="ticket",
+        group="people",
+        order=10,
+        also=("/canned-answers", "/new-canned-answer"),
+    ),
+)
 async def inbox(page: PageContext) -> Shown:
     return Shown("inbox.html", await listed(page))
 
