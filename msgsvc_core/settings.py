@@ -298,7 +298,8 @@ S = TypeVar("S", bound=Section)
 
 def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> dict[str, Section]:
     """The plugins' sections, checked. Raises `SettingsError` for a name that nobody claims."""
-    extra = dict(settings.model_extra or {})
+    # What `init` wrote for a plugin that is not chosen any more, and nobody filled in, says nothing.
+    extra = {name: value for name, value in (settings.model_extra or {}).items() if value != {}}
     read: dict[str, Section] = {}
     for section in sections:
         if section.name in read or section.name in Settings.model_fields:

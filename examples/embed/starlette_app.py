@@ -64,7 +64,8 @@ def build(settings: Settings, extra_plugins: Iterable[tuple[str, Any]] = ()) -> 
 
 
 def main() -> None:
-    """Serve the shop; MSGSVC_SECRET_KEYS is required, other MSGSVC_* variables are understood."""
+    """Serve the shop; MSGSVC_SECRET_KEYS is required. Other MSGSVC_* variables count too, but for what is
+    said here, which wins."""
     settings = load_settings(
         # What the service is reached under, its path in the shop included: links are made of it.
         base_url=f"http://127.0.0.1:{PORT}/msgsvc",

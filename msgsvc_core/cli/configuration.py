@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.logs import configure_logs
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, load_settings
+from msgsvc_core.settings import Settings, SettingsError, load_settings
 
 #: The file that is read, and written by `msgsvc init`, when none is named.
 DEFAULT_CONFIG = Path("msgsvc.toml")
@@ -35,7 +36,25 @@ def find_config(named: Path | None) -> Path | None:
 
 def read_settings(named: Path | None, **overrides: Any) -> Settings:
     """The settings of a command's `--config`. Raises `SettingsError`."""
-    return load_settings(find_config(named), **overrides)
+    config = find_config(named)
+    settings = load_settings(config, **overrides)
+    if config is not None:
+        _check_folder(config, settings.database_url)
+    return settings
+
+
+def _check_folder(config: Path, database_url: str) -> None:
+    """Refuses to make a new, empty database where one is while the old one lies beside `config`: it would
+    look like the loss of that. Raises `SettingsError`."""
+    if not database_url.startswith("sqlite:"):
+        return
+    path = sqlite_path(database_url)
+    beside = config.absolute().parent / path
+    if not path.exists() and beside.exists():
+        raise SettingsError(
+            f"database_url: {database_url} is a file of the folder that one is in, where there is none;"
+            f" there is {beside}: run this in its folder, or write sqlite:///{beside}"
+        )
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """`msgsvc init`: the first configuration."""
 
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ def init(
             typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)
             raise typer.Exit(1)
         # Its secret keys open what the database holds: to lose them is to lose that.
-        backup = config.with_name(config.name + ".bak")
+        backup = _free_name(config)
         config.replace(backup)
         typer.echo(f"kept the old one as {backup}, with the keys that its database needs")
     plugins = _installed_defaults()
@@ -41,6 +42,12 @@ def init(
     typer.echo(f"wrote {config}")
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
     typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
+
+
+def _free_name(config: Path) -> Path:
+    """Beside it: `.bak`, or the first `.bak2`, `.bak3` that no older one has."""
+    names = (f"{config.name}.bak{number if number > 1 else ''}" for number in itertools.count(1))
+    return next(path for path in map(config.with_name, names) if not path.exists())
 
 
 def _installed_defaults() -> list[str]:

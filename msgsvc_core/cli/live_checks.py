@@ -189,7 +189,7 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
         yield warning(
             "migrations",
             f"pending: {', '.join(pending)}; the next start applies them",
-            f"copy the file first if you may want to go back; or {RUN_MIGRATE} now",
+            f"if you may want to go back, stop the service and copy the file first; or {RUN_MIGRATE} now",
         )
     else:
         yield problem("migrations", f"pending: {', '.join(pending)}", RUN_MIGRATE)

@@ -183,6 +183,10 @@ def test_an_unknown_section_asks_for_the_plugin_that_owns_it(write: Any) -> None
         read_sections(settings, [])
 
 
+def test_an_empty_section_of_a_plugin_that_is_not_chosen_says_nothing(write: Any) -> None:
+    assert read_sections(load(write("[telescope]")), []) == {}
+
+
 class ShopSettings(Section):
     """A plugin's section."""
 

@@ -39,6 +39,12 @@ def _file(name: str) -> ReceivedFile:
     return ReceivedFile(kinds.get(PurePath(name).suffix, "document"), name, PurePath(name).name)
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
 def _update(update_id: str, found: dict[str, Any]) -> Update:
     user = ChannelUser(
         user_id=str(found["user"]),
@@ -49,11 +55,11 @@ def _update(update_id: str, found: dict[str, Any]) -> Update:
     common: dict[str, Any] = {"update_id": update_id, "chat_id": user.user_id, "user": user}
     match found["kind"]:
         case "start":
-            return Started(**common, payload=found.get("payload", ""))
+            return Started(**common, payload=_text(found.get("payload", "")))
         case "text":
             return MessageReceived(
                 **common,
-                text=found["text"],
+                text=_text(found["text"]),
                 # The core asks `fetch_file` for it later, by what we call it here.
                 files=tuple(_file(name) for name in found.get("files", ())),
                 # By this name an edit says which message it changes.
@@ -61,10 +67,15 @@ def _update(update_id: str, found: dict[str, Any]) -> Update:
                 reply_to=found.get("answers"),
             )
         case "edit":
-            return MessageEdited(**common, message_ref=found["ref"], text=found["text"])
+            return MessageEdited(
+                **common, message_ref=_text(found["ref"]), text=_text(found["text"])
+            )
         case "button":
             return ButtonPressed(
-                **common, data=found["data"], message_ref=found["ref"], button_ref=update_id
+                **common,
+                data=_text(found["data"]),
+                message_ref=_text(found["ref"]),
+                button_ref=update_id,
             )
         case "block":
             return Blocked(**common)

@@ -100,3 +100,13 @@ def test_force_keeps_the_old_keys_beside_the_new_file(run: Any, config: Path) ->
     assert result.exit_code == 0
     assert config.with_name("msgsvc.toml.bak").read_text("utf-8") == before
     assert config.read_text("utf-8") != before
+
+
+def test_forced_twice_all_old_keys_are_kept(run: Any, config: Path) -> None:
+    texts = [config.read_text("utf-8")]
+    for _ in range(3):
+        assert run("init", "--force").exit_code == 0
+        texts.append(config.read_text("utf-8"))
+
+    names = ["msgsvc.toml.bak", "msgsvc.toml.bak2", "msgsvc.toml.bak3", "msgsvc.toml"]
+    assert [config.with_name(name).read_text("utf-8") for name in names] == texts

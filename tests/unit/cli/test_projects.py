@@ -195,3 +195,18 @@ def test_a_misspelt_scope_is_refused(run: Any, project_id: str) -> None:
 
     assert result.exit_code == 2
     assert "messages" in result.stderr
+
+
+def test_in_another_folder_than_the_database_no_empty_one_is_made(
+    run: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("project", "create", "Shop")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    result = run("project", "list", "--config", str(config))
+
+    assert result.exit_code == 2
+    assert str(config.with_name("msgsvc.db")) in result.stderr
+    assert list(elsewhere.iterdir()) == []
