@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,7 +88,7 @@ def _pages(service: Service) -> Iterator[str]:
     yield from ("", "## Pages", "", "For people, beside the API and without a key.", "")
     for route in sorted(answers(service.plugins.hook.register_pages(service=service)), key=_path):
         about = inspect.getdoc(getattr(route, "endpoint", None))
-        if about:
+        if about and about != inspect.getdoc(partial):
             methods = ", ".join(sorted(set(route.methods) - {"HEAD"}))
             yield f"- `{methods} {_path(route)}`: {_one_line(about)}"
 

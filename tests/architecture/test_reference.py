@@ -28,3 +28,10 @@ def test_nothing_is_without_a_meaning(name: str) -> None:
 
     assert rows
     assert [row for row in rows if not row.split("|")[-2].strip()] == []
+
+
+def test_every_line_of_a_page_says_what_the_page_is() -> None:
+    pages = [line for line in PAGES["endpoints.md"].splitlines() if line.startswith("- `GET ")]
+
+    assert pages
+    assert [line for line in pages if "partial(" in line] == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -189,6 +190,8 @@ async def converse(
         ]
 
 
+# Hypothesis draws in a thread, and the services' jobs use the same `random` in their loop's meanwhile.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 async def test_random_conversations_through_the_service_keep_to_the_model(
     make_service: ServiceFactory, make_tenant: Any
 ) -> None:

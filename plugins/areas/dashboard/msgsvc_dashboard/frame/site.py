@@ -3,7 +3,7 @@
 from collections import defaultdict
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, update_wrapper
 from typing import NamedTuple, cast
 
 from starlette.requests import Request
@@ -74,12 +74,17 @@ class Site:
             Route(f"{ROOT}/account/look", self._look, methods=["POST"]),
             # A literal path comes before one with a parameter in its place.
             *(
-                Route(path, partial(self._page, by_path[path]), methods=list(by_path[path]))
+                self._route(path, by_path[path])
                 for path in sorted(by_path, key=lambda path: path.replace("{", "\x7f"))
             ),
             # People who mistyped an address, or come too late, read a page and no JSON.
             Route(f"{ROOT}/{{rest:path}}", self._missing),
         ]
+
+    def _route(self, path: str, methods: dict[str, Page]) -> Route:
+        # The reference says of it what its page says.
+        shown = update_wrapper(partial(self._page, methods), next(iter(methods.values())).handler)
+        return Route(path, shown, methods=list(methods))
 
     async def _page(self, methods: dict[str, Page], request: Request) -> Response:
         page = methods["GET" if request.method == "HEAD" else request.method]

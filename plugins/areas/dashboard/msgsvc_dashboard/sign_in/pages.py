@@ -1,7 +1,7 @@
 """GET and POST /dashboard/sign-in and its steps, /dashboard/sign-out, and where /dashboard leads."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,8 @@ class SignInPages:
 
     def _route(self, path: str, handler: Handler, *methods: str) -> Route:
         # A name of its own, so that the log says which page it was, and not its token.
-        return Route(ROOT + path, partial(self._shown, ROOT + path, handler), methods=[*methods])
+        shown = update_wrapper(partial(self._shown, ROOT + path, handler), handler)
+        return Route(ROOT + path, shown, methods=[*methods])
 
     async def _shown(self, path: str, handler: Handler, request: Request) -> Response:
         request.scope["state"]["endpoint"] = path
