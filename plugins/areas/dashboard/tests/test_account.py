@@ -190,6 +190,24 @@ async def test_who_has_no_password_sets_up_a_second_factor_without(
     assert "account.confirm" in log.text
 
 
+async def test_whoever_reads_russian_is_refused_in_russian(service: Service) -> None:
+    ann = await signed_in(service)
+    path = "/dashboard/account"
+    await ann.post(f"{path}/profile", {"name": "Ann", "lang": "ru", "timezone": "Europe/Riga"})
+    await ann.post(f"{path}/second-factor")
+    wrong = await ann.post(
+        f"{path}/second-factor/confirm", {"code": "000000", "password": PASSWORD}
+    )
+    short = await ann.post(
+        f"{path}/password",
+        {"password": PASSWORD, "new_password": "short", "new_password_again": "short"},
+    )
+    await ann.client.aclose()
+
+    assert "Код: не тот, который сейчас показывает приложение" in wrong.text
+    assert "Пароль: не меньше 10 символов" in short.text
+
+
 def secret_in(html: str) -> str:
     found = re.search(r"<code>([A-Z2-7]{32})</code>", html)
     assert found is not None

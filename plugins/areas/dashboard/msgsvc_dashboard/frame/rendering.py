@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Pages, Shown
-from msgsvc_dashboard.frame import formats
+from msgsvc_dashboard.frame import formats, refusals
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,6 +54,7 @@ class Renderer:
         made.filters["day"] = pass_context(formats.day)
         made.filters["ago"] = pass_context(formats.ago)
         made.filters["number"] = pass_context(formats.number)
+        made.filters["worded"] = pass_context(refusals.in_page)
         return made
 
     def render(self, area: str, shown: Shown, values: Mapping[str, Any]) -> str:

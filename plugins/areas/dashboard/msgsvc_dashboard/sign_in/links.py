@@ -11,6 +11,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering, see_other
 from msgsvc_dashboard.sign_in.forms import Forms
@@ -66,7 +67,7 @@ class LinkPages:
     ) -> Response:
         form = form or PostedForm()
         shown = {
-            "error": self._rendering.translate(request)(error.message) if error else "",
+            "error": worded(error.message, self._rendering.translate(request)) if error else "",
             "typed": form,
         }
         status = error.status if error else 200

@@ -14,6 +14,7 @@ from msgsvc_core.api.envelope import api_error
 from msgsvc_core.pages import static_files
 from msgsvc_dashboard.frame.addresses import ROOT, root_of
 from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
 from msgsvc_dashboard.sign_in.entering import Entering, see_other, wanted
 from msgsvc_dashboard.sign_in.forms import Forms
@@ -69,7 +70,7 @@ class SignInPages:
             refusal = api_error(error)
             _ = self._rendering.translate(request)
             title = _("This did not work")
-            return self._rendering.told(request, title, _(refusal.message), refusal.status)
+            return self._rendering.told(request, title, worded(refusal.message, _), refusal.status)
 
     async def begin(self, request: Request) -> Response:
         """To the only project, or to the list of them; whoever is not signed in does that first."""
