@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from msgsvc_core.findings import worded_finding
 from msgsvc_core.sections import (
     AccountSettings,
     LogSettings,
@@ -378,11 +379,13 @@ def _explain(error: ValidationError, prefix: str = "") -> str:
             str(part) for part in ((prefix, *problem["loc"]) if prefix else problem["loc"])
         )
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{name}: there is no such setting")
+            text = "there is no such setting"
+        elif problem["type"] == "model_type":
+            text = "must be a table"
         else:
-            text = problem["msg"].removeprefix("Value error, ")
-            # What concerns several settings names them itself.
-            lines.append(f"{name}: {text}" if name else text)
+            text = worded_finding(problem["type"], problem["msg"])
+        # What concerns several settings names them itself.
+        lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 
 

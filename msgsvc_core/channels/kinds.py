@@ -10,6 +10,7 @@ from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
+from msgsvc_core.findings import worded_finding
 from msgsvc_core.plugins import by_name
 from msgsvc_core.settings import Section
 
@@ -140,7 +141,8 @@ def _validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
         where = ".".join(map(str, problem["loc"])) or "settings"
         if problem["type"] == "extra_forbidden":
             raise WrongSettings(f"{where}: there is no such setting") from None
-        raise WrongSettings(f"{where}: {problem['msg'].removeprefix('Value error, ')}") from None
+        found = worded_finding(problem["type"], problem["msg"])
+        raise WrongSettings(f"{where}: {found}") from None
 
 
 def _visible(value: Any, path: str, secrets: dict[str, str]) -> Any:

@@ -1,1 +1,1 @@
-"""The command line, `msgsvc`: `main` puts it together, one file holds one group of commands."""
+"""The command line, `msgsvc`: `main` puts them together, one file holds one group of commands."""

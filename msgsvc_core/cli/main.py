@@ -112,8 +112,3 @@ def root(
     ] = False,
 ) -> None:
     """Notifications and sign-in through messengers, self-hosted."""
-
-
-def main() -> None:
-    """The entry point of the `msgsvc` script."""
-    app()

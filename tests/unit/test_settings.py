@@ -111,6 +111,9 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
 
 
 REFUSED = {
+    "no list": ('plugins = "auth"', KEYS, "plugins: must be a list"),
+    "no number": ('[server]\nport = "x"', KEYS, "server.port: must be a valid integer"),
+    "no table": ("channels.messenger_a = 5", KEYS, "channels.messenger_a: must be a table"),
     "no key": ("", "", "secret_keys: "),
     "an empty list of keys": ("", "secret_keys = []\n", "secret_keys: needs at least one key"),
     "a short key": ("", 'secret_keys = ["short"]\n', "secret_keys: each key needs 32 characters"),
