@@ -80,7 +80,8 @@ class Receiver:
                 log.exception("bots_not_kept")
                 await self._end_doubtful()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), look_s)
+                async with asyncio.timeout(look_s):
+                    await self._woken.wait()
 
     async def _look(self) -> None:
         """Keeps what is ours, ends what has changed or is another's, takes what is free."""

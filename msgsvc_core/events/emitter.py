@@ -135,7 +135,8 @@ class Events:
         if self._worker is None:
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._queue.join(), STOP_S)
+            async with asyncio.timeout(STOP_S):
+                await self._queue.join()
         self._worker.cancel()
         with suppress(asyncio.CancelledError):
             await self._worker

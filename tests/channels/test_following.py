@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.channels.contract import ChannelIdentity
 from msgsvc_core.channels.own.models import CreateChannelBody
 from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import NewJob
@@ -143,6 +144,26 @@ async def test_everything_is_closed_once_when_the_service_stops(
         await tenant.client.put("/v1/channels/own", json=NEXT)
 
     assert [platform.bots[token].closed for token in ("shared", "own", "other")] == [1, 2, 1]
+
+
+async def test_a_service_stops_in_the_moment_of_a_change(
+    make_service: ServiceFactory, platform: Platform, settings: dict[str, Any]
+) -> None:
+    """What keeps the bots is woken and ended in one turn of the loop."""
+    service = await make_service(extra_plugins=[("fake", platform)], start=False, **settings)
+    await service.start()
+
+    async def keeps_the_bot() -> bool:
+        async with service.db.read() as tx:
+            return bool(await tx.fetch_val("SELECT 1 FROM core_lanes WHERE lane LIKE 'receive:%'"))
+
+    await until(keeps_the_bot)
+    identity = ChannelIdentity(
+        "own_bot", "chn_0123456789012345678901", "prj_0123456789012345678901"
+    )
+    service.channels.put_broken(identity, "as a change of it would be")
+    async with asyncio.timeout(10):
+        await service.stop()
 
 
 @pytest.mark.parametrize("broken", ["its key is lost", "its plugin is not loaded"])

@@ -70,7 +70,7 @@ async def test_a_token_is_nowhere_in_the_clear(
     ("change", "text"),
     [
         ({"plugin": "telepathy"}, "plugin: no loaded plugin has a messenger named 'telepathy'"),
-        ({"settings": {}}, "settings.token: Field required"),
+        ({"settings": {}}, "settings.token: is required"),
         ({"settings": {"token": 5}}, "settings.token: "),
         ({"settings": {"token": TOKEN, "tokn": "x"}}, "settings.tokn: there is no such setting"),
         (

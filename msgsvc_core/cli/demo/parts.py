@@ -239,7 +239,8 @@ async def _end_all(parts: Parts) -> None:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), 15)
+            async with asyncio.timeout(15):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -150,7 +150,8 @@ class Messenger:
                 if revision != since or left <= 0 or self._closing:
                     return await self._state(person_id, since)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), min(left, LOOK_EVERY_S))
+                    async with asyncio.timeout(min(left, LOOK_EVERY_S)):
+                        await changed.wait()
 
     async def earlier(
         self, person_id: str, channel: str, before: int, limit: int = PER_CHAT
