@@ -113,6 +113,14 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def clipped(text: str, most: int) -> str:
+    """As much of a text as fits, in the unit in which platforms count."""
+    if utf16_length(text) <= most:
+        return text
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (most - 1)]
+    return kept.decode("utf-16-le", "ignore").rstrip() + "…"
+
+
 def safe_href(href: str | None) -> str | None:
     """The address if a page may lead to it; `None` for `javascript:` and the like."""
     cleaned = (href or "").strip()

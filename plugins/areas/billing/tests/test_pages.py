@@ -47,7 +47,7 @@ async def test_an_owner_sees_what_is_left_and_what_is_about_to_end(
 
 
 async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_it(
-    owner: Visitor, payer: Payer, clock: FakeClock
+    service: Service, owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:
     assert "Nothing is charged yet" in (await owner.get("/billing/ledger")).text
     for number in range(51):
@@ -65,6 +65,11 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     since = (await owner.get("/billing/ledger", since="2026-01-16")).text
     assert "ses_late" in since
     assert "ses_first_50" not in since
+    async with service.db.transaction() as tx:
+        await service.accounts.change(tx, owner.account_id, timezone="Pacific/Auckland")
+    # Where the evening before is the day already.
+    there = (await owner.get("/billing/ledger", since="2026-01-16")).text
+    assert "ses_first_50" in there
     none = (await owner.get("/billing/ledger", operation="otp.send")).text
     assert "Nothing of that kind" in none
     wrong = await owner.get("/billing/ledger", since=HOSTILE)

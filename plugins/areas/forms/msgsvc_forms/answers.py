@@ -51,6 +51,8 @@ _EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@"
     r"[\w](?:[\w-]{0,61}[\w])?(?:\.[\w](?:[\w-]{0,61}[\w])?)+"
 )
+#: A comma that may as well stand between thousands: `12,500`. Whoever wrote it is asked once more.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,16}([.,][0-9]{1,12})?", re.ASCII)
 _PHONE = re.compile(r"(\+|00)?[0-9]{5,15}", re.ASCII)
 _DOTTED_DATE = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})", re.ASCII)
@@ -124,7 +126,7 @@ def _as_number(given: Any) -> int | float | None:
     if not isinstance(given, str):
         return None
     text = re.sub(r"[\u00a0\u202f ]", "", given).replace("\u2212", "-")
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text):
         return None
     text = text.replace(",", ".")
     return float(text) if "." in text else int(text)

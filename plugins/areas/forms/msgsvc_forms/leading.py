@@ -1,5 +1,8 @@
 """Where routes lead a submission: to a subscriber, to all who carry a tag, to a ticket."""
 
+from collections.abc import Iterable
+
+from msgsvc_core.channels import Channel
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.localized import Localized, in_language
@@ -106,14 +109,19 @@ class Leading:
         receiver = await self._service.subscribers.receiver(
             form.project_id, **whom, channel=to.channel, tx=tx
         )
-        text = self._text(form, submission, receiver.lang, to.text)
+        bot = self._service.channels.of(form.project_id, receiver.channel)
+        most = self._most(() if bot is None else (bot,))
+        text = self._text(form, submission, receiver.lang, to.text, most)
         body = SendBody(subscriber_id=receiver.subscriber_id, text=text, format="plain")
         message = await self._service.messages.queue(tx, form.project_id, body)
         return message.message_id
 
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
-        texts = {f"form_{lang}": self._text(form, submission, lang, to.text) for lang in LANGUAGES}
+        most = self._most(self._service.channels.all_of(form.project_id))
+        texts = {
+            f"form_{lang}": self._text(form, submission, lang, to.text, most) for lang in LANGUAGES
+        }
         message = MailingMessage(
             text={"en": "{{ form_en }}", "ru": "{{ form_ru }}"}, variables={**texts}, format="plain"
         )
@@ -130,7 +138,7 @@ class Leading:
                 project_id=form.project_id,
                 source="form",
                 source_id=submission.submission_id,
-                text=self._text(form, submission, lang, None),
+                text=self._text(form, submission, lang, None, self._most()),
                 subject=in_language(to.subject or form.definition.title, lang, lang),
                 subscriber_id=submission.subscriber_id,
                 customer_name=name,
@@ -144,7 +152,14 @@ class Leading:
             raise NotFound(NO_HELPDESK)
         return ticket_id
 
-    def _text(self, form: Form, submission: Submission, lang: str, head: Localized | None) -> str:
+    def _most(self, channels: Iterable[Channel] = ()) -> int:
+        """How long a text may be, in UTF-16 code units: one too long would reach nobody."""
+        longest = (channel.capabilities.max_text_length for channel in channels)
+        return min((self._service.settings.limits.text_length, *longest))
+
+    def _text(
+        self, form: Form, submission: Submission, lang: str, head: Localized | None, most: int
+    ) -> str:
         settings = self._service.settings
         return summarized(
             self._service.texts.into(lang),
@@ -153,5 +168,5 @@ class Leading:
             lang=lang,
             default_lang=settings.default_lang,
             head=head,
-            most=settings.limits.text_length,
+            most=most,
         )

@@ -67,9 +67,10 @@ class Forms:
         await store.insert(tx, form)
         return form
 
-    async def find(self, tx: Tx, project_id: str, form_id: str) -> Form:
-        """The newest version. Raises `NotFound`, for another project's form as well."""
-        return _found(await store.find(tx, project_id, form_id), form_id)
+    async def find(self, tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form:
+        """The newest version; with `hold`, nobody else changes the form until the transaction ends.
+        Raises `NotFound`, for another project's form as well."""
+        return _found(await store.find(tx, project_id, form_id, hold=hold), form_id)
 
     async def find_version(
         self, tx: Tx, project_id: str, form_id: str, version: int
@@ -110,7 +111,8 @@ class Forms:
 
     async def delete(self, tx: Tx, project_id: str, form_id: str) -> None:
         """Removes a form with all that was sent in, and ends what is under way. Raises `NotFound`."""
-        form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
+        await store.hold(tx, project_id, form_id)
+        form = _found(await store.find(tx, project_id, form_id), form_id)
         await self._remove_files(tx, await store.list_with_files(tx, project_id, form.form_id))
         await store.delete(tx, project_id, form.form_id)
 
@@ -120,9 +122,11 @@ class Forms:
         """Keeps a submission, leads it where its routes say and tells of it, all in `tx`, once.
 
         One of the same `once_key` gives the submission that there is. Spam is kept, and that is all.
-        Raises `BillingBlocked`.
+        Raises `BillingBlocked`, and `NotFound` for a form that was deleted meanwhile.
         """
         form, subscriber = new.form, new.subscriber
+        if not await store.keep(tx, form.project_id, form.form_id):
+            raise NotFound(f"there is no form {form.form_id!r}")
         submission = Submission(
             project_id=form.project_id,
             submission_id=new_id("fsb"),

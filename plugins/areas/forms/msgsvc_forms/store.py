@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import held, kept
 from msgsvc_forms.models import Form, Submission, SubmissionFilters
 
 _COLUMNS = ("project_id", "form_id", "slug", "start", "version", "created_at_ms", "updated_at_ms")
@@ -77,6 +78,19 @@ async def set_version(tx: Tx, form: Form) -> None:
             "updated_at_ms": form.updated_at_ms,
         },
     )
+
+
+async def keep(tx: Tx, project_id: str, form_id: str) -> bool:
+    """Whether the form is there; it then stays until the transaction ends."""
+    key = {"project_id": project_id, "form_id": form_id}
+    query = f"SELECT 1 FROM forms_forms WHERE {_THIS}{kept(tx.dialect)}"
+    return await tx.fetch_one(query, key) is not None
+
+
+async def hold(tx: Tx, project_id: str, form_id: str) -> None:
+    """Waits for what is just sent in with the form; nothing else comes in until the transaction ends."""
+    key = {"project_id": project_id, "form_id": form_id}
+    await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS}{held(tx.dialect)}", key)
 
 
 async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form | None:

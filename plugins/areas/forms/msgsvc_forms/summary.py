@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgsvc_core.channels.markup import clipped
 from msgsvc_core.localized import Localized, in_language
 from msgsvc_core.texts import Translate
 from msgsvc_forms.definition import Definition
@@ -25,7 +26,7 @@ def summarized(
     head: Localized | None,
     most: int,
 ) -> str:
-    """A line for each answer below `head`, or the form's title, cut to `most` characters."""
+    """A line for each answer below `head`, or the form's title, cut to `most` UTF-16 code units."""
     lines = [in_language(head or definition.title, lang, default_lang), ""]
     for answer in answers:
         field = definition.field(answer["key"])
@@ -33,8 +34,7 @@ def summarized(
             label = in_language(field.label, lang, default_lang).rstrip(" :")
             shown = readable(_, field, answer["value"], lang=lang, default_lang=default_lang)
             lines.append(f"{label}: {shown}".replace("\n", f"\n{INDENT}"))
-    text = "\n".join(lines).strip()
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return clipped("\n".join(lines).strip(), most)
 
 
 def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_lang: str) -> str:

@@ -1,5 +1,6 @@
 """The pages of forms: one is built, shared, changed and deleted; what was sent in; who may do what."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -107,6 +108,22 @@ async def test_a_form_is_built_without_scripts_shared_changed_and_deleted(
     ]
     assert "Contact us" in listed.text
     assert (await desk.client.get("/v1/forms")).json()["data"] == []
+
+
+async def test_of_two_who_save_at_once_one_is_told_of_the_other(desk: Desk, enter: Enter) -> None:
+    form = await desk.form()
+    ann, boris = await enter("admin"), await enter("owner")
+    at = f"/forms/{form['form_id']}/edit"
+    boxes = boxes_of((await ann.get(at)).text)
+    await boris.get(at)
+
+    answers = await asyncio.gather(
+        ann.post(at, {**boxes, "title_en": "Ann's"}),
+        boris.post(at, {**boxes, "title_en": "Boris's"}),
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [303, 409]
+    assert (await desk.client.get(f"/v1/forms/{form['form_id']}")).json()["version"] == 2
 
 
 async def test_every_definition_comes_out_of_the_builder_as_it_went_in(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.channels.markup import utf16_length
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import BillingBlocked
@@ -59,6 +60,29 @@ async def test_a_subscriber_reads_the_answers_in_their_language(
         (1, "subscriber", "done"),
     ]
     assert kept["routes"][0]["id"].startswith("msg_")
+
+
+async def test_answers_longer_than_a_message_are_cut_in_the_unit_of_the_messengers(
+    desk: Desk, visitor: Visitor
+) -> None:
+    await desk.client.post("/v1/tags", json={"name": "staff"})
+    ann = await desk.person("Ann")
+    await desk.person("Boris", tags=["staff"])
+    form = await desk.form(
+        {**NAME, "multiline": True, "max": 4000},
+        routes=[
+            {"to": {"kind": "subscriber", "subscriber_id": ann}},
+            {"to": {"kind": "tag", "tag": "staff"}},
+        ],
+    )
+
+    kept = await send(desk, visitor, form, name="\N{SLIGHTLY SMILING FACE}" * 4000)
+
+    assert [one["status"] for one in kept["routes"]] == ["done", "done"]
+    for name in ("Ann", "Boris"):
+        [text] = desk.texts(name)
+        assert text.endswith("…")
+        assert 3990 < utf16_length(text) <= 4000
 
 
 async def test_no_answer_passes_for_another(desk: Desk, visitor: Visitor) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.errors import NotFound
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_forms.models import NewSubmission
@@ -44,6 +45,19 @@ async def put(desk: Desk, form: dict[str, Any], who: str | None = None, **answer
             ),
         )
     return kept.submission_id
+
+
+async def test_what_is_sent_in_while_its_form_is_deleted_is_told_so(desk: Desk) -> None:
+    form = await desk.form()
+    forms = desk.service.get(Forms)
+    async with desk.service.db.read() as tx:
+        shown = await forms.find(tx, desk.project_id, form["form_id"])
+
+    await desk.client.delete(f"/v1/forms/{form['form_id']}")
+
+    with pytest.raises(NotFound):
+        async with desk.service.db.transaction() as tx:
+            await forms.submit(tx, NewSubmission(shown, "web", {"name": "Ann"}, "en"))
 
 
 async def test_lists_go_by_cursor_and_filters(desk: Desk) -> None:

@@ -21,10 +21,14 @@ async def remove(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequen
 async def forget(
     service: "Service", tx: Tx, project_id: str, ticket_id: str, until_ms: int
 ) -> None:
-    """Removes a ticket that was closed until then, unless it was opened again."""
+    """Removes a ticket that was closed until then, with those that were merged into it, unless it was
+    opened again, or what was said since was merged into it."""
     ticket = await store.hold(tx, project_id, ticket_id)
-    if ticket and ticket.closed_at_ms is not None and ticket.closed_at_ms <= until_ms:
-        await remove(service, tx, project_id, [ticket_id])
+    if ticket is None or ticket.closed_at_ms is None:
+        return
+    if max(ticket.closed_at_ms, ticket.last_message_at_ms) <= until_ms:
+        merged = await store.merged_into(tx, project_id, ticket_id)
+        await remove(service, tx, project_id, [ticket_id, *merged])
 
 
 async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:

@@ -228,10 +228,11 @@ async def find_waiting(tx: Tx, since_ms: int, most: int) -> list[tuple[str, str]
 
 
 async def find_closed(tx: Tx, until_ms: int, most: int) -> list[tuple[str, str]]:
-    """Tickets of any project that were closed until then."""
+    """Tickets of any project that were closed until then, and into which none was merged since."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE closed_at_ms IS NOT NULL"
-        " AND closed_at_ms <= :until_ms ORDER BY closed_at_ms, ticket_id LIMIT :most",
+        " AND closed_at_ms <= :until_ms AND last_message_at_ms <= :until_ms"
+        " ORDER BY closed_at_ms, ticket_id LIMIT :most",
         {"until_ms": until_ms, "most": most},
     )
     return [(row["project_id"], row["ticket_id"]) for row in rows]

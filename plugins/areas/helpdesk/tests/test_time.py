@@ -25,6 +25,7 @@ from .conftest import (
     post,
     project_of,
     refusal,
+    said,
     told,
     virtual,
     whole,
@@ -263,6 +264,29 @@ async def test_there_are_figures_without_tickets_too(client: httpx2.AsyncClient)
     nothing = {"count": 0, "p50": None, "p90": None, "p95": None, "p99": None}
     assert stats["first_response_seconds"] == stats["resolution_seconds"] == nothing
     assert stats["since"].startswith("2025-12-16T12:00:00")
+
+
+async def test_what_was_said_lately_stays_with_the_old_ticket_that_it_was_merged_into(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    service = await make_service(
+        extra_plugins=PLUGINS, limits=LIMITS, helpdesk={"closed_ticket_days": 30}
+    )
+    client = (await make_tenant(service)).client
+    old = await virtual(client, "Long ago")
+    await act(client, old, "close")
+    await pass_time(service, clock, 29 * DAY_S)
+    late = await virtual(client, "Today")
+    await act(client, late, "merge", into=old["ticket_id"])
+
+    await pass_time(service, clock, 2 * DAY_S)
+    await pass_time(service, clock, HOUR_S)
+    kept = await said(client, old)
+    await pass_time(service, clock, 30 * DAY_S)
+    await pass_time(service, clock, HOUR_S)
+
+    assert kept == ["Long ago", "Today"]
+    assert await listed(client) == []
 
 
 async def test_tickets_go_so_long_after_their_end_and_their_files_with_them(

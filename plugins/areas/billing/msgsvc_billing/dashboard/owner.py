@@ -1,12 +1,14 @@
 """Pages of who owns a project: what it has, what it used, and every line of its ledger."""
 
+from datetime import date, datetime, time
+
 from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.dashboard.chart import DAYS, chart_of
 from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.clock import from_rfc3339, to_rfc3339
+from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import NotFound, ValidationFailed
@@ -90,8 +92,9 @@ async def _wanted(page: PageContext, tx: Tx) -> LedgerFilter | None:
     since_ms = None
     if since:
         try:
-            since_ms = from_rfc3339(f"{since}T00:00:00Z")
-        except ValueError:
+            begun = datetime.combine(date.fromisoformat(since), time(), page.timezone)
+            since_ms = int(begun.timestamp() * 1000)
+        except (ValueError, OverflowError):
             raise ValidationFailed(page._("From the day: must be one, as 2026-01-31")) from None
     return LedgerFilter(account_id, _only(page, account_id), operation, since_ms)
 

@@ -59,7 +59,7 @@ async def edit_form(page: PageContext) -> Shown:
 async def change_form(page: PageContext) -> Moved:
     """Keeps a new version, unless somebody else has made one meanwhile."""
     forms, form_id = page.get(Forms), page.params["form_id"]
-    form = await forms.find(page.tx, page.project_id, form_id)
+    form = await forms.find(page.tx, page.project_id, form_id, hold=True)
     draft = Draft.posted(page.form)
     if draft.version != str(form.version):
         raise Conflict(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgsvc_core.channels import Button, OutgoingMessage
-from msgsvc_core.channels.markup import utf16_length
+from msgsvc_core.channels.markup import clipped
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.texts import Translate
 from msgsvc_forms.answers import Value
@@ -221,11 +221,3 @@ class Wording:
 _Actions = tuple[tuple[str, str], ...]
 
 _Asked = tuple[str, _Actions, tuple[tuple[Button, ...], ...]]
-
-
-def clipped(text: str, most: int) -> str:
-    """As much of a text as fits, in the unit in which platforms count."""
-    if utf16_length(text) <= most:
-        return text
-    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (most - 1)]
-    return kept.decode("utf-16-le", "ignore").rstrip() + "…"
