@@ -7,6 +7,7 @@ from msgsvc_core.channels.outgoing import MediaType
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.record import record
 
+#: One that was `removed` is found no more.
 FileStatus = Literal["pending", "ready", "failed"]
 
 

@@ -14,11 +14,12 @@ from msgsvc_core.channels.outgoing import Media
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.errors import NotFound, PayloadTooLarge, ValidationFailed
-from msgsvc_core.files import addresses, fetching, store
+from msgsvc_core.files import addresses, fetching, purging, store
 from msgsvc_core.files.kinds import TooLarge, Unfit, check_size, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import safe_name, with_suffix
 from msgsvc_core.ids import new_id
+from msgsvc_core.jobs.contract import NewJob
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -171,9 +172,9 @@ class Files:
             await store.keep(tx, project_id, file_ids)
 
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-        """Removes files with their content, in whatever state they are."""
-        if file_ids:
-            await store.delete(tx, project_id, file_ids)
+        """Removes files, in whatever state they are; the content of many by a job, a few at a time."""
+        if not await purging.remove(tx, project_id, file_ids):
+            await self._service.jobs.enqueue(tx, NewJob(purging.SPEC.name))
 
     # ---- out ------------------------------------------------------------------------------------
 

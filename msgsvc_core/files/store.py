@@ -1,4 +1,7 @@
-"""The SQL of files and their chunks."""
+"""The SQL of files and their chunks.
+
+One that is `removed` is found no more, and is there only until its content was removed too.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +27,7 @@ _COLUMNS = (
 )
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM core_files"
 _THIS = "project_id = :project_id AND file_id = :file_id"
+_THERE = "status <> 'removed'"
 
 
 async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
@@ -37,21 +41,23 @@ async def count_of_person(tx: Tx, project_id: str, subscriber_id: str, since_ms:
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM core_files WHERE project_id = :project_id"
-            " AND subscriber_id = :subscriber_id AND created_at_ms > :since_ms AND status <> 'failed'",
+            " AND subscriber_id = :subscriber_id AND created_at_ms > :since_ms"
+            " AND status NOT IN ('failed', 'removed')",
             {"project_id": project_id, "subscriber_id": subscriber_id, "since_ms": since_ms},
         )
     )
 
 
 async def find(tx: Tx, project_id: str, file_id: str) -> StoredFile | None:
-    row = await tx.fetch_one(f"{_SELECT} WHERE {_THIS}", _key(project_id, file_id))
+    row = await tx.fetch_one(f"{_SELECT} WHERE {_THIS} AND {_THERE}", _key(project_id, file_id))
     return None if row is None else _file(row)
 
 
 async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[StoredFile]:
     """In no certain order."""
     rows = await tx.fetch_all(
-        f"{_SELECT} WHERE project_id = :project_id AND {among('file_id', 'ids', tx.dialect)}",
+        f"{_SELECT} WHERE project_id = :project_id AND {_THERE}"
+        f" AND {among('file_id', 'ids', tx.dialect)}",
         {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
     )
     return [_file(row) for row in rows]
@@ -59,7 +65,9 @@ async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[St
 
 async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
     """Of any project: for who shows that we have signed the file's address."""
-    row = await tx.fetch_one(f"{_SELECT} WHERE file_id = :file_id", {"file_id": file_id})
+    row = await tx.fetch_one(
+        f"{_SELECT} WHERE file_id = :file_id AND {_THERE}", {"file_id": file_id}
+    )
     return None if row is None else _file(row)
 
 
@@ -103,12 +111,31 @@ async def keep(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
     )
 
 
-async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> int:
-    """Removes files with their content; returns how many there were."""
-    return await tx.execute(
+async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+    """Removes files with their content."""
+    await tx.execute(
         "DELETE FROM core_files WHERE project_id = :project_id"
         f" AND {among('file_id', 'ids', tx.dialect)}",
         {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+    )
+
+
+async def mark_removed(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+    """Has files be found no more; their content is left for `delete_removed`."""
+    await tx.execute(
+        "UPDATE core_files SET status = 'removed', source = NULL WHERE project_id = :project_id"
+        f" AND {among('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+    )
+
+
+async def delete_removed(tx: Tx, most: int) -> int:
+    """Removes the content of files of all projects that are marked, with all that is known of them;
+    returns of how many."""
+    return await tx.execute(
+        "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
+        " WHERE status = 'removed' LIMIT :most)",
+        {"most": most},
     )
 
 

@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Media
+from msgsvc_core.files import purging
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -190,6 +191,27 @@ async def test_an_own_address_that_leads_to_no_such_file_fails_for_good(
     with pytest.raises(DeliveryError, match="invalid_message"):
         async with service.media.fetch(media):
             pass
+
+
+@pytest.mark.parametrize("count", [purging.AT_ONCE, 2 * purging.AT_ONCE + 1])
+async def test_removed_files_are_found_no_more_and_their_content_goes_too(
+    service: Service, tenant: Tenant, count: int
+) -> None:
+    files = [await stored(tenant.client, "cat.png", PNG) for _ in range(count + 1)]
+    *removed, left = [file["file_id"] for file in files]
+    async with service.db.transaction() as tx:
+        await service.files.keep(tx, tenant.project.project_id, removed)
+        await service.files.remove(tx, tenant.project.project_id, removed)
+        found = await service.files.find_many(tx, tenant.project.project_id, [*removed, left])
+
+    assert [file.file_id for file in found] == [left]
+    assert (await tenant.client.get(f"/v1/files/{removed[0]}")).status_code == 404
+    assert (await tenant.client.get(files[0]["url"])).status_code == 404
+    await settled(service)
+    async with service.db.read() as tx:
+        for table in ("core_files", "core_file_chunks"):
+            rows = await tx.fetch_all(f"SELECT file_id FROM {table}")
+            assert [row["file_id"] for row in rows] == [left]
 
 
 async def test_files_that_nobody_keeps_are_removed_in_time(

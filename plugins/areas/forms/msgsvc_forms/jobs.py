@@ -1,10 +1,11 @@
-"""Background work: removes, once an hour, what was sent in longer ago than it is kept; see `reminders`."""
+"""Background work: removes what was sent in, with a form that was deleted, and, once an hour, longer ago
+than it is kept; see `reminders`."""
 
 from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
 from msgsvc_forms.reminders import DIALOGUE_JOBS
-from msgsvc_forms.service import Forms
+from msgsvc_forms.service import REMOVE, Forms
 from msgsvc_forms.settings import FormsSettings
 
 #: Submissions that are removed in one transaction.
@@ -33,4 +34,21 @@ async def _purge(ctx: JobContext, before_ms: int, *, spam: bool) -> None:
             found = await forms.purge(tx, before_ms, spam=spam, limit=CHUNK)
 
 
-FORM_JOBS = (JobSpec("forms.purge", purge, every_s=3600), *DIALOGUE_JOBS)
+async def remove(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Removes what was sent in with forms that were deleted, and then what is left of them."""
+    forms = ctx.service.get(Forms)
+    for job in jobs:
+        form = job.payload["project_id"], job.payload["form_id"]
+        is_done = False
+        while not is_done:
+            if ctx.stopping:
+                raise Stopping
+            async with ctx.holding(job) as tx:
+                is_done = await forms.remove_deleted(tx, *form, CHUNK)
+
+
+FORM_JOBS = (
+    JobSpec(REMOVE, remove),
+    JobSpec("forms.purge", purge, every_s=3600),
+    *DIALOGUE_JOBS,
+)

@@ -1,12 +1,14 @@
 """The rules of forms: what may be kept, and what becomes of what is sent in, once."""
 
 from dataclasses import asdict, replace
+from itertools import chain
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.jobs import NewJob
 from msgsvc_core.json_text import to_json
 from msgsvc_core.service import Service
 from msgsvc_forms import store
@@ -27,6 +29,9 @@ from msgsvc_forms.summary import files_of
 
 #: The paid operation (interface spec, section 7: form intake).
 OPERATION = "form.submission"
+
+#: The job that removes what was sent in with a form that was deleted.
+REMOVE = "forms.remove"
 
 #: Characters that tell a form's links from those of another project's form of the same slug.
 START_TOKEN = 8
@@ -110,11 +115,23 @@ class Forms:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, form_id: str) -> None:
-        """Removes a form with all that was sent in, and ends what is under way. Raises `NotFound`."""
+        """Removes a form, and ends what is under way; what was sent in goes by a job, a part at a time.
+        Raises `NotFound`."""
         await store.hold(tx, project_id, form_id)
-        form = _found(await store.find(tx, project_id, form_id), form_id)
-        await self._remove_files(tx, await store.list_with_files(tx, project_id, form.form_id))
-        await store.delete(tx, project_id, form.form_id)
+        if not await store.mark_deleted(tx, project_id, form_id, self._service.clock.now_ms()):
+            raise _no_form(form_id)
+        payload = {"project_id": project_id, "form_id": form_id}
+        await self._service.jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
+
+    async def remove_deleted(self, tx: Tx, project_id: str, form_id: str, limit: int) -> bool:
+        """Removes up to `limit` submissions of a form that was deleted. True if none is left, nor
+        anything else of the form."""
+        rows = await store.list_any(tx, project_id, form_id, limit)
+        await self._remove(tx, rows)
+        if len(rows) == limit:
+            return False
+        await store.delete_marked(tx, project_id, form_id)
+        return True
 
     # ---- submissions ----------------------------------------------------------------------------
 
@@ -126,7 +143,7 @@ class Forms:
         """
         form, subscriber = new.form, new.subscriber
         if not await store.keep(tx, form.project_id, form.form_id):
-            raise NotFound(f"there is no form {form.form_id!r}")
+            raise _no_form(form.form_id)
         submission = Submission(
             project_id=form.project_id,
             submission_id=new_id("fsb"),
@@ -218,8 +235,7 @@ class Forms:
     ) -> None:
         """Removes a submission with its files. Raises `NotFound`."""
         row = await self.find_submission(tx, project_id, form_id, submission_id)
-        await self._remove_files(tx, [row])
-        await store.delete_submission(tx, project_id, submission_id)
+        await self._remove(tx, [row])
 
     async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
         """How many submissions a form has, none counted beyond `most`."""
@@ -250,18 +266,21 @@ class Forms:
     async def purge(self, tx: Tx, before_ms: int, *, spam: bool, limit: int) -> int:
         """Removes up to `limit` submissions that are older; returns how many it found."""
         old = await store.list_old(tx, before_ms, spam=spam, limit=limit)
-        await self._remove_files(tx, old)
-        for row in old:
-            await store.delete_submission(tx, row.project_id, row.submission_id)
+        await self._remove(tx, old)
         return len(old)
 
     # ---- what both need -------------------------------------------------------------------------
 
-    async def _remove_files(self, tx: Tx, rows: list[Submission]) -> None:
+    async def _remove(self, tx: Tx, rows: list[Submission]) -> None:
+        """Removes submissions with their files."""
+        of_projects: dict[str, list[Submission]] = {}
         for row in rows:
+            of_projects.setdefault(row.project_id, []).append(row)
+        for project_id, its_rows in of_projects.items():
             # Those of a ticket go with the ticket: people still answer it.
-            if not row.is_ticket:
-                await self._service.files.remove(tx, row.project_id, files_of(row.ordered))
+            files = [files_of(row.ordered) for row in its_rows if not row.is_ticket]
+            await self._service.files.remove(tx, project_id, list(chain.from_iterable(files)))
+            await store.delete_submissions(tx, project_id, [row.submission_id for row in its_rows])
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form
@@ -279,5 +298,9 @@ class Forms:
 
 def _found(form: Form | None, form_id: str) -> Form:
     if form is None:
-        raise NotFound(f"there is no form {form_id!r}")
+        raise _no_form(form_id)
     return form
+
+
+def _no_form(form_id: str) -> NotFound:
+    return NotFound(f"there is no form {form_id!r}")

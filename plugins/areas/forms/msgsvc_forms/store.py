@@ -1,9 +1,13 @@
-"""The SQL of forms, their versions and submissions."""
+"""The SQL of forms, their versions and submissions.
 
+A form that was deleted is found no more; its row is there until the last submission was removed.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, kept
+from msgsvc_core.db.sql import among, held, kept, listed
 from msgsvc_forms.models import Form, Submission, SubmissionFilters
 
 _COLUMNS = ("project_id", "form_id", "slug", "start", "version", "created_at_ms", "updated_at_ms")
@@ -20,7 +24,7 @@ _SUBMISSION = (
     "leads",
     "created_at_ms",
 )
-_OF_FORM = "v.project_id = f.project_id AND v.form_id = f.form_id"
+_OF_FORM = "v.project_id = f.project_id AND v.form_id = f.form_id AND f.deleted_at_ms IS NULL"
 _FIELDS = (
     "f.project_id, f.form_id, f.slug, f.start, v.version, f.created_at_ms, f.updated_at_ms,"
     " v.content"
@@ -34,7 +38,8 @@ _THIS = "project_id = :project_id AND form_id = :form_id"
 
 async def count(tx: Tx, project_id: str) -> int:
     found: int = await tx.fetch_val(
-        "SELECT COUNT(*) AS count FROM forms_forms WHERE project_id = :project_id",
+        "SELECT COUNT(*) AS count FROM forms_forms"
+        " WHERE project_id = :project_id AND deleted_at_ms IS NULL",
         {"project_id": project_id},
     )
     return found
@@ -83,7 +88,7 @@ async def set_version(tx: Tx, form: Form) -> None:
 async def keep(tx: Tx, project_id: str, form_id: str) -> bool:
     """Whether the form is there; it then stays until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
-    query = f"SELECT 1 FROM forms_forms WHERE {_THIS}{kept(tx.dialect)}"
+    query = f"SELECT 1 FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NULL{kept(tx.dialect)}"
     return await tx.fetch_one(query, key) is not None
 
 
@@ -148,12 +153,23 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
     return [Form(*row) for row in rows]
 
 
-async def delete(tx: Tx, project_id: str, form_id: str) -> bool:
-    """Removes a form with its versions, conversations and submissions. False if there is none."""
+async def mark_deleted(tx: Tx, project_id: str, form_id: str, now_ms: int) -> bool:
+    """Has a form be found no more, and others have its slug. False if there is none."""
     return bool(
         await tx.execute(
-            f"DELETE FROM forms_forms WHERE {_THIS}", {"project_id": project_id, "form_id": form_id}
+            # No slug has a colon.
+            "UPDATE forms_forms SET deleted_at_ms = :now_ms, slug = ':' || form_id,"
+            f" start = ':' || form_id WHERE {_THIS} AND deleted_at_ms IS NULL",
+            {"project_id": project_id, "form_id": form_id, "now_ms": now_ms},
         )
+    )
+
+
+async def delete_marked(tx: Tx, project_id: str, form_id: str) -> None:
+    """Removes what is left of a form that was deleted: itself and its versions."""
+    await tx.execute(
+        f"DELETE FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NOT NULL",
+        {"project_id": project_id, "form_id": form_id},
     )
 
 
@@ -215,13 +231,11 @@ async def find_submission(
     return None if row is None else _submission(row)
 
 
-async def delete_submission(tx: Tx, project_id: str, submission_id: str) -> bool:
-    return bool(
-        await tx.execute(
-            "DELETE FROM forms_submissions"
-            " WHERE project_id = :project_id AND submission_id = :submission_id",
-            {"project_id": project_id, "submission_id": submission_id},
-        )
+async def delete_submissions(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> None:
+    await tx.execute(
+        "DELETE FROM forms_submissions WHERE project_id = :project_id"
+        f" AND {among('submission_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
     )
 
 
@@ -282,16 +296,16 @@ async def list_old(tx: Tx, before_ms: int, *, spam: bool, limit: int) -> list[Su
     return [_submission(row) for row in rows]
 
 
+async def list_any(tx: Tx, project_id: str, form_id: str, limit: int) -> list[Submission]:
+    """Some of what was sent in, spam and the rest."""
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
+        " ORDER BY submission_id LIMIT :most",
+        {"project_id": project_id, "form_id": form_id, "most": limit},
+    )
+    return [_submission(row) for row in rows]
+
+
 def _submission(row: Row) -> Submission:
     fields: dict[str, Any] = {name: row[name] for name in _SUBMISSION}
     return Submission(**fields)
-
-
-async def list_with_files(tx: Tx, project_id: str, form_id: str) -> list[Submission]:
-    """What has files among its answers."""
-    rows = await tx.fetch_all(
-        f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
-        " AND answers LIKE :has_file",
-        {"project_id": project_id, "form_id": form_id, "has_file": '%"file_id":%'},
-    )
-    return [_submission(row) for row in rows]

@@ -10,6 +10,7 @@ import pytest
 from msgsvc_core.errors import NotFound
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
+from msgsvc_forms import jobs
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
 
@@ -131,10 +132,46 @@ async def test_a_form_that_is_removed_takes_what_was_sent_in_along(
     [file] = kept["answers"][1]["value"]
 
     assert (await desk.client.delete(f"/v1/forms/{form['form_id']}")).status_code == 204
+    await settled(desk.service)
 
     gone = await desk.client.get(f"/v1/forms/{form['form_id']}/submissions")
     assert refusal(gone) == (404, "not_found")
     assert (await desk.client.get(f"/v1/files/{file['file_id']}")).status_code == 404
+
+
+async def test_a_form_with_much_is_removed_a_part_at_a_time_and_out_of_sight_at_once(
+    desk: Desk, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "CHUNK", 2)
+    removed: list[bool] = []
+    remove_deleted = Forms.remove_deleted
+
+    async def seen(*args: Any) -> bool:
+        removed.append(await remove_deleted(*args))
+        return removed[-1]
+
+    monkeypatch.setattr(Forms, "remove_deleted", seen)
+    form, other = await desk.form(NAME, PHOTO), await desk.form(slug="other")
+    files = [("photo", ("a.png", PNG, "image/png"))]
+    for n in range(4):
+        sent = await visitor.post(form, data={"name": f"P{n}"}, files=files)
+        assert sent.is_success, sent.text
+    await visitor.post(form, json={"name": "Bot", form["honeypot"]: "x"})
+    await put(desk, other, name="Ann")
+
+    await desk.client.delete(f"/v1/forms/{form['form_id']}")
+
+    assert refusal(await desk.client.delete(f"/v1/forms/{form['form_id']}")) == (404, "not_found")
+    assert refusal(await visitor.post(form, json={"name": "Late"})) == (404, "not_found")
+    listed = (await desk.client.get("/v1/forms")).json()["data"]
+    assert [one["form_id"] for one in listed] == [other["form_id"]]
+    again = await desk.form(slug=form["slug"])
+    assert again["form_id"] != form["form_id"]
+    await settled(desk.service)
+    assert removed == [False, False, True]
+    async with desk.service.db.read() as tx:
+        for table, left in (("forms_forms", 2), ("forms_submissions", 1), ("core_files", 0)):
+            assert await tx.fetch_val(f"SELECT COUNT(*) FROM {table}") == left
 
 
 async def test_spam_is_forgotten_first_and_the_rest_as_the_settings_say(
