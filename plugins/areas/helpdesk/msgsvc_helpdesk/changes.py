@@ -12,7 +12,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.tickets import Priority
 from msgsvc_helpdesk import events, store
-from msgsvc_helpdesk.models import Actor, Status, Ticket
+from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
 if TYPE_CHECKING:
@@ -150,6 +150,12 @@ class TicketChanges:
         assigned = await self._write(tx, ticket, {"assignee_id": member_id})
         await self.emit(tx, assigned, events.ASSIGNED)
         return assigned
+
+    async def take_from(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
+        """Gives a ticket to nobody, if this member still has it."""
+        ticket = await self.hold(tx, project_id, ticket_id)
+        if ticket.assignee_id == member_id:
+            await self.assign(tx, project_id, ticket.ticket_id, None, SYSTEM)
 
     async def take(
         self, tx: Tx, project_id: str, ticket_id: str, member_id: str, actor: Actor

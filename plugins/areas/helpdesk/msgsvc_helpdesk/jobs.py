@@ -1,6 +1,6 @@
 """Background work: what time does to tickets, and how long they are kept."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import structlog
 
@@ -8,6 +8,7 @@ from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
 from msgsvc_core.service import Service
 from msgsvc_helpdesk import removing, store
+from msgsvc_helpdesk.agents.desk import GONE_JOB, AgentDesk
 from msgsvc_helpdesk.changes import DAY_MS, HOUR_MS
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
@@ -20,7 +21,8 @@ log = structlog.get_logger(__name__)
 BATCH = 100
 
 #: Tickets as (project_id, ticket_id), and what is done with one of them.
-Find = Callable[[Tx], Awaitable[list[tuple[str, str]]]]
+Found = list[tuple[str, str]]
+Find = Callable[[Tx], Awaitable[Found]]
 Do = Callable[[Tx, str, str], Awaitable[None]]
 
 
@@ -39,17 +41,38 @@ async def look(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     )
 
 
-async def _each(ctx: JobContext, find: Find, do: Do) -> None:
-    """Does something with every ticket that is found, until there is none.
+async def let_go(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Takes their tickets from members who answer no customers any more, each in a transaction, so that
+    the others are offered them."""
+    for job in jobs:
+        await _let_go(ctx, job.payload["project_id"], job.payload["member_id"])
 
-    What fails for one waits for the next look, and keeps no other project's tickets waiting.
+
+async def _let_go(ctx: JobContext, project_id: str, member_id: str) -> None:
+    desk, tickets = ctx.service.get(AgentDesk), ctx.service.get(Tickets)
+
+    async def find(tx: Tx) -> Found:
+        left = await desk.left_by(tx, project_id, member_id, BATCH)
+        return [(project_id, ticket_id) for ticket_id in left]
+
+    async def take(tx: Tx, project_id: str, ticket_id: str) -> None:
+        await tickets.take_from(tx, project_id, ticket_id, member_id)
+
+    if failed := await _each(ctx, find, take):
+        raise RuntimeError(f"{len(failed)} tickets are still those of {member_id}")
+
+
+async def _each(ctx: JobContext, find: Find, do: Do) -> Collection[tuple[str, str]]:
+    """Does something with every ticket that is found, until there is none; returns those that failed.
+
+    These keep no other project's tickets waiting.
     """
     db, failed = ctx.service.db, set[tuple[str, str]]()
     while True:
         async with db.read() as tx:
             due = [ticket for ticket in await find(tx) if ticket not in failed]
         if not due:
-            return
+            return failed
         for project_id, ticket_id in due:
             if ctx.stopping:
                 raise Stopping
@@ -103,3 +126,5 @@ def look_job(settings: HelpdeskSettings) -> JobSpec:
 
 
 PURGE_JOB = JobSpec("helpdesk.purge", purge, every_s=3600)
+
+GONE_SPEC = JobSpec(GONE_JOB, let_go)

@@ -8,11 +8,25 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_helpdesk import jobs
 from msgsvc_helpdesk.agents import store
+from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Note
 
 from .chats import Agent, hire, tells_replies
-from .conftest import DAY_S, Person, act, listed, pass_time, post, said, told, whole
+from .conftest import (
+    DAY_S,
+    Person,
+    act,
+    listed,
+    pass_time,
+    post,
+    project_of,
+    said,
+    told,
+    virtual,
+    whole,
+)
 
 
 @pytest.fixture
@@ -81,6 +95,51 @@ async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
         ("ticket.assigned", None),
         ("ticket.assigned", max_.member_id),
     ]
+
+
+async def test_an_agent_with_many_tickets_goes_and_what_is_put_aside_stays_there(
+    service: Service,
+    client: httpx2.AsyncClient,
+    mia: Agent,
+    max_: Agent,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "BATCH", 2)
+    texts = [f"Question {n}" for n in range(5)]
+    tickets = [await virtual(client, text, assignee_id=mia.member_id) for text in texts]
+    await act(client, tickets[0], "snooze", until="2026-01-15T14:00:00Z")
+    await act(client, tickets[1], "assign", assignee_id=max_.member_id)
+    await act(client, tickets[2], "close")
+    await settled(service)
+    known = len(max_.messages)
+
+    await client.delete(f"/v1/members/{mia.member_id}")
+    await settled(service)
+    offered = [text.splitlines()[0] for text in max_.texts[known:]]
+    await pass_time(service, clock, 2 * 3600)
+
+    assert [line.rpartition(" ")[2] for line in offered] == ["3", "4"]
+    assert max_.texts[-1].startswith("Новое обращение №1")
+    assert [one["assignee_id"] for one in await listed(client)] == [
+        None,
+        None,
+        mia.member_id,
+        max_.member_id,
+        None,
+    ]
+
+
+async def test_who_answers_again_before_the_tickets_are_taken_keeps_them(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, mia: Agent
+) -> None:
+    await virtual(client, assignee_id=mia.member_id)
+    async with service.db.transaction() as tx:
+        [member] = await service.members.list_agents(tx, project_of(tenant))
+        await service.get(AgentDesk).on_member_changed(tx, member, None)
+    await settled(service)
+
+    assert [one["assignee_id"] for one in await listed(client)] == [mia.member_id]
 
 
 async def test_who_was_given_a_ticket_by_the_api_is_told(

@@ -14,6 +14,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.files import StoredFile
 from msgsvc_core.ids import new_id
+from msgsvc_core.jobs import NewJob
 from msgsvc_core.members import Member
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.texts import Translate
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 #: The job that is told how a message to an agent was sent.
 SENT_JOB = "helpdesk.agent_told"
+
+#: The job that takes a member's tickets from them who answers no customers any more.
+GONE_JOB = "helpdesk.agent_gone"
 
 #: What an agent is shown of a conversation: the last things said.
 MOST_ENTRIES = 10
@@ -83,11 +87,12 @@ class AgentDesk:
         if ticket.status == "closed":
             return
         agent = await self._agent(tx, ticket)
-        if agent is None:
+        # What is put aside is offered when it comes back.
+        if agent is None and ticket.status != "snoozed":
             await self.offer(tx, ticket)
             return
         await self.refresh(tx, ticket)
-        for seat in await self.seats(tx, [agent]):
+        for seat in await self.seats(tx, [] if agent is None else [agent]):
             await self.deal(tx, seat, ticket)
 
     async def _moved(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
@@ -120,15 +125,23 @@ class AgentDesk:
             await self._send(tx, seat, ticket, "word", told)
 
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Who comes to a chat is told what comes there. Tickets of who answers no customers any more are
-        nobody's, and offered to the others."""
+        """Who comes to a chat is told what comes there. Tickets of who answers no customers any more
+        become nobody's by a job, and are offered to the others."""
         if after is not None and after.is_agent:
             new = set(after.subscriber_ids) - set(before.subscriber_ids)
             await self._welcome(tx, after, new)
         if not before.is_agent or (after is not None and after.is_agent):
             return
-        for ticket_id in await store.tickets_of(tx, before.project_id, before.member_id):
-            await self._tickets.assign(tx, before.project_id, ticket_id, None, SYSTEM)
+        key = {"project_id": before.project_id, "member_id": before.member_id}
+        job = NewJob(GONE_JOB, key, project_id=before.project_id)
+        await self._service.jobs.enqueue(tx, job)
+
+    async def left_by(self, tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
+        """Ids of tickets of a member who answers no customers; none of one who does."""
+        member = (await self._service.members.find_many(tx, project_id, [member_id])).get(member_id)
+        if member is not None and member.is_agent:
+            return []
+        return await store.tickets_of(tx, project_id, member_id, most)
 
     async def _welcome(self, tx: Tx, member: Member, subscriber_ids: Collection[str]) -> None:
         for seat in await self.seats(tx, [replace(member, subscriber_ids=tuple(subscriber_ids))]):

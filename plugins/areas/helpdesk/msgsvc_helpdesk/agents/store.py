@@ -166,12 +166,13 @@ async def ticket_of_file(tx: Tx, project_id: str, file_id: str) -> str | None:
     return found
 
 
-async def tickets_of(tx: Tx, project_id: str, member_id: str) -> list[str]:
+async def tickets_of(tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
     """Ids of tickets that are not closed and that a member has, the oldest first."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
-        " AND assignee_id = :member_id AND status <> 'closed' ORDER BY ticket_id",
-        {"project_id": project_id, "member_id": member_id},
+        " AND assignee_id = :member_id AND status <> 'closed' ORDER BY ticket_id"
+        " LIMIT :most",
+        {"project_id": project_id, "member_id": member_id, "most": most},
     )
     return [row["ticket_id"] for row in rows]
 
