@@ -6,8 +6,9 @@ from typing import Any
 
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.localized import Localized
+from msgsvc_forms.dashboard import options
 from msgsvc_forms.definition import Definition
-from msgsvc_forms.fields import FormField, Option
+from msgsvc_forms.fields import FormField
 
 Row = dict[str, str]
 
@@ -132,20 +133,12 @@ def _field_row(field: FormField) -> Row:
         "type": field.type,
         **_pair("label", field.label),
         "required": "1" if field.required else "",
-        "options": "\n".join(_option_line(each) for each in field.options or ()),
+        "options": options.to_lines(field.options or ()),
         "min": "" if field.min is None else str(field.min),
         "max": "" if field.max is None else str(field.max),
         "pattern": field.pattern or "",
         "multiline": "1" if field.multiline else "",
     }
-
-
-def _option_line(option: str | Option) -> str:
-    if isinstance(option, str):
-        return option
-    label = option.label
-    texts = [label] if isinstance(label, str) else [label.get("en", ""), label.get("ru", "")]
-    return " | ".join([option.value, *texts])
 
 
 def _route_row(route: dict[str, Any]) -> Row:

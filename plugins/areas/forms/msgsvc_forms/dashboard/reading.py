@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgsvc_forms.dashboard import options
 from msgsvc_forms.dashboard.draft import Draft, Row
 
 #: Settings of a question, by which types have them.
@@ -45,24 +46,12 @@ def _field(row: Row) -> dict[str, Any]:
     if row["pattern"] and kind in HAS["pattern"]:
         made["pattern"] = row["pattern"]
     if kind in HAS["options"]:
-        lines = [line.strip() for line in row["options"].split("\n")]
-        made["options"] = [_option(line) for line in lines if line]
+        made["options"] = options.from_lines(row["options"])
     for name in ("min", "max"):
         if row[name].strip() and kind in HAS[name]:
             text = row[name].strip()
             made[name] = text if kind == "date" else _number(text)
     return made
-
-
-def _option(line: str) -> Any:
-    """`value`, `value | label`, or `value | English | Russian`."""
-    value, *labels = (part.strip() for part in line.split("|"))
-    if not labels:
-        return value
-    if len(labels) == 1:
-        return {"value": value, "label": labels[0]}
-    by_lang = {lang: text for lang, text in zip(("en", "ru"), labels, strict=False) if text}
-    return {"value": value, "label": by_lang or value}
 
 
 def _route(row: Row, fields: list[Row]) -> dict[str, Any]:
