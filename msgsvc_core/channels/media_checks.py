@@ -18,6 +18,7 @@ from yarl import URL
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -105,10 +106,7 @@ class MediaChecks:
 
     async def close(self) -> None:
         """Asks no more."""
-        tasks = [check.task for check in self._known.values() if check.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*[check.task for check in self._known.values() if check.task is not None])
 
     def _check(self, media: Media) -> Check:
         # Only of a document its name is looked at.

@@ -16,6 +16,7 @@ from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.lease_clock import LeaseClock
+from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.registry import Channels
@@ -57,7 +58,7 @@ class Receiver:
         """Ends what is under way, and gives the bots to other processes at once."""
         if self._keeper is None:
             return
-        await _end(self._keeper)
+        await end(self._keeper)
         self._keeper = None
         await self._end_tasks(list(self._tasks))
         try:
@@ -154,11 +155,4 @@ class Receiver:
             await self._end_tasks(list(self._tasks))
 
     async def _end_tasks(self, names: list[str]) -> None:
-        ending = [self._tasks.pop(lane)[1] for lane in names]
-        await _end(*ending)
-
-
-async def _end(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*[self._tasks.pop(lane)[1] for lane in names])

@@ -9,6 +9,7 @@ import structlog
 from databases.backends.postgres import PostgresBackend
 
 from msgsvc_core.db.notices import CHANNEL, Notices
+from msgsvc_core.tasks import end
 
 #: Seconds until a connection that was lost is opened again.
 RETRY_S = 1.0
@@ -43,8 +44,7 @@ class PostgresEar:
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end(task)
 
     async def _run(self) -> None:
         while True:

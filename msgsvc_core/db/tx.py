@@ -206,19 +206,18 @@ async def rollback(tx: Tx) -> None:
 
 
 async def shielded(work: Any) -> None:
-    """Awaits `work` to its end even if the caller is cancelled meanwhile."""
+    """Awaits `work` to its end even if the caller is cancelled meanwhile. It is cancelled then, also where
+    `work` failed: whoever tells a task to end must not wait for one that goes on after an error."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait((task,))
         except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
             cancelled = error
+    if cancelled and not task.cancelled():
+        raise cancelled from task.exception()
     task.result()
-    if cancelled:
-        raise cancelled
 
 
 def _ordered(names: tuple[str, ...], params: Mapping[str, Any] | None) -> list[Any]:

@@ -14,6 +14,7 @@ from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.ids import new_id
 from msgsvc_core.plugins import by_name, in_turn
+from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -137,9 +138,7 @@ class Events:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._queue.join()
-        self._worker.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._worker
+        await end(self._worker)
         self._worker = None
 
     async def _tell_listeners(self) -> None:

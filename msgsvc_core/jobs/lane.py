@@ -11,6 +11,7 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, LaneSpec, Room
+from msgsvc_core.tasks import end
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50
@@ -80,7 +81,8 @@ class Lane:
                     if not self._woken.is_set() or self._stopping:
                         return next_look_ms
         finally:
-            await self._end_running()
+            # When this is cancelled itself, or failed.
+            await end(*self._running)
 
     @property
     def _batches(self) -> int:
@@ -189,10 +191,3 @@ class Lane:
                 return looked_at_ms + CONTENDED_MS
         # What is due is of a plugin that is not loaded. The sweeper finds what comes after it.
         return None
-
-    async def _end_running(self) -> None:
-        """Cancels what still runs, when `drain` itself is cancelled or failed."""
-        running = list(self._running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

@@ -24,6 +24,7 @@ from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.plugins import by_name
+from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -112,7 +113,7 @@ class LaneRunner:
             lane.stop()
         if self._draining:
             await asyncio.wait(self._draining.values(), timeout=self._settings.grace_s)
-        await _cancel([*self._draining.values(), *self._upkeep])
+        await end(*self._draining.values(), *self._upkeep)
         try:
             async with self._service.db.transaction() as tx:
                 await store.release(tx, runner_id=self._lease.runner_id)
@@ -297,10 +298,3 @@ async def _forever(interval_s: Callable[[], float], work: Callable[[], Awaitable
         except Exception as error:  # noqa: BLE001 - the edge: the database may be away for a while
             log.warning("runner_upkeep_failed", error=str(error))
         await asyncio.sleep(interval_s())
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
-    tasks = list(tasks)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -8,6 +8,7 @@ from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.projects import store
 from msgsvc_core.projects.models import ApiKey
+from msgsvc_core.tasks import end
 
 #: Seconds between two writes: a key's use costs a request nothing, and the database one statement.
 WRITE_EVERY_S = 60.0
@@ -35,8 +36,7 @@ class KeyUses:
     async def stop(self) -> None:
         """Writes what is left."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end(self._task)
             self._task = None
         await self.write()
 

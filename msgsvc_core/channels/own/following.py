@@ -13,6 +13,7 @@ from msgsvc_core.channels.own import store
 from msgsvc_core.channels.own.models import OwnChannel
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.security import DecryptionError
+from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.registry import Channels
@@ -42,8 +43,7 @@ class Follower:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end(self._task)
             self._task = None
 
     async def look(self) -> None:
