@@ -66,7 +66,10 @@ def give(
 
 @app.command()
 def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
-    """Refuse a project's requests from now on, and pause its mass sends; nothing of it is removed."""
+    """Refuse a project's requests and changes in the dashboard, and pause its mass sends.
+
+    What it was told to send before still goes out; nothing of it is removed.
+    """
     asyncio.run(_set_active(config, project_id, active=False))
     typer.echo(f"{project_id} is disabled: its requests are answered with 403")
 

@@ -48,6 +48,9 @@ class MemberLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
+        project = await self._service.projects.find(ctx.tx, project_id)
+        if project.status != "active":
+            return False
         # Whoever else opens it, or removes the member, waits; what they did meanwhile shows now.
         member = await store.hold(ctx.tx, project_id, link["member_id"])
         link = await self._find(ctx, digest)
@@ -66,7 +69,6 @@ class MemberLinks:
         await self._service.members.bind(
             ctx.tx, project_id, member.member_id, subscriber.subscriber_id
         )
-        project = await self._service.projects.find(ctx.tx, project_id)
         _ = ctx._
         said = _("{name}, you work for {project} here.", name=member.name, project=project.name)
         await ctx.reply(OutgoingMessage(said))

@@ -58,6 +58,9 @@ class SubscriptionLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
+        project = await self._service.projects.find(ctx.tx, project_id)
+        if project.status != "active":
+            return False
         await ctx.enter_project(project_id)
         _, has_begun = await self._service.subscribers.subscribe(
             ctx.tx,
@@ -72,7 +75,6 @@ class SubscriptionLinks:
         )
         if not has_begun:
             # Whoever subscribed now is welcomed; whoever opens another link is answered too.
-            project = await self._service.projects.find(ctx.tx, project_id)
             said = subscribed_to(self._service, project.name, ctx.lang)
             await ctx.reply(OutgoingMessage(said))
         return True

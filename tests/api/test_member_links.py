@@ -148,6 +148,23 @@ async def test_a_link_expires(
     assert said(channel, "Ann") == [NO_LINK]
 
 
+async def test_a_disabled_projects_link_makes_nobody_a_member(
+    service: Service,
+    client: httpx2.AsyncClient,
+    tenant: Tenant,
+    ann_id: str,
+    channel: RecordingChannel,
+) -> None:
+    payload = await link(client, ann_id)
+    await service.projects.set_active(tenant.project.project_id, False)
+
+    await open_link(service, payload, "Ann")
+
+    assert said(channel, "Ann") == [NO_LINK]
+    await service.projects.set_active(tenant.project.project_id, True)
+    assert await subscribers_of(client, ann_id) == []
+
+
 async def test_an_expired_link_is_forgotten(
     service: Service, client: httpx2.AsyncClient, ann_id: str, clock: FakeClock
 ) -> None:

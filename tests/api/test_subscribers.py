@@ -143,6 +143,19 @@ async def test_an_expired_link_subscribes_nobody(
     assert "not valid any more" in channel.texts[0]
 
 
+async def test_a_disabled_projects_link_subscribes_nobody(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, channel: RecordingChannel
+) -> None:
+    payload = await link_payload(client)
+    await service.projects.set_active(tenant.project.project_id, False)
+    await service.inbound.receive("messenger_a", started(payload))
+    await settled(service)
+
+    assert "not valid any more" in channel.texts[0]
+    await service.projects.set_active(tenant.project.project_id, True)
+    assert (await client.get("/v1/subscribers")).json()["data"] == []
+
+
 @pytest.mark.parametrize("payload", ["sub_", "sub_nonsense", "other_thing", "x" * 64])
 async def test_an_unknown_start_payload_is_answered_kindly(
     service: Service, channel: RecordingChannel, payload: str

@@ -3,6 +3,7 @@
 import pytest
 
 from msgsvc_billing import plugin
+from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
@@ -80,6 +81,24 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     saved = await owner.get("/billing/ledger/export", operation="auth.confirmed")
     assert saved.status_code == 200
     assert len(saved.text.splitlines()) == 53
+
+
+async def test_who_is_blocked_writes_to_nobody_by_the_dashboard_either(
+    service: Service, owner: Visitor, payer: Payer, clock: FakeClock
+) -> None:
+    async with service.db.transaction() as tx:
+        ann = await service.subscribers.ensure(
+            tx, owner.project_id, "messenger_a", ChannelUser("7", "Ann"), "chat-7", source="api"
+        )
+    message = {"to": ann.subscriber_id, "text": "Hello", "format": "plain"}
+    await payer.spend_all()
+    clock.advance(3 * DAY + 1)
+
+    refused = await owner.post("/messages/new", message)
+    await payer.grant(10)
+    taken = await owner.post("/messages/new", message)
+
+    assert (refused.status_code, taken.status_code) == (402, 303)
 
 
 async def test_pages_of_credits_are_the_owners_alone(

@@ -324,3 +324,24 @@ async def test_a_plan_without_files_for_spreadsheets_is_named_in_their_place(
     assert answer.status_code == 303
     assert "A larger plan has CSV files." in listed
     assert "Download CSV" not in listed
+
+
+async def test_a_disabled_project_can_be_looked_at_and_that_is_all(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    message = {"to": ann, "text": "Hello", "format": "plain"}
+    before = (await owner.get(f"/subscribers/{ann}")).text
+    await service.projects.set_active(owner.project_id, False)
+
+    shown = await owner.get(f"/subscribers/{ann}")
+    sent = await owner.post("/messages/new", message)
+    changed = await owner.post(f"/subscribers/{ann}/edit", {"external_id": "crm-2"})
+    await service.projects.set_active(owner.project_id, True)
+    again = await owner.post("/messages/new", message)
+
+    assert "is disabled" not in before
+    assert (shown.status_code, "This project is disabled" in shown.text) == (200, True)
+    assert (sent.status_code, changed.status_code, again.status_code) == (403, 403, 303)
+    assert "is disabled" in sent.text
+    assert "crm-2" not in (await owner.get(f"/subscribers/{ann}")).text

@@ -112,6 +112,7 @@ WHOLE = (
     _("the database can't be reached"),
     _("the delivery is being tried, or about to be"),
     _("the plan {name} has no CSV export; a higher plan has"),
+    _("the project {name} is disabled"),
     _("the second factor is confirmed already"),
     _("the submission is not taken for spam"),
     _("the ticket is closed; set its status to open first"),

@@ -14,7 +14,7 @@ from msgsvc_core.accounts import AccountSession
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
 from msgsvc_core.dashboard.answers import Result
-from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.errors import ApiError, NotFound, ProjectInactive
 from msgsvc_core.plugins import answers
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
@@ -119,6 +119,9 @@ class Site:
         try:
             if page.method == "GET" or page.asks:
                 return await self._read(page, context)
+            project = context.project
+            if project is not None and project.status != "active":
+                raise ProjectInactive(f"the project {project.name!r} is disabled")
             return await self._change(page, context)
         except ApiError as error:
             if page.again is None or error.status >= 500:

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.charging import MESSAGE
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
@@ -59,6 +60,7 @@ async def send(page: PageContext) -> Moved:
         given |= {"template": template, "variables": read_variables(form)}
     else:
         given |= read_content(form)
+    await page.service.admit(page.project_id, MESSAGE, page.tx)
     message = await page.service.messages.queue(page.tx, page.project_id, validate(SendBody, given))
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (
