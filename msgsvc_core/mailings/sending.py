@@ -97,6 +97,8 @@ class _Turn:
         self._next_ms: int | None = None
         #: Why nobody can get it, e.g. a file that no messenger takes.
         self._failure: DeliveryError | None = None
+        #: What failed before the calls of those who were taken last.
+        self._error: Exception | None = None
         self._tries = 0
 
     async def run(self) -> None:
@@ -114,6 +116,8 @@ class _Turn:
             # A call that went on beside the next run would be made by somebody unknown to it.
             while self._calls:
                 await asyncio.gather(*self._calls, return_exceptions=True)
+        if self._error is not None:
+            raise self._error
         await self._end()
 
     async def _wait(self) -> None:
@@ -271,7 +275,15 @@ class _Turn:
 
     async def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
         """Begins the calls of those who were just taken in hand."""
-        sendable = await write(post, taken)
+        try:
+            sendable = await write(post, taken)
+        except Exception as error:  # noqa: BLE001 - raised when they have been put back
+            # None of them was called, so none may end as `unknown`.
+            for letter in taken:
+                letter.again_in_ms = 0
+            self._ended += taken
+            self._over, self._error = True, error
+            return
         if waits_ms := [each.again_in_ms for each in taken if each.again_in_ms is not None]:
             # Their files' host takes its time: more of them would only wait as well.
             self._over, self._again_ms = True, post.service.clock.now_ms() + min(waits_ms)

@@ -211,6 +211,9 @@ class Mailings:
         mailing = await self._change(tx, project_id, job_id, to, ("paused",))
         if mailing.expanded_to is not None:
             await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
+        elif ended := await self.end(tx, project_id, job_id, "completed"):
+            # Nobody is left, or nobody ever was.
+            return ended
         ways = await store.ways(tx, project_id, job_id)
         # A way whose job is still there goes on with that.
         await self._service.jobs.enqueue(
@@ -225,9 +228,13 @@ class Mailings:
         """
         before: tuple[MailingStatus, ...] = ("scheduled", "running", "paused")
         await self._change(tx, project_id, job_id, "cancelled", before)
-        return await self.end(tx, project_id, job_id, "cancelled") or await self._locked(
-            tx, project_id, job_id
-        )
+        if ended := await self.end(tx, project_id, job_id, "cancelled"):
+            return ended
+        mailing = await self._locked(tx, project_id, job_id)
+        # Where the job of a way died, nobody else settles those whom it had in hand.
+        ways = [way for way in await store.ways(tx, project_id, job_id) if way.in_hand]
+        await self._service.jobs.enqueue(tx, *(send_job(mailing, way.bot) for way in ways))
+        return mailing
 
     async def end(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus

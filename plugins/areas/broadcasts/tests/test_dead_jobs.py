@@ -1,15 +1,17 @@
 """A broadcast whose own job dies is not left between two states."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.mailings import sending, store
 from msgsvc_core.mailings.burial import bury
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, recipients, shown, take
@@ -52,6 +54,87 @@ async def test_broadcast_that_could_not_begin_is_paused_and_can_be_resumed(
     assert "boom" in paused["error"]
     assert (resumed["status"], resumed["error"]) == ("scheduled", None)
     assert counts(done) == (3, 0, 0, 3)
+
+
+async def test_a_failure_before_the_calls_leaves_nobody_unknown_and_a_cancel_ends_it(
+    service: Service,
+    tenant: Tenant,
+    gate: Gate,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fails(_post: Any, _letters: Any) -> Any:
+        raise RuntimeError("boom")
+
+    async def is_paused() -> bool:
+        clock.advance(3600)
+        return bool((await shown(tenant.client, job_id))["status"] == "paused")
+
+    gate.open()
+    monkeypatch.setattr(sending, "write", fails)
+    await add(service, tenant, 3 * sending.MOST_IN_HAND)
+    job_id = await take(tenant.client)
+    await until(is_paused)
+    paused = await shown(tenant.client, job_id)
+    monkeypatch.undo()
+
+    resumed = await post(tenant.client, job_id, "resume")
+    done = await ended(tenant.client, job_id)
+
+    assert "boom" in paused["error"]
+    assert counts(paused) == (0, 0, 0, 3 * sending.MOST_IN_HAND)
+    assert resumed.status_code == 200
+    assert counts(done) == (3 * sending.MOST_IN_HAND, 0, 0, 3 * sending.MOST_IN_HAND)
+
+
+async def paused_as_it_begins(
+    make_service: ServiceFactory, tenant: Tenant, still: Service, job_id: str
+) -> Service:
+    """Pauses a broadcast of a service that does no work, before another finds out who gets it."""
+    async with still.db.transaction() as tx:
+        await store.start(tx, tenant.project.project_id, job_id, still.clock.now_ms())
+    await post(tenant.client, job_id, "pause")
+    running = await gated(make_service, database_url=still.settings.database_url)
+    await settled(running)
+    return running
+
+
+async def test_a_broadcast_whose_job_died_with_people_in_hand_can_be_cancelled(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    still = await gated(make_service, jobs={"runner": "none"})
+    tenant = await make_tenant(still)
+    people = await add(still, tenant, 3)
+    job_id = await take(tenant.client)
+    running = await paused_as_it_begins(make_service, tenant, still, job_id)
+    async with still.db.transaction() as tx:
+        # As a process leaves them that was killed, for the last time that is tried.
+        [way] = await store.ways(tx, tenant.project.project_id, job_id)
+        left = replace(way, in_hand=people[:2], walked_to=people[1])
+        await store.set_way(tx, tenant.project.project_id, job_id, left)
+
+    await post(tenant.client, job_id, "cancel")
+    await settled(running)
+    done = await shown(tenant.client, job_id)
+
+    assert done["finished_at"]
+    assert counts(done) == (0, 2, 1, 3)
+    assert len(await recipients(tenant.client, job_id, status="unknown")) == 2
+    assert len(await events(tenant.client, "broadcast.cancelled")) == 1
+
+
+async def test_a_broadcast_to_nobody_that_is_paused_as_it_begins_ends_when_it_is_resumed(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    still = await gated(make_service, jobs={"runner": "none"})
+    tenant = await make_tenant(still)
+    job_id = await take(tenant.client)
+    await paused_as_it_begins(make_service, tenant, still, job_id)
+
+    resumed = await post(tenant.client, job_id, "resume")
+
+    assert resumed.json()["status"] == "completed"
+    assert len(await events(tenant.client, "broadcast.completed")) == 1
 
 
 async def test_cancelled_broadcast_whose_job_dies_ends_all_the_same(
