@@ -112,16 +112,14 @@ async def enqueue_edit(
     chat_id: str,
     message_ref: str,
     message: OutgoingMessage,
+    otherwise: OutgoingMessage | None = None,
 ) -> None:
-    await _enqueue(
-        service,
-        tx,
-        channel,
-        "edit",
-        chat_id=chat_id,
-        message_ref=message_ref,
-        sealed=_seal(service, message),
-    )
+    """Has a message of the bot replaced after the commit; with `otherwise` where the platform does not
+    take `message`."""
+    sealed: dict[str, Any] = {"sealed": _seal(service, message)}
+    if otherwise is not None:
+        sealed["otherwise"] = _seal(service, otherwise)
+    await _enqueue(service, tx, channel, "edit", chat_id=chat_id, message_ref=message_ref, **sealed)
 
 
 async def enqueue_answer(
@@ -266,7 +264,20 @@ async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -
     if payload["call"] == "answer_button":
         await channel.answer_button(payload["button_ref"], payload["text"])
         return None
-    message = _adapted(_unseal(service, payload["sealed"]), channel.capabilities)
+    try:
+        return await _show(service, channel, payload, payload["sealed"])
+    except DeliveryError as error:
+        otherwise = payload.get("otherwise")
+        if otherwise is None or error.reason is not Reason.INVALID_MESSAGE:
+            raise
+        log.warning("channel_call_otherwise", channel=channel.key, error=error.text)
+        return await _show(service, channel, payload, otherwise)
+
+
+async def _show(
+    service: "Service", channel: Channel, payload: dict[str, Any], sealed: str
+) -> str | None:
+    message = _adapted(_unseal(service, sealed), channel.capabilities)
     if problem := channel.problem(message):
         raise DeliveryError(Reason.INVALID_MESSAGE, problem)
     if payload["call"] == "edit" and channel.capabilities.edit:

@@ -82,10 +82,14 @@ class InboundContext:
         """Has `message` sent to the chat, after the commit."""
         await calls.enqueue_send(self.service, self.tx, self.channel, self.update.chat_id, message)
 
-    async def edit(self, message_ref: str, message: OutgoingMessage) -> None:
-        """Has a message of the bot replaced, after the commit."""
+    async def edit(
+        self, message_ref: str, message: OutgoingMessage, otherwise: OutgoingMessage | None = None
+    ) -> None:
+        """Has a message of the bot replaced, after the commit; with `otherwise` where the platform does
+        not take `message`, e.g. a button's address."""
+        chat_id = self.update.chat_id
         await calls.enqueue_edit(
-            self.service, self.tx, self.channel, self.update.chat_id, message_ref, message
+            self.service, self.tx, self.channel, chat_id, message_ref, message, otherwise
         )
 
     async def answer_button(self, text: str | None = None) -> None:

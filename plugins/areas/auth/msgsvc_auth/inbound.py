@@ -111,9 +111,12 @@ class SignInBot:
             await self._refuse(ctx, session)
             return
         await ctx.enter_project(session.project_id)
+        _, return_url = self._language(ctx, session), _return_url(confirmed)
+        # Not every messenger takes every address: some want a dot in the host, or fewer characters.
         await self._replace_question(
             ctx,
-            texts.confirmed(self._language(ctx, session), project.name, _return_url(confirmed)),
+            texts.confirmed(_, project.name, return_url),
+            otherwise=None if return_url is None else texts.confirmed(_, project.name, None),
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
@@ -155,10 +158,14 @@ class SignInBot:
         await self._replace_question(ctx, message, notice=message.text)
 
     async def _replace_question(
-        self, ctx: InboundContext, message: OutgoingMessage, notice: str | None = None
+        self,
+        ctx: InboundContext,
+        message: OutgoingMessage,
+        notice: str | None = None,
+        otherwise: OutgoingMessage | None = None,
     ) -> None:
         assert isinstance(ctx.update, ButtonPressed)
-        await ctx.edit(ctx.update.message_ref, message)
+        await ctx.edit(ctx.update.message_ref, message, otherwise)
         await ctx.answer_button(notice)
 
     def _language(self, ctx: InboundContext, session: Session) -> Translate:

@@ -96,6 +96,8 @@ async def test_entities_must_be_whole_nested_and_in_the_text(telegram, call, ent
         ({"text": "b", "callback_data": "é" * 33}, False),
         ({"text": "b", "callback_data": ""}, False),
         ({"text": "b", "url": "javascript:x"}, False),
+        ({"text": "b", "url": "http://localhost:9000/back"}, False),
+        ({"text": "b", "url": "http://127.0.0.1:9000/back"}, True),
         ({"text": " ", "callback_data": "x"}, False),
         ({"text": "b", "callback_data": "x", "url": "https://a.example"}, False),
         ({"text": "b"}, False),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgsvc_telegram.testing.calls import bad_request, complaint
 
@@ -101,7 +102,7 @@ def _check_button(button: Any) -> None:
         raise bad_request("inline keyboard button text must be non-empty")
     kinds = set(button) - {"text"}
     if kinds == {"url"}:
-        if not _leads_somewhere(button["url"]):
+        if not _leads_somewhere(button["url"]) or _is_dotless(button["url"]):
             raise bad_request(
                 f"inline keyboard button URL '{button['url']}' is invalid: Wrong HTTP URL"
             )
@@ -111,6 +112,12 @@ def _check_button(button: Any) -> None:
             raise bad_request("BUTTON_DATA_INVALID")
     else:
         raise complaint(f"a button has either url or callback_data, not {sorted(kinds)}")
+
+
+def _is_dotless(url: str) -> bool:
+    """As http://localhost, which the Bot API takes for no address of a button."""
+    parts = urlsplit(url)
+    return parts.scheme != "tg" and "." not in (parts.hostname or "")
 
 
 def _leads_somewhere(url: Any) -> bool:
