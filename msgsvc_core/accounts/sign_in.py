@@ -113,6 +113,15 @@ class SignIn:
             return waits
         return await self.passwords.fits(kept.password_hash if kept else None, password)
 
+    async def check_own_code(self, account_id: str, code: str, browser: Browser) -> TooMany | bool:
+        """The same of a code of the app or a recovery code, which it uses up: for who has no password."""
+        waits = await self.throttle.code(f"own code:{account_id}", browser)
+        if waits is not None:
+            return waits
+        async with self._service.db.transaction() as tx:
+            await credential_store.hold(tx, account_id)
+            return await self._service.second_factor.take(tx, account_id, code) is not None
+
     async def hashed(self, password: str, email: str) -> str:
         """What `set_password` takes. Raises `ValidationFailed` for a password that is soon guessed."""
         return await self.passwords.hashed(check_password(password, email))

@@ -171,7 +171,7 @@ async def test_who_finds_a_browser_left_open_sets_up_no_second_factor(
     assert led_to == "/dashboard"
 
 
-async def test_who_has_no_password_sets_up_a_second_factor_without(
+async def test_who_has_no_password_keeps_a_second_factor_by_its_codes(
     service: Service, clock: FakeClock
 ) -> None:
     async with service.db.transaction() as tx:
@@ -182,12 +182,22 @@ async def test_who_has_no_password_sets_up_a_second_factor_without(
     page = await visitor.post(path)
     code = totp.code_at(secret_in(page.text), clock.now_ms() // 30_000)
     confirmed = await visitor.post(f"{path}/confirm", {"code": code})
+    codes = re.findall(r"<code>(\w{5}-\w{5})</code>", confirmed.text)
     log = await visitor.get("/dashboard/account/log")
+    kept = await visitor.get(path)
+    used = await visitor.post(f"{path}/codes", {"code": code})
+    clock.advance(30)
+    code = totp.code_at(secret_in(page.text), clock.now_ms() // 30_000)
+    renewed = await visitor.post(f"{path}/codes", {"code": code})
+    old = await visitor.post(f"{path}/remove", {"code": codes[0]})
+    newest = re.findall(r"<code>(\w{5}-\w{5})</code>", renewed.text)
+    removed = await visitor.post(f"{path}/remove", {"code": newest[0]})
     await visitor.client.aclose()
 
-    assert 'name="password"' not in page.text
-    assert len(re.findall(r"<code>(\w{5}-\w{5})</code>", confirmed.text)) == 10
+    assert 'name="password"' not in page.text + kept.text
+    assert (len(codes), len(newest)) == (10, 10)
     assert "account.confirm" in log.text
+    assert (used.status_code, old.status_code, removed.status_code) == (400, 400, 303)
 
 
 async def test_whoever_reads_russian_is_refused_in_russian(service: Service) -> None:

@@ -13,7 +13,6 @@ from msgsvc_core.channels import DeliveryError, Reason
 #: What a person or a group did, so that the bot can't reach them any more; status 403.
 _GONE_AWAY = (
     "bot was blocked by the user",
-    "user is deactivated",
     "bot was kicked",
     "bot is not a member",
 )
@@ -21,6 +20,7 @@ _GONE_AWAY = (
 #: The chat was never there for this bot, or is not any more, with whatever status.
 _NO_CHAT = (
     "chat not found",
+    "user is deactivated",
     "peer_id_invalid",
     "user_id_invalid",
     "bot can't initiate conversation",

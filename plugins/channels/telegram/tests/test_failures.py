@@ -19,7 +19,7 @@ HELLO = OutgoingMessage("Hello")
     ("status", "description", "reason"),
     [
         (403, "Forbidden: bot was blocked by the user", BLOCKED),
-        (403, "Forbidden: user is deactivated", BLOCKED),
+        (403, "Forbidden: user is deactivated", NO_CHAT),
         (403, "Forbidden: bot was kicked from the group chat", BLOCKED),
         (403, "Forbidden: bot was kicked from the supergroup chat", BLOCKED),
         (403, "Forbidden: bot is not a member of the channel chat", BLOCKED),
@@ -191,4 +191,4 @@ async def test_people_and_groups_refuse_in_telegrams_words(channel, telegram, an
             await channel.send(str(chat_id), HELLO)
         reasons.append(failed.value.reason)
 
-    assert reasons == [NO_CHAT, NO_CHAT, BLOCKED, BLOCKED, BLOCKED]
+    assert reasons == [NO_CHAT, NO_CHAT, BLOCKED, NO_CHAT, BLOCKED]

@@ -100,11 +100,22 @@ async def end_other_sessions(page: PageContext) -> Moved:
 
 async def check_own_password(page: PageContext) -> None:
     """Raises for a wrong one in the field `password`: a browser left open is not its owner."""
-    sign_in = page.service.sign_in
-    fits = await sign_in.check_own(
+    fits = await page.service.sign_in.check_own(
         page.account.account_id, page.form.text("password"), Browser(page.ip, "")
     )
+    _refuse_unless(page, fits, page._("Your password is wrong."))
+
+
+async def check_own_code(page: PageContext) -> None:
+    """The same for who has no password, of a code of the second factor in the field `code`."""
+    fits = await page.service.sign_in.check_own_code(
+        page.account.account_id, page.form.text("code"), Browser(page.ip, "")
+    )
+    _refuse_unless(page, fits, page._("The code is wrong, or was used."))
+
+
+def _refuse_unless(page: PageContext, fits: TooMany | bool, refusal: str) -> None:
     if isinstance(fits, TooMany):
         raise RateLimitProject(page._("Too many tries."), retry_after_s=fits.retry_after_s)
     if not fits:
-        raise ValidationFailed(page._("Your password is wrong."))
+        raise ValidationFailed(refusal)

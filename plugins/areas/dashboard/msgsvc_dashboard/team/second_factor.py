@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from msgsvc_core.accounts import totp
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import check_own_password
+from msgsvc_dashboard.team.account import check_own_code, check_own_password
 from msgsvc_dashboard.team.declared import ACCOUNT
 
 PATH = "/account/second-factor"
@@ -41,7 +41,7 @@ async def confirm(page: PageContext) -> Shown:
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
 async def renew_codes(page: PageContext) -> Shown:
     """New recovery codes; the old ones work no more."""
-    await check_own_password(page)
+    await _check_own(page)
     service, account_id = page.service, page.account.account_id
     async with service.db.transaction() as tx:
         codes = await service.second_factor.renew_codes(tx, account_id)
@@ -51,7 +51,7 @@ async def renew_codes(page: PageContext) -> Shown:
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
 async def remove(page: PageContext) -> Moved:
-    await check_own_password(page)
+    await _check_own(page)
     service, account_id = page.service, page.account.account_id
     async with service.db.transaction() as tx:
         await service.second_factor.remove(tx, account_id)
@@ -59,6 +59,13 @@ async def remove(page: PageContext) -> Moved:
             tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
         )
     return Moved(page.url("/account"), page._("The second factor is removed."))
+
+
+async def _check_own(page: PageContext) -> None:
+    if page.account.has_password:
+        await check_own_password(page)
+    else:
+        await check_own_code(page)
 
 
 async def _shown(page: PageContext, secret: str = "") -> Shown:
