@@ -106,7 +106,8 @@ class SignIn:
     async def find_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
         """A session of `open_trial`. Raises `NotFound`: sign-ins of others are not for who tries."""
         session = await self.find(project_id, session_id, tx)
-        if session.state != TRIAL:
+        # Anybody may give that state to a sign-in of the project's site, which leads back there.
+        if session.state != TRIAL or session.callback_url is not None:
             raise NotFound(f"there is no trial {session_id!r}")
         return session
 

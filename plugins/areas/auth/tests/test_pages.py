@@ -4,11 +4,14 @@ import re
 from html import unescape
 from typing import Any
 
+import pytest
+
 from msgsvc_auth import plugin
+from msgsvc_auth.service import TRIAL
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.testing.dashboard import visitor
 
-from .conftest import Person
+from .conftest import CALLBACK, Person
 
 WITH_DASHBOARD: dict[str, Any] = {
     "extra_plugins": [("auth", plugin)],
@@ -45,14 +48,18 @@ async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) ->
         assert "<script>alert" not in shown.text
 
 
-async def test_the_sign_ins_of_customers_are_not_for_who_tries(make_service: Any) -> None:
+@pytest.mark.parametrize("body", [{"state": "s"}, {"state": TRIAL, "callback_url": CALLBACK}])
+async def test_the_sign_ins_of_customers_are_not_for_who_tries(
+    make_service: Any, body: dict[str, str]
+) -> None:
     service = await make_service(**WITH_DASHBOARD)
     project = await service.projects.create("Shop")
     owner = await visitor(service, project.project_id)
     _, secret = await service.projects.create_key(project.project_id, "site")
-    begun = await owner.client.post(
-        "/v1/auth/session", json={"state": "s"}, headers={"Authorization": f"Bearer {secret}"}
-    )
+    headers = {"Authorization": f"Bearer {secret}"}
+    site = {"slug": "shop", "name": "Shop", "callback_url": CALLBACK}
+    await owner.client.post("/v1/auth/links", json=site, headers=headers)
+    begun = await owner.client.post("/v1/auth/session", json=body, headers=headers)
     session_id = begun.json()["session_id"]
 
     shown = await owner.get(f"/sign-in/try/{session_id}")

@@ -144,3 +144,20 @@ async def test_an_admin_takes_no_owners_email_and_speaks_for_none_in_messengers(
     assert (changed.status_code, linked.status_code) == (403, 403)
     assert "?start=" not in linked.text
     assert kept.email == "boss@x.example"
+
+
+async def test_an_address_that_no_database_takes_is_no_page(service: Service) -> None:
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    statuses = [
+        (await owner.client.get(owner.url(path))).status_code
+        for path in (
+            "/subscribers/%00",
+            "/messages/%ED%A0%80",
+            "/messages/new?to=%00",
+            "/tags?a%00=",
+        )
+    ]
+    await owner.client.aclose()
+
+    assert statuses == [404, 404, 400, 400]

@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 from starlette.requests import Request
 
 from msgsvc_core.accounts import AccountSession, Plan
+from msgsvc_core.api.json_input import is_storable
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Forbidden, NotFound
+from msgsvc_core.errors import Forbidden, NotFound, ValidationFailed
 from msgsvc_core.members.models import Member, Role
 from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
@@ -59,6 +60,7 @@ class Gate:
         Raises `NotFound` for a project that is nobody's business of theirs, and `Forbidden` for a page
         that their role does not open.
         """
+        check_address(request)
         async with self._service.db.read() as tx:
             place = await self._place(tx, page, request, session)
         lang = self.lang(request, session)
@@ -112,6 +114,14 @@ class Gate:
             await self._service.members.of_account(tx, project_id, account_id),
             await accounts.plan_of(tx, await accounts.owner_of(tx, project_id)),
         )
+
+
+def check_address(request: Request) -> None:
+    """Raises for what no database takes: half letters and NUL."""
+    if not all(map(is_storable, request.path_params.values())):
+        raise NotFound("there is no such page")
+    if not all(is_storable(name + value) for name, value in request.query_params.multi_items()):
+        raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
 
 
 def from_here(request: Request) -> bool:
