@@ -33,6 +33,7 @@ _SELECT = (
     f"SELECT {', '.join(_DUE if column == 'due_at_ms' else f'e.{column}' for column in COLUMNS)}"
     " FROM drip_enrollments e"
     " JOIN drip_chains c ON c.project_id = e.project_id AND c.drip_id = e.drip_id"
+    " AND c.status <> 'deleted'"
 )
 _THIS = "project_id = :project_id AND enrollment_id = :enrollment_id"
 
@@ -214,13 +215,13 @@ async def cancel(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bo
     )
 
 
-async def delete_all(tx: Tx, project_id: str, drip_id: str) -> None:
-    """Removes who is, or was, in a chain. Before the chain: who changes both has theirs first too."""
-    await tx.execute(
+async def delete_some(tx: Tx, project_id: str, drip_id: str, most: int) -> int:
+    """Removes some of who is, or was, in a chain; returns how many."""
+    return await tx.execute(
         "DELETE FROM drip_enrollments WHERE project_id = :project_id AND enrollment_id IN"
         " (SELECT enrollment_id FROM drip_enrollments WHERE project_id = :project_id"
-        f" AND drip_id = :drip_id ORDER BY enrollment_id{held(tx.dialect)})",
-        {"project_id": project_id, "drip_id": drip_id},
+        f" AND drip_id = :drip_id ORDER BY enrollment_id LIMIT :most{held(tx.dialect)})",
+        {"project_id": project_id, "drip_id": drip_id, "most": most},
     )
 
 

@@ -15,7 +15,7 @@ from msgsvc_core.settings import SettingsSection
 from msgsvc_drip import triggers
 from msgsvc_drip.dashboard import pages
 from msgsvc_drip.events import DRIP_EVENTS
-from msgsvc_drip.jobs import take_job
+from msgsvc_drip.jobs import REMOVE_JOB, take_job
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
@@ -45,7 +45,7 @@ def register_services(service: Service) -> Mapping[type, Any]:
 
 @hookimpl
 def register_jobs(service: Service) -> Sequence[JobSpec]:
-    return [take_job(service.section(DripSettings))]
+    return [take_job(service.section(DripSettings)), REMOVE_JOB]
 
 
 @hookimpl

@@ -5,6 +5,7 @@ from dataclasses import replace
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
+from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_drip import checks, count_store, enrollment_store, store
 from msgsvc_drip.count_store import Counts
@@ -21,6 +22,9 @@ from msgsvc_drip.models import (
 )
 from msgsvc_drip.settings import DripSettings
 from msgsvc_drip.triggers import beginning
+
+#: The job that removes those who were in a chain that was deleted.
+REMOVE = "drip.remove"
 
 #: People at one place of a chain who are counted; of more it is said that they are so many at least.
 MOST_COUNTED = 10_000
@@ -116,10 +120,20 @@ class Drips:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
-        """Messages that are queued are sent all the same. Raises `NotFound`."""
-        await enrollment_store.delete_all(tx, project_id, drip_id)
-        if not await store.delete(tx, project_id, drip_id):
+        """Messages that are queued are sent all the same; who was in it goes by a job, a part at a time.
+        Raises `NotFound`."""
+        if not await store.mark_deleted(tx, project_id, drip_id):
             raise NotFound(f"there is no chain {drip_id!r}")
+        payload = {"project_id": project_id, "drip_id": drip_id}
+        await self._service.jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
+
+    async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, most: int) -> bool:
+        """Removes up to `most` of those who were in a chain that was deleted. True if none is left, nor
+        anything else of the chain."""
+        if await enrollment_store.delete_some(tx, project_id, drip_id, most) == most:
+            return False
+        await store.delete_marked(tx, project_id, drip_id)
+        return True
 
     async def set_status(self, tx: Tx, project_id: str, drip_id: str, status: DripStatus) -> Chain:
         """Pauses a chain, or has it go on; nothing happens to one that is so already.

@@ -1,4 +1,7 @@
-"""The SQL of chains and their versions."""
+"""The SQL of chains and their versions.
+
+One that is `deleted` is found no more; its row is there until the last of those in it was removed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,7 +26,7 @@ _COLUMNS = (
 _SELECT = (
     f"SELECT {', '.join(f'c.{column}' for column in _COLUMNS)}, v.content FROM drip_chains c"
     " JOIN drip_versions v ON v.project_id = c.project_id AND v.drip_id = c.drip_id"
-    " AND v.version = c.version"
+    " AND v.version = c.version AND c.status <> 'deleted'"
 )
 _THIS = "project_id = :project_id AND drip_id = :drip_id"
 
@@ -48,7 +51,8 @@ class Meaning:
 
 async def count(tx: Tx, project_id: str) -> int:
     found: int = await tx.fetch_val(
-        "SELECT COUNT(*) AS count FROM drip_chains WHERE project_id = :project_id",
+        "SELECT COUNT(*) AS count FROM drip_chains"
+        " WHERE project_id = :project_id AND status <> 'deleted'",
         {"project_id": project_id},
     )
     return found
@@ -129,13 +133,22 @@ async def resume(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
     )
 
 
-async def delete(tx: Tx, project_id: str, drip_id: str) -> bool:
-    """Removes a chain, and who is in it. False if there is none."""
-    return bool(
-        await tx.execute(
-            f"DELETE FROM drip_chains WHERE {_THIS}",
-            {"project_id": project_id, "drip_id": drip_id},
-        )
+async def mark_deleted(tx: Tx, project_id: str, drip_id: str) -> bool:
+    """Has a chain be found no more, and nobody begin, go on or stop in it. False if there is none."""
+    key = {"project_id": project_id, "drip_id": drip_id}
+    if not await tx.execute(
+        f"UPDATE drip_chains SET status = 'deleted' WHERE {_THIS} AND status <> 'deleted'", key
+    ):
+        return False
+    await tx.execute(f"DELETE FROM drip_stops WHERE {_THIS}", key)
+    return True
+
+
+async def delete_marked(tx: Tx, project_id: str, drip_id: str) -> None:
+    """Removes what is left of a chain that was deleted."""
+    await tx.execute(
+        f"DELETE FROM drip_chains WHERE {_THIS} AND status = 'deleted'",
+        {"project_id": project_id, "drip_id": drip_id},
     )
 
 

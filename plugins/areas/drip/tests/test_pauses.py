@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.testing import settled
+from msgsvc_drip import jobs
+
 from .conftest import DAY, HOUR, WITH_DRIP, Shop, refusal, steps_of
 
 
@@ -229,3 +232,23 @@ async def test_deleted_chain_sends_nothing_more(shop: Shop) -> None:
     assert await shop.after(HOUR) == ["one"]
     assert refusal(await shop.client.get(f"/v1/drips/{drip_id}")) == (404, "not_found")
     assert refusal(await shop.client.delete(f"/v1/drips/{drip_id}")) == (404, "not_found")
+
+
+async def test_those_of_a_deleted_chain_are_removed_a_part_at_a_time(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "REMOVED_AT_ONCE", 2)
+    drip_id, other = await shop.chain("one"), await shop.chain("two")
+    for number in range(5):
+        person = await shop.person(f"P{number}")
+        await shop.enroll(drip_id, person)
+    await shop.enroll(other, person)
+
+    await shop.call(f"/drips/{drip_id}", "DELETE")
+    await settled(shop.service)
+
+    assert [one["drip_id"] for one in (await shop.call("/drips", "GET"))["data"]] == [other]
+    async with shop.service.db.read() as tx:
+        for table in ("drip_chains", "drip_versions", "drip_enrollments"):
+            rows = await tx.fetch_all(f"SELECT drip_id FROM {table}")
+            assert {row["drip_id"] for row in rows} == {other}
