@@ -41,20 +41,8 @@ def configure_logs(settings: LogSettings, *, for_good: bool = False) -> None:
     that serves.
     """
     renderer = _renderer(settings)
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        hide_secrets,
-    ]
-    # Ours are written at once: by way of `logging` a request's line took a fifth of its time.
-    structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(settings.level),
-        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _StandardError())),
-        cache_logger_on_first_use=for_good,
-    )
+    shared = _processors()
+    _configure_ours(renderer, settings.level, for_good=for_good)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -67,6 +55,33 @@ def configure_logs(settings: LogSettings, *, for_good: bool = False) -> None:
     root.setLevel(settings.level.upper())
     for noisy in ("aiosqlite", "databases", "alembic", "asyncio", "dramatiq", "pika"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def configure_unless_done() -> None:
+    """Sets up the lines of a service inside somebody else's program, unless that has set structlog up: by
+    itself structlog shows the local variables of every failure, and with them keys and tokens."""
+    if not structlog.is_configured():
+        _configure_ours(render_line, "info")
+
+
+def _configure_ours(renderer: Any, level: str, *, for_good: bool = False) -> None:
+    # Ours are written at once: by way of `logging` a request's line took a fifth of its time.
+    structlog.configure(
+        processors=[*_processors(), renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _StandardError())),
+        cache_logger_on_first_use=for_good,
+    )
+
+
+def _processors() -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        hide_secrets,
+    ]
 
 
 def request_lines() -> Callable[..., None]:

@@ -57,6 +57,7 @@ from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.limits import Limiter, MemoryLimiter
+from msgsvc_core.logs import configure_unless_done
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
 from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
@@ -140,6 +141,7 @@ class Service:
         clock: Clock | None = None,
         extra_plugins: Iterable[tuple[str, Any]] = (),
     ) -> None:
+        configure_unless_done()
         self.settings = settings
         self.clock = clock or SystemClock()
         self.plugins = load_plugins(settings.plugins, extra_plugins)

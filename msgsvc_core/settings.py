@@ -7,6 +7,7 @@ sections of their own (hook `register_settings`); a name that nobody claims is r
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -57,6 +58,11 @@ ENV_PREFIX = "MSGSVC_"
 
 #: Variables with our prefix that are no settings: where the file is, and what the tests use.
 ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_TEST_")
+
+#: What Kubernetes tells every container of its Services, where one of them is named `msgsvc` or `msgsvc-...`.
+_OF_KUBERNETES = re.compile(
+    r"MSGSVC_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
@@ -325,6 +331,8 @@ def load_settings(
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise SettingsError(f"{path}: no such file; `msgsvc init` writes one") from None
+        except OSError as error:
+            raise SettingsError(f"{path}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: {error}") from error
     _merge(values, _from_env(os.environ if env is None else env))
@@ -339,6 +347,8 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, text in env.items():
         if not name.startswith(ENV_PREFIX) or name.startswith(ENV_NOT_SETTINGS):
+            continue
+        if _OF_KUBERNETES.fullmatch(name) and "__" not in name:
             continue
         *parents, last = name.removeprefix(ENV_PREFIX).lower().split("__")
         target = values

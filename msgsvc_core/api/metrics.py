@@ -6,13 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from msgsvc_core.api.proxies import FOUND_BY_PROXY
+from msgsvc_core.api.proxies import FOUND_BY_PROXY, PROXY_HEADERS
 from msgsvc_core.errors import Forbidden
 from msgsvc_core.security.networks import Networks, peer_address
 from msgsvc_core.service import Service
-
-#: What proxies add. Who is behind one that isn't trusted can be anybody.
-PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 def metrics_routes(service: Service) -> list[BaseRoute]:
@@ -42,7 +39,8 @@ def _has_token(request: Request, token: bytes | None) -> bool:
 def _is_near(request: Request, allowed: Networks) -> bool:
     """Whether the caller's address is allowed, and is the caller's own.
 
-    A proxy on this machine that isn't named in `server.trusted_proxies` makes everybody look local.
+    A proxy on this machine that isn't named in `server.trusted_proxies`, or does not say who calls it, makes
+    everybody look local.
     """
     through_unknown_proxy = any(name in request.headers for name in PROXY_HEADERS)
     if through_unknown_proxy and not request.scope.get("state", {}).get(FOUND_BY_PROXY):

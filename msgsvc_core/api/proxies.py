@@ -7,7 +7,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.security.addresses import Address
 from msgsvc_core.security.networks import Networks, peer_address
 
-#: Set in the state of a request whose caller was found by what trusted proxies say.
+#: What proxies add, by which one that isn't trusted is noticed: who is behind it can be anybody.
+PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+
+#: In the state of a request that came by trusted proxies: whether they say who their caller is.
 FOUND_BY_PROXY = "client_found_by_proxy"
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -33,8 +36,11 @@ class TrustedProxies:
 
     def _seen_by_proxies(self, scope: Scope, peer: Address) -> Scope:
         headers = scope["headers"]
-        found = client_address(peer, _values(headers, b"x-forwarded-for"), self._proxies)
-        state = {**scope.get("state", {}), FOUND_BY_PROXY: True}
+        forwarded_for = _values(headers, b"x-forwarded-for")
+        found = client_address(peer, forwarded_for, self._proxies)
+        # One that says nothing of its caller has everybody look like itself.
+        has_said = bool(forwarded_for) and _entry_address(forwarded_for[-1]) is not None
+        state = {**scope.get("state", {}), FOUND_BY_PROXY: has_said}
         seen = {**scope, "client": (str(found), 0), "state": state}
         # The last is what the proxy beside us says; those before may be the caller's own.
         protocol = next(reversed(_values(headers, b"x-forwarded-proto")), "")

@@ -50,7 +50,11 @@ def _check_folder(config: Path, database_url: str) -> None:
         return
     path = sqlite_path(database_url)
     beside = config.absolute().parent / path
-    if not path.exists() and beside.exists():
+    try:
+        is_elsewhere = not path.exists() and beside.exists()
+    except OSError as error:
+        raise SettingsError(f"database_url: {error.filename}: {error.strerror}") from None
+    if is_elsewhere:
         raise SettingsError(
             f"database_url: {database_url} is a file of the folder that one is in, where there is none;"
             f" there is {beside}: run this in its folder, or write sqlite:///{beside}"

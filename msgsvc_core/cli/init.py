@@ -28,6 +28,14 @@ def init(
     ] = False,
 ) -> None:
     """Write a commented configuration with a fresh secret key."""
+    try:
+        _init(config, force=force)
+    except OSError as error:
+        typer.echo(f"msgsvc: {error.filename or config}: {error.strerror}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _init(config: Path, *, force: bool) -> None:
     if config.exists():
         if not force:
             typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)

@@ -39,6 +39,9 @@ OWN_LOOK_S = 0.1
 #: Seconds between looks whether tables of PostgreSQL have grown, of all runners together.
 GROWTH_LOOK_S = 2.0
 
+#: Milliseconds by which the clocks of two machines may differ before that matters.
+CLOCKS_DIFFER_MS = 60_000
+
 #: How much earlier or later than planned a runner's turn comes, so that those started together spread.
 SPREAD = 0.2
 
@@ -241,15 +244,21 @@ class LaneRunner:
 
     async def _set_up_recurring(self) -> None:
         """Adds what is missing of recurring jobs: new ones, and those that became dead letters, or
-        were discarded by an operator."""
+        were discarded by an operator. Those that a wrong clock has put far off run now."""
         specs = {name: spec for name, spec in self._specs.items() if spec.every_s is not None}
         async with self._service.db.read() as tx:
             there = await store.open_with_key(tx, list(specs), RECURRING)
         now_ms = self._service.clock.now_ms()
         missing = [recurring(spec, now_ms) for name, spec in specs.items() if name not in there]
-        if missing:
-            async with self._service.db.transaction() as tx:
-                await self._service.jobs.enqueue(tx, *missing)
+        farthest_ms = {name: now_ms + _farthest_ms(spec) for name, spec in specs.items()}
+        far = [name for name, run_at_ms in there.items() if run_at_ms >= farthest_ms[name]]
+        if not missing and not far:
+            return
+        async with self._service.db.transaction() as tx:
+            await self._service.jobs.enqueue(tx, *missing)
+            for name in far:
+                log.warning("recurring_job_was_far_off", job=name)
+                await store.hasten_with_key(tx, name, RECURRING, farthest_ms[name], now_ms)
 
     def _shared(self, interval_s: float) -> float:
         """Seconds until this runner's turn, when all together do something about once in `interval_s`."""
@@ -289,6 +298,13 @@ class LaneRunner:
 def _name_of_process() -> str:
     """For people who look for it: the machine and the process."""
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _farthest_ms(spec: JobSpec) -> int:
+    """In how many milliseconds a recurring job runs next at the latest: where clocks are right."""
+    assert spec.every_s is not None, "it recurs"
+    longest_s = max(spec.every_s, spec.backoff(spec.max_attempts))
+    return round(longest_s * (1 + spec.jitter) * 1000) + CLOCKS_DIFFER_MS
 
 
 async def _forever(interval_s: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:

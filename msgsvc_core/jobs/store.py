@@ -292,15 +292,24 @@ async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
     return [row["name"] for row in rows]
 
 
-async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> set[str]:
-    """Those of `names` of which a job with that key waits or is at work."""
+async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int]:
+    """Those of `names` of which a job with that key waits or is at work, and when it is or was due."""
     known, params = any_of("name", "names", names, tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT name FROM core_jobs WHERE {known} AND key = :key AND key IS NOT NULL"
+        f"SELECT name, run_at_ms FROM core_jobs WHERE {known} AND key = :key AND key IS NOT NULL"
         " AND state <> 'dead'",
         {**params, "key": key},
     )
-    return {row["name"] for row in rows}
+    return {row["name"]: row["run_at_ms"] for row in rows}
+
+
+async def hasten_with_key(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
+    """Has the job of that key that waits until `from_ms` or longer run now."""
+    await tx.execute(
+        "UPDATE core_jobs SET run_at_ms = :now_ms WHERE name = :name AND key = :key"
+        " AND state = 'ready' AND run_at_ms >= :from_ms",
+        {"name": name, "key": key, "from_ms": from_ms, "now_ms": now_ms},
+    )
 
 
 async def count_by_state(tx: Tx) -> dict[str, int]:

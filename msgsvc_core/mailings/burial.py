@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 async def bury(service: "Service", tx: Tx, job: Job, error: str) -> None:
     """Pauses the mailing, and who reads why may have it go on; one that was cancelled comes to its end."""
     key = job.project_id or "", job.payload["job_id"]
-    why = f"the service could not go on: {error}"
+    # What went wrong is the operator's to know: it may name hosts and files of theirs.
+    why = "the service could not go on; its operator can see why"
     now_ms = service.clock.now_ms()
     if await store.set_status(
         tx, *key, "paused", ("scheduled", "running"), now_ms=now_ms, error=why

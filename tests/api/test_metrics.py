@@ -84,6 +84,19 @@ async def test_a_trusted_proxy_says_who_asks(make_service: ServiceFactory) -> No
     assert await status(service) == 403
 
 
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [("Forwarded", "for=203.0.113.8"), ("Via", "1.1 x"), ("X_Forwarded_For", "unknown")],
+)
+async def test_behind_a_trusted_proxy_that_does_not_say_who_asks_nobody_is_this_machine(
+    make_service: ServiceFactory, header: str, value: str
+) -> None:
+    service = await make_service(server={"trusted_proxies": ("127.0.0.1",)})
+
+    assert await status(service, **{header: value}) == 403
+    assert await status(service) == 200
+
+
 async def test_the_token_opens_them_to_any_address(make_service: ServiceFactory) -> None:
     service = await make_service(metrics={"token": TOKEN})
 

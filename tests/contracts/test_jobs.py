@@ -2,8 +2,9 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
-from msgsvc_core.jobs import Job, JobContext, Retry
+from msgsvc_core.jobs import Job, JobContext, Retry, exponential
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -286,6 +287,27 @@ async def test_a_recurring_job_that_was_buried_is_set_up_again_by_the_sweeper(
     await settled(service)
 
     assert sorted(state for state, _ in await states(service)) == ["dead", "ready"]
+
+
+async def test_a_recurring_job_that_a_wrong_clock_put_far_off_runs_once_it_is_right(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    plugin = Work(every_s=60, backoff=exponential(most_s=60))
+    service = await start(make_service, plugin)
+    await settled(service)
+    clock.set_by(30 * 24 * 3600)
+
+    async def ran(times: int) -> bool:
+        return len(plugin.runs) == times
+
+    await until(partial(ran, 2))
+    await settled(service)
+    clock.set_by(-30 * 24 * 3600)
+    await until(partial(ran, 3))
+    await settled(service)
+
+    assert len(plugin.runs) == 3
+    assert [state for state, _ in await states(service)] == ["ready"]
 
 
 async def _effects(service: Service) -> int:

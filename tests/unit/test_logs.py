@@ -140,6 +140,31 @@ def written(log_format: str, program: str = PROGRAM, level: str = "info") -> lis
     return done.stderr.splitlines()
 
 
+def test_a_service_in_somebodys_program_shows_no_local_variables_of_a_failure() -> None:
+    program = """
+import structlog
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+
+Service(Settings(secret_keys=["k" * 40], database_url="sqlite:///none.db", plugins=[], channels={}))
+
+def fail(secret):
+    raise RuntimeError("it said " + secret)
+
+try:
+    fail("msk_" + "v" * 32)
+except RuntimeError:
+    structlog.get_logger("shop").exception("failed")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "failed" in done.stderr
+    assert "RuntimeError: it said [hidden]" in done.stderr
+    assert "vvvv" not in done.stdout + done.stderr
+
+
 def test_json_logs_are_one_object_a_line_without_secrets() -> None:
     lines = [json.loads(line) for line in written("json")]
 

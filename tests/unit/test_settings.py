@@ -96,9 +96,30 @@ def test_variables_that_are_no_settings_are_left_alone(write: Any) -> None:
     assert load(write(), **env).model_extra == {}
 
 
+def test_what_kubernetes_tells_of_its_services_is_no_setting(write: Any) -> None:
+    address = "tcp://10.0.0.7:8000"
+    env = {
+        "MSGSVC_SERVICE_HOST": "10.0.0.7",
+        "MSGSVC_SERVICE_PORT": "8000",
+        "MSGSVC_SERVICE_PORT_HTTP": "8000",
+        "MSGSVC_PORT": address,
+        "MSGSVC_PORT_8000_TCP": address,
+        "MSGSVC_PORT_8000_TCP_ADDR": "10.0.0.7",
+        "MSGSVC_WORKERS_SERVICE_HOST": "10.0.0.8",
+    }
+    settings = load(write(), **env, MSGSVC_SERVER__PORT="9000")
+
+    assert (settings.model_extra, settings.server.port) == ({}, 9000)
+
+
 def test_a_missing_file_is_named_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.toml: no such file; `msgsvc init` writes one"):
         load(tmp_path / "none.toml")
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Is a directory"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["base_url = ", "a = 1\na = 2", "\xff"])

@@ -84,6 +84,16 @@ def test_only_the_owner_can_read_the_file(run: Any, folder: Path) -> None:
     assert stat.S_IMODE((folder / "msgsvc.toml").stat().st_mode) == 0o600
 
 
+def test_where_no_file_can_be_made_it_is_said_in_a_line(run: Any, folder: Path) -> None:
+    (folder / "taken").write_text("")
+
+    answer = run("init", "--config", str(folder / "taken" / "msgsvc.toml"))
+
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("msgsvc: ")
+    assert len(answer.stderr.splitlines()) == 1
+
+
 def test_an_existing_file_is_left_alone(run: Any, config: Path) -> None:
     before = config.read_text("utf-8")
     result = run("init")

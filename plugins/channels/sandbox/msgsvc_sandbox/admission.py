@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
+from msgsvc_core.api.proxies import PROXY_HEADERS
 from msgsvc_core.errors import Forbidden
 
 Who = Literal["local", "everyone"]
 
 #: Methods that change nothing, which other sites may therefore link to.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-#: What a proxy adds. Its callers come from anywhere, whatever the proxy's own address is.
-PROXY_HEADERS = ("forwarded", "x-forwarded-for")
 
 
 class Admission:

@@ -199,7 +199,7 @@ async def test_only_those_whom_the_setting_names_are_let_in(
     assert (page.status_code, api.status_code) == (status, status)
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 async def test_whoever_comes_through_a_proxy_is_not_local(
     web: httpx2.AsyncClient, header: str
 ) -> None:
