@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -13,8 +14,8 @@ from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
-from msgsvc_core.jobs import letters
+from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.jobs import interventions, letters
 from msgsvc_core.jobs.letters import Filter, Letter
 from msgsvc_core.service import Service
 
@@ -94,8 +95,10 @@ def retry(
     as_json: Json = False,
 ) -> None:
     """Run jobs again as soon as a runner looks, within a second or two: those named by their ids, or
-    all dead ones of a lane or a name."""
-    _change(config, job_ids, Filter("dead", lane, name), _retry, "retried", as_json=as_json)
+    all dead ones of a lane or a name. Says which are not, and why: some kinds settle for good what
+    waited for them."""
+    dead = Filter("dead", lane, name)
+    _change(config, job_ids, dead, interventions.retry, "retried", as_json=as_json)
 
 
 @app.command()
@@ -106,12 +109,14 @@ def discard(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Remove jobs for good, undone: those named by their ids, or all dead ones of a lane or a name."""
-    _change(config, job_ids, Filter("dead", lane, name), _discard, "discarded", as_json=as_json)
+    """Remove jobs for good, undone: those named by their ids, or all dead ones of a lane or a name.
+    What waits for one that has not failed yet is settled as if it had, a message as failed."""
+    dead = Filter("dead", lane, name)
+    _change(config, job_ids, dead, interventions.discard, "discarded", as_json=as_json)
 
 
-#: What is done to one job; the text says why it was not.
-Act = Callable[[Service, Tx, str], Awaitable[str | None]]
+#: What is done to one job; raises `ApiError`, which says why it was not.
+Act = Callable[[Service, Tx, str], Awaitable[None]]
 
 
 def _change(
@@ -130,9 +135,14 @@ def _change(
     if as_json:
         typer.echo(json.dumps({done: changed, "refused": refused}, ensure_ascii=False))
     else:
-        typer.echo(f"{len(changed)} {done}")
-    for job_id, why in refused.items():
-        typer.echo(f"msgsvc: {job_id}: {why}", err=True)
+        others = f", {len(refused)} refused" if refused else ""
+        typer.echo(f"{len(changed)} {done}{others}")
+    if not job_ids:
+        # There may be thousands, and few reasons.
+        counts = Counter(refused.values())
+        refused = {f"{count} refused": why for why, count in counts.items()}
+    for which, why in refused.items():
+        typer.echo(f"msgsvc: {which}: {why}", err=True)
     if refused:
         raise typer.Exit(1)
 
@@ -146,17 +156,21 @@ async def _apply(
         async for chunk in _chunks(service, job_ids, dead):
             async with service.db.transaction() as tx:
                 for job_id in chunk:
-                    why = await act(service, tx, job_id)
-                    if why is None:
-                        changed.append(job_id)
+                    try:
+                        async with tx.savepoint():
+                            await act(service, tx, job_id)
+                    except ApiError as error:
+                        refused[job_id] = error.message
                     else:
-                        refused[job_id] = why
+                        changed.append(job_id)
     return changed, refused
 
 
 async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter) -> Any:
     if job_ids:
-        yield list(dict.fromkeys(job_ids))
+        # One by one: what waits for two jobs, such as a batch, may be told once in a transaction.
+        for job_id in dict.fromkeys(job_ids):
+            yield [job_id]
         return
     seen: set[str] = set()
     while True:
@@ -168,20 +182,6 @@ async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter)
             return
         yield chunk
         seen.update(chunk)
-
-
-async def _retry(service: Service, tx: Tx, job_id: str) -> str | None:
-    match await letters.retry(tx, job_id, service.clock.now_ms()):
-        case "ready":
-            return None
-        case "open":
-            return "another job of its name and key is open, and does its work"
-        case _:
-            return "there is no such job, or it is running"
-
-
-async def _discard(_service: Service, tx: Tx, job_id: str) -> str | None:
-    return None if await letters.discard(tx, job_id) else "there is no such job, or it is running"
 
 
 async def _list(config: Path | None, wanted: Filter, limit: int) -> list[Letter]:

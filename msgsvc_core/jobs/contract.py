@@ -152,6 +152,7 @@ class JobContext(Protocol):
 Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
 OnDead = Callable[["Service", "Tx", Job, str], Awaitable[None]]
+OnRetry = Callable[["Service", "Tx", Job], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
@@ -173,7 +174,13 @@ class JobSpec:
 
     `on_dead` is awaited with the service, the transaction that makes a job a dead letter, the job and
     its last error, to settle what waits for the job. What it writes is undone if it raises; the job
-    is a dead letter all the same.
+    is a dead letter all the same. It is awaited too where an operator discards a job that has not
+    failed for good; the job stays if it raises then.
+
+    `on_retry` is awaited with the service, the transaction in which an operator has a dead letter run
+    again, and the job, to put back what `on_dead` settled: else the job would find nothing to do. It
+    refuses by an `ApiError`, whose message says why, and what to do instead. A kind with `on_dead` and
+    without `on_retry` is never run again.
 
     `few` says that its transactions are for few rows, as `Database.transaction` has it.
     """
@@ -185,6 +192,7 @@ class JobSpec:
     jitter: float = 0.1
     every_s: float | None = None
     on_dead: OnDead | None = None
+    on_retry: OnRetry | None = None
     few: bool = False
 
 

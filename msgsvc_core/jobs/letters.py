@@ -1,4 +1,4 @@
-"""The SQL of an operator's look at jobs: list, show, retry, discard.
+"""The SQL of an operator's look at jobs, and of what `interventions` does to them.
 
 Payloads are answered without what is sealed in them, or looks like a secret.
 """
@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import held
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.json_text import from_json
+from msgsvc_core.record import record
 
 State = Literal["ready", "running", "dead"]
 
@@ -85,42 +89,64 @@ async def find(tx: Tx, job_id: str) -> Letter | None:
     return None if row is None else _letter(row)
 
 
-async def retry(tx: Tx, job_id: str, now_ms: int) -> Literal["ready", "open"] | None:
-    """Makes a job due at once, a dead one with all its attempts before it.
+@record
+class Held:
+    """A job that nobody else claims or changes until the transaction ends. Its `job.attempts` are those
+    that were made."""
 
-    None if it is not there or running; `open` if it is dead, and another with its key is not.
-    """
+    job: Job
+    state: State
+    key: str | None
+
+
+async def hold(tx: Tx, job_id: str) -> Held | None:
+    """None if there is no such job."""
     row = await tx.fetch_one(
-        "SELECT state, name, key FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{held(tx.dialect)}",
+        {"job_id": job_id},
     )
-    if row is None or row["state"] == "running":
+    if row is None:
         return None
-    if row["state"] == "dead" and row["key"] is not None:
-        taken = await tx.fetch_all(
-            "SELECT job_id FROM core_jobs"
-            " WHERE name = :name AND key = :key AND key IS NOT NULL AND state <> 'dead'",
-            {"name": row["name"], "key": row["key"]},
-        )
-        if taken:
-            return "open"
-    changed = await tx.execute(
+    job = Job(
+        job_id=job_id,
+        name=row["name"],
+        lane=row["lane"],
+        payload=from_json(row["payload"]),
+        attempts=row["attempts"],
+        deliveries=row["deliveries"],
+        created_at_ms=row["created_at_ms"],
+        project_id=row["project_id"],
+        priority=row["priority"],
+        run_at_ms=row["run_at_ms"],
+    )
+    return Held(job, row["state"], row["key"])
+
+
+async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
+    """Makes a job that is held due at once, a dead one with all its attempts before it."""
+    await tx.execute(
         "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL,"
         " attempts = CASE WHEN state = 'dead' THEN 0 ELSE attempts END,"
         " deliveries = CASE WHEN state = 'dead' THEN 0 ELSE deliveries END, state = 'ready'"
-        " WHERE job_id = :job_id AND state <> 'running'",
+        " WHERE job_id = :job_id",
         {"job_id": job_id, "now_ms": now_ms},
     )
-    return "ready" if changed else None
 
 
-async def discard(tx: Tx, job_id: str) -> bool:
-    """Removes a job for good, unless it is running; False if it was not there or is."""
-    return bool(
-        await tx.execute(
-            "DELETE FROM core_jobs WHERE job_id = :job_id AND state <> 'running'",
-            {"job_id": job_id},
-        )
+async def remove(tx: Tx, job_id: str) -> None:
+    """Removes a job that is held."""
+    await tx.execute("DELETE FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id})
+
+
+async def has_open_twin(tx: Tx, job: Job) -> bool:
+    """Whether another job of its lane, name and payload waits or is at work."""
+    rows = await tx.fetch_all(
+        "SELECT job_id FROM core_jobs WHERE lane = :lane AND state IN ('ready', 'running')"
+        " AND name = :name AND job_id <> :job_id"
+        " AND payload = (SELECT payload FROM core_jobs WHERE job_id = :job_id) LIMIT 1",
+        {"lane": job.lane, "name": job.name, "job_id": job.job_id},
     )
+    return bool(rows)
 
 
 def without_secrets(value: Any, name: str = "") -> Any:

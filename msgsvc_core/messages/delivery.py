@@ -21,6 +21,7 @@ from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
+from msgsvc_core.errors import Conflict
 from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
 from msgsvc_core.messages import changes_store, files, store
@@ -355,4 +356,17 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
         await counting.count(service, tx, endings)
 
 
-SPEC = JobSpec(JOB, deliver, on_dead=settle_dead, few=True)
+async def refuse_ended(_service: "Service", tx: Tx, job: Job) -> None:
+    """A message that has ended stays so: its project was told, its batch has counted it, and who has
+    sent another in its place would have the person get both, maybe days late."""
+    message = await store.find(tx, job.project_id or "", job.payload["message_id"])
+    if message is None:
+        raise Conflict("its message is not there any more; discard this job")
+    if message.status not in {"queued", "sending"}:
+        raise Conflict(
+            "its message has ended, and its project was told so; to reach the person, the project sends"
+            " a new one; discard this job"
+        )
+
+
+SPEC = JobSpec(JOB, deliver, on_dead=settle_dead, on_retry=refuse_ended, few=True)

@@ -1,14 +1,18 @@
 """Pages of keys, channels, settings and jobs."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
-from msgsvc_core.jobs import NewJob
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_core.jobs import NewJob, interventions
+from msgsvc_core.service import Service
+from msgsvc_core.testing.dashboard import stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.developers.jobs import REFUSALS
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 
@@ -104,7 +108,7 @@ async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceF
     owner = await visitor(service, project.project_id)
     operator = await visitor(service, project.project_id, "viewer")
     async with service.db.transaction() as tx:
-        await service.jobs.enqueue(tx, NewJob("message.deliver", {"token": "hush"}, lane="default"))
+        await service.jobs.enqueue(tx, NewJob("batch.complete", {"token": "hush"}, lane="default"))
         await tx.execute("UPDATE core_jobs SET state = 'dead', last_error = :why", {"why": HOSTILE})
         await tx.execute(
             "UPDATE core_accounts SET is_operator = TRUE WHERE account_id = :account_id",
@@ -124,9 +128,70 @@ async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceF
     assert "hush" not in shown.text
     assert "<script>alert" not in listed.text + shown.text
     assert again.status_code == 303
-    assert "message.deliver" in waiting.text
+    assert "batch.complete" in waiting.text
     assert discarded.status_code == 303
     assert (await operator.get(path[1])).status_code == 404
+
+
+async def _add_job(service: Service, name: str, state: str, payload: dict[str, Any]) -> str:
+    """The path of its page."""
+    async with service.db.transaction() as tx:
+        await service.jobs.enqueue(tx, NewJob(name, payload))
+        await tx.execute("UPDATE core_jobs SET state = :state", {"state": state})
+        return f"/dashboard/operator/jobs/{await tx.fetch_val('SELECT job_id FROM core_jobs')}"
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "lang", "why"),
+    [
+        ("channel.call", {}, "en", "docs/guides/scaling-out.md says what to do instead"),
+        ("channel.call", {}, "ru", "повторный запуск ничего не даст"),
+        ("message.deliver", {"message_id": "m"}, "en", "its message is not there any more"),
+        ("message.deliver", {"message_id": "m"}, "ru", "Его сообщения больше нет"),
+        ("of_no_plugin", {}, "ru", "Его плагин не загружен"),
+    ],
+)
+async def test_the_page_of_a_job_says_why_it_is_not_run_again(
+    make_service: ServiceFactory, name: str, payload: dict[str, Any], lang: str, why: str
+) -> None:
+    service = await make_service(jobs={"runner": "none"}, **WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    operator = await stranger(service, project.project_id, is_operator=True)
+    path = await _add_job(service, name, "dead", payload)
+    operator.client.headers["Accept-Language"] = lang
+
+    refused = await operator.post(f"{path}/retry")
+    dead = await operator.get("/dashboard/operator/jobs", state="dead")
+
+    assert refused.status_code == 409
+    assert why in refused.text
+    assert f'action="{path}/retry"' in refused.text
+    assert name in dead.text
+
+
+async def test_the_page_of_a_running_job_says_that_it_is_not_discarded(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(jobs={"runner": "none"}, **WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    operator = await stranger(service, project.project_id, is_operator=True)
+    path = await _add_job(service, "batch.complete", "running", {})
+
+    refused = await operator.post(f"{path}/discard")
+
+    assert refused.status_code == 409
+    assert "it is running" in refused.text
+
+
+def test_what_is_refused_of_jobs_is_what_services_say() -> None:
+    """A text that is changed where it is raised would be in English again."""
+    code = [*Path(interventions.__file__).parents[2].glob("msgsvc_core/**/*.py")]
+    code += Path(__file__).parents[2].glob("*/msgsvc_*/*.py")
+    said = "\n".join(path.read_text("utf-8") for path in code)
+    # As Python joins what stands on two lines.
+    said = re.sub(r'"\s*\n\s*"', "", said)
+
+    assert [text for text in REFUSALS if f'"{text}"' not in said] == []
 
 
 async def test_a_viewer_changes_nothing_and_an_agent_sees_none_of_it(

@@ -37,6 +37,18 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None
         await journal.end(tx, [delivery], "failed", service.clock.now_ms())
 
 
-DELIVER_JOB = JobSpec(DELIVER, deliver, max_attempts=FAULTS_ALLOWED, on_dead=settle_dead, few=True)
+async def begin_again(service: "Service", tx: Tx, job: Job) -> None:
+    """Has the delivery of a dead job wait for it again; refuses where nothing would be sent."""
+    await service.get(Webhooks).begin_again(tx, job)
+
+
+DELIVER_JOB = JobSpec(
+    DELIVER,
+    deliver,
+    max_attempts=FAULTS_ALLOWED,
+    on_dead=settle_dead,
+    on_retry=begin_again,
+    few=True,
+)
 REPLAY_JOB = JobSpec(REPLAY, replay)
 PURGE_JOB = JobSpec("webhooks.purge", purge, every_s=3600)

@@ -10,7 +10,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.events import Event
 from msgsvc_core.ids import new_id
-from msgsvc_core.jobs import NORMAL, URGENT, NewJob
+from msgsvc_core.jobs import NORMAL, URGENT, Job, NewJob, letters
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret
@@ -212,9 +212,7 @@ class Webhooks:
         Raises `NotFound`, and `Conflict` while it is tried, or if its webhook is disabled or deleted.
         """
         delivery, attempts = await self.delivery(tx, project_id, delivery_id)
-        if await store.find(tx, project_id, delivery.webhook_id) is None:
-            raise Conflict("the webhook of this delivery was deleted")
-        await self.find_active(tx, project_id, delivery.webhook_id)
+        await self._check_receiver(tx, delivery)
         now_ms = self._service.clock.now_ms()
         job = _job(project_id, delivery.webhook_id, delivery_id, NORMAL)
         if await self._service.jobs.bring_forward(tx, job):
@@ -224,6 +222,32 @@ class Webhooks:
         else:
             raise Conflict("the delivery is being tried, or about to be")
         return (await self.delivery(tx, project_id, delivery_id))[0], attempts
+
+    async def begin_again(self, tx: Tx, job: Job) -> None:
+        """Puts the delivery of a job that has failed for good at the beginning of its plan.
+
+        Raises `Conflict` if the delivery is not kept any more, has arrived or is tried by another job,
+        or its webhook is disabled or deleted.
+        """
+        project_id, delivery_id = job.project_id or "", job.payload["delivery_id"]
+        delivery = await journal.find(tx, project_id, delivery_id)
+        if delivery is None:
+            raise Conflict("its delivery is not kept any more; discard this job")
+        if delivery.status == "delivered":
+            raise Conflict("its delivery has arrived meanwhile; discard this job")
+        await self._check_receiver(tx, delivery)
+        if delivery.status == "pending" and await letters.has_open_twin(tx, job):
+            # By the project's own redelivery.
+            raise Conflict("the delivery is being tried, or about to be")
+        now_ms = self._service.clock.now_ms()
+        if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
+            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
+
+    async def _check_receiver(self, tx: Tx, delivery: Delivery) -> None:
+        """Raises `Conflict` for a webhook that is disabled or deleted."""
+        if await store.find(tx, delivery.project_id, delivery.webhook_id) is None:
+            raise Conflict("the webhook of this delivery was deleted")
+        await self.find_active(tx, delivery.project_id, delivery.webhook_id)
 
     async def find_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
         """Raises `NotFound`, and `Conflict` for a disabled webhook."""

@@ -4,8 +4,8 @@ import json
 from typing import get_args
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.jobs import letters
+from msgsvc_core.errors import NotFound
+from msgsvc_core.jobs import interventions, letters
 from msgsvc_core.jobs.letters import Filter
 from msgsvc_dashboard.developers.area import pages
 
@@ -14,6 +14,31 @@ MOST = 100
 
 #: How the states are coloured, beside their word.
 TONES = {"ready": "info", "running": "good", "dead": "bad"}
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
+#: Why a job is not run again, or not discarded, as `interventions` and the kinds of jobs say it.
+REFUSALS = (
+    _("another job of its name and key is open, and does its work"),
+    _("it is running; wait until it has ended"),
+    _("its delivery has arrived meanwhile; discard this job"),
+    _("its delivery is not kept any more; discard this job"),
+    _("its message is not there any more; discard this job"),
+    _(
+        "its message has ended, and its project was told so; to reach the person, the project sends"
+        " a new one; discard this job"
+    ),
+    _("its plugin is not loaded; load it first"),
+    _(
+        "what waited for it was settled when it failed for good, so that running it again would do"
+        " nothing; docs/guides/scaling-out.md says what to do instead"
+    ),
+    _("what waits for it could not be settled; the log says why"),
+)
 
 
 @pages.get("/jobs", access="operate", nav=Nav("Jobs", icon="log", group="project", order=200))
@@ -44,22 +69,15 @@ async def job(page: PageContext) -> Shown:
     return Shown("job.html", values)
 
 
-@pages.post("/jobs/{job_id}/retry", access="operate")
+@pages.post("/jobs/{job_id}/retry", access="operate", again=job)
 async def retry_job(page: PageContext) -> Moved:
-    job_id = page.params["job_id"]
-    match await letters.retry(page.tx, job_id, page.service.clock.now_ms()):
-        case "ready":
-            return Moved(page.url("/operator/jobs"), page._("It runs within a second or two."))
-        case "open":
-            raise Conflict(page._("Another job of its name and key is open, and does its work."))
-        case _:
-            raise Conflict(page._("There is no such job, or it is running."))
+    await interventions.retry(page.service, page.tx, page.params["job_id"])
+    return Moved(page.url("/operator/jobs"), page._("It runs within a second or two."))
 
 
-@pages.post("/jobs/{job_id}/discard", access="operate")
+@pages.post("/jobs/{job_id}/discard", access="operate", again=job)
 async def discard_job(page: PageContext) -> Moved:
-    if not await letters.discard(page.tx, page.params["job_id"]):
-        raise Conflict(page._("There is no such job, or it is running."))
+    await interventions.discard(page.service, page.tx, page.params["job_id"])
     return Moved(page.url("/operator/jobs"), page._("Removed."))
 
 
