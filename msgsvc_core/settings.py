@@ -5,9 +5,7 @@ sections of their own (hook `register_settings`); a name that nobody claims is r
 """
 
 import difflib
-import json
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from msgsvc_core.environment import ContradictoryVariables, read_environment
 from msgsvc_core.findings import worded_finding
 from msgsvc_core.sections import (
     AccountSettings,
@@ -53,16 +52,6 @@ __all__ = [
     "read_sections",
 ]
 from msgsvc_core.urls import check_broker_url, check_postgres_url, check_redis_url
-
-ENV_PREFIX = "MSGSVC_"
-
-#: Variables with our prefix that are no settings: where the file is, and what the tests use.
-ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_TEST_")
-
-#: What Kubernetes tells every container of its Services, where one of them is named `msgsvc` or `msgsvc-...`.
-_OF_KUBERNETES = re.compile(
-    r"MSGSVC_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-)
 
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
@@ -335,43 +324,15 @@ def load_settings(
             raise SettingsError(f"{path}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: {error}") from error
-    _merge(values, _from_env(os.environ if env is None else env))
+    try:
+        _merge(values, read_environment(os.environ if env is None else env))
+    except ContradictoryVariables as error:
+        raise SettingsError(str(error)) from None
     _merge(values, overrides)
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError(_explain(error)) from error
-
-
-def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, text in env.items():
-        if not name.startswith(ENV_PREFIX) or name.startswith(ENV_NOT_SETTINGS):
-            continue
-        if _OF_KUBERNETES.fullmatch(name) and "__" not in name:
-            continue
-        *parents, last = name.removeprefix(ENV_PREFIX).lower().split("__")
-        target = values
-        for parent in parents:
-            target = target.setdefault(parent, {})
-            if not isinstance(target, dict):
-                raise SettingsError(
-                    f"{name}: contradicts {ENV_PREFIX}{parent.upper()}, which is set too"
-                )
-        if isinstance(target.get(last), dict):
-            raise SettingsError(f"{name}: contradicts {name}__..., which is set too")
-        target[last] = _parse(text)
-    return values
-
-
-def _parse(text: str) -> Any:
-    """Lists and tables are written as JSON; everything else is text that pydantic converts."""
-    if text[:1] in {"[", "{"}:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
 
 
 def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> None:

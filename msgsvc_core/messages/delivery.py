@@ -258,6 +258,8 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
     """Writes what became of messages that were sent, or failed for good."""
     endings = [_ending(delivery) for delivery in deliveries]
     ended = await store.finish(tx, endings, service.clock.now_ms())
+    # Of a message that is gone, as its person was erased meanwhile, nothing is told.
+    endings = [end for end in endings if end.message.message_id in ended]
     tx.on_commit(partial(count_endings, service, endings))
     await service.events.emit_many(
         tx,
@@ -266,6 +268,7 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
             if delivery.failure is None
             else failure_event(delivery, delivery.failure)
             for delivery in deliveries
+            if delivery.message.message_id in ended
         ],
     )
     for delivery in deliveries:
@@ -274,7 +277,7 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
             await service.subscribers.block(
                 tx, delivery.message.bot, subscriber.user_id, reason=str(failure.reason)
             )
-    return [end for end in endings if end.message.message_id in ended]
+    return endings
 
 
 def _ending(delivery: Delivery) -> Ending:
@@ -342,7 +345,8 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
     if message is None:
         return
-    text = f"the service could not deliver it: {error}"
+    # What went wrong is the operator's to know: it may name hosts and files of theirs.
+    text = "the service could not deliver it"
     status: MessageStatus = "unknown" if message.status == "sending" else "failed"
     endings = [Ending(message, status, reason="unknown", error=text)]
     if await store.finish(tx, endings, service.clock.now_ms()):

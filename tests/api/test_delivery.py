@@ -91,6 +91,30 @@ async def test_a_send_in_process_is_refused_as_the_api_refuses_it(
         await service.messages.send(tenant.project.project_id, subscriber_id="sub_1", txt="Hi")
 
 
+async def test_nothing_is_told_of_a_message_that_was_erased_while_it_was_sent(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    subscribe: Subscribe,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ann = await subscribe("Ann")
+    project_id = tenant.project.project_id
+
+    async def send(_chat_id: str, _message: OutgoingMessage) -> str:
+        async with service.db.transaction() as tx:
+            await tx.execute("DELETE FROM core_messages")
+        return "m1"
+
+    monkeypatch.setattr(channel, "send", send)
+    async with service.db.transaction() as tx:
+        await service.messages.queue(tx, project_id, SendBody(subscriber_id=ann, text="Hello"))
+    await settled(service)
+
+    feed = (await tenant.client.get("/v1/events")).json()["data"]
+    assert [one["event"] for one in feed if one["event"].startswith("delivery.")] == []
+
+
 @pytest.mark.parametrize(("status", "ended"), [("queued", "failed"), ("sending", "unknown")])
 async def test_a_message_whose_job_is_dead_has_failed(
     make_service: ServiceFactory, status: str, ended: str

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 
 LATE = "This request to sign in is no longer valid. Please begin again on the site."
 INVALID_LINK = "This link is not valid any more. Please ask the site for a new one."
@@ -122,18 +122,13 @@ async def test_yes_replaces_the_question_by_the_way_back(open_link, ann, status)
     assert ann.notice is None
 
 
-async def test_yes_where_the_messenger_takes_no_such_button_tells_to_go_back(
-    open_link, ann, status
-):
+async def test_yes_where_the_messenger_takes_no_button_tells_to_go_back(open_link, ann, status):
     question = await open_link(ann)
     ann.channel.refusals = [DeliveryError(Reason.INVALID_MESSAGE, "Wrong HTTP URL")]
     await ann.press(question, "Yes")
 
-    assert (
-        ann.shown.message.text == "You are signed in to Shop. Go back to the page where you began."
-    )
-    assert ann.shown.message.buttons == ()
-    assert (await status())["status"] == "confirmed"
+    back = OutgoingMessage("You are signed in to Shop. Go back to the page where you began.")
+    assert (ann.shown.message, (await status())["status"]) == (back, "confirmed")
 
 
 async def test_yes_without_a_callback_tells_to_go_back(client, ann):

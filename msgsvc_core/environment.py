@@ -1,0 +1,52 @@
+"""Settings in environment variables: which are ours, and what they say."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+ENV_PREFIX = "MSGSVC_"
+
+#: Variables with our prefix that are no settings: where the file is, and what the tests use.
+ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_TEST_")
+
+#: What Kubernetes tells every container of its Services, where one of them is named `msgsvc` or `msgsvc-...`.
+_OF_KUBERNETES = re.compile(
+    r"MSGSVC_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
+
+
+class ContradictoryVariables(ValueError):
+    """One variable gives a setting a value, and another a part of it."""
+
+
+def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    """Settings by name, those of sections in a mapping of their own. Raises `ContradictoryVariables`."""
+    values: dict[str, Any] = {}
+    for name, text in env.items():
+        if not name.startswith(ENV_PREFIX) or name.startswith(ENV_NOT_SETTINGS):
+            continue
+        if _OF_KUBERNETES.fullmatch(name) and "__" not in name:
+            continue
+        *parents, last = name.removeprefix(ENV_PREFIX).lower().split("__")
+        target = values
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise ContradictoryVariables(
+                    f"{name}: contradicts {ENV_PREFIX}{parent.upper()}, which is set too"
+                )
+        if isinstance(target.get(last), dict):
+            raise ContradictoryVariables(f"{name}: contradicts {name}__..., which is set too")
+        target[last] = _parse(text)
+    return values
+
+
+def _parse(text: str) -> Any:
+    """Lists and tables are written as JSON; everything else is text that pydantic converts."""
+    if text[:1] in {"[", "{"}:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
