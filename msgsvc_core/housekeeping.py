@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 
 from msgsvc_core import key_canary
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import some_of
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.jobs.steps import in_steps
 
 #: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
 UPDATE_HOURS = 48
 
 HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
 
 #: Tables whose rows mean nothing after their `expires_at_ms`.
 ENDING = (
@@ -20,7 +24,7 @@ ENDING = (
 )
 
 
-async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Deletes old update ids, idempotency records, events, links, sessions and entries of the audit log.
 
     Settings of channels and second factors that an older secret key encrypted are encrypted by the
@@ -28,28 +32,29 @@ async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """
     service = ctx.service
     now_ms = service.clock.now_ms()
-    kept_ms = service.settings.limits.idempotency_hours * HOUR_MS
-    async with ctx.completing(*jobs) as tx:
+    limits, accounts = service.settings.limits, service.settings.accounts
+    async with service.db.transaction() as tx:
         await service.own_channels.reseal(tx)
         await service.second_factor.reseal(tx)
         await key_canary.reseal(tx, service.secrets)
-        await tx.execute(
-            "DELETE FROM core_updates WHERE received_at_ms < :limit_ms",
-            {"limit_ms": now_ms - UPDATE_HOURS * HOUR_MS},
-        )
-        await tx.execute(
-            "DELETE FROM core_idempotency WHERE created_at_ms < :limit_ms",
-            {"limit_ms": now_ms - kept_ms},
-        )
-        await tx.execute(
-            "DELETE FROM core_events WHERE occurred_at_ms < :limit_ms",
-            {"limit_ms": now_ms - service.settings.limits.event_days * 24 * HOUR_MS},
-        )
-        await service.audit.forget_old(tx)
-        for links in ENDING:
-            await tx.execute(
-                f"DELETE FROM {links} WHERE expires_at_ms < :now_ms", {"now_ms": now_ms}
-            )
+    await _remove(ctx, "core_updates", "received_at_ms", now_ms - UPDATE_HOURS * HOUR_MS)
+    kept_ms = limits.idempotency_hours * HOUR_MS
+    await _remove(ctx, "core_idempotency", "created_at_ms", now_ms - kept_ms)
+    await _remove(ctx, "core_events", "occurred_at_ms", now_ms - limits.event_days * DAY_MS)
+    await _remove(ctx, "core_audit", "at_ms", now_ms - accounts.audit_days * DAY_MS)
+    for table in ENDING:
+        await _remove(ctx, table, "expires_at_ms", now_ms)
+
+
+async def _remove(ctx: JobContext, table: str, column: str, before_ms: int) -> None:
+    """Removes the rows whose time is before then."""
+
+    async def some(tx: Tx, most: int) -> int:
+        old = some_of(table, f"{column} < :before_ms", tx.dialect)
+        params = {"before_ms": before_ms, "most": most}
+        return await tx.execute(f"DELETE FROM {table} WHERE {old}", params)
+
+    await in_steps(ctx, some)
 
 
 PURGE_JOB = JobSpec("core.purge", purge, every_s=3600)

@@ -70,8 +70,3 @@ class Audit:
     ) -> list[AuditEntry]:
         """What somebody did everywhere, and who failed to sign in as them."""
         return await store.list_of_account(tx, account_id, after, most)
-
-    async def forget_old(self, tx: Tx) -> None:
-        """Removes what is older than the setting says."""
-        kept_ms = self._service.settings.accounts.audit_days * DAY_MS
-        await store.delete_before(tx, self._service.clock.now_ms() - kept_ms)

@@ -50,10 +50,6 @@ async def list_of_account(
     )
 
 
-async def delete_before(tx: Tx, limit_ms: int) -> None:
-    await tx.execute("DELETE FROM core_audit WHERE at_ms < :limit_ms", {"limit_ms": limit_ms})
-
-
 def _page(after: str | None, most: int) -> dict[str, Any]:
     return {"most": most, **({} if after is None else {"after": after})}
 

@@ -38,6 +38,13 @@ def among(column: str, name: str, dialect: Dialect) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{name}))"
 
 
+def some_of(table: str, condition: str, dialect: Dialect) -> str:
+    """That a row of `table` is among the first `:most` for which `condition` holds: for a DELETE in steps."""
+    row = "ctid" if dialect == "postgresql" else "rowid"
+    these = f"SELECT {row} FROM {table} WHERE {condition} LIMIT :most"
+    return f"ctid = ANY(ARRAY({these}))" if dialect == "postgresql" else f"rowid IN ({these})"
+
+
 def listed(values: Sequence[str], dialect: Dialect) -> Any:
     """The parameter for `among`."""
     return list(values) if dialect == "postgresql" else _array(values)

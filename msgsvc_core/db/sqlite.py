@@ -26,6 +26,9 @@ BUSY_RETRY_S = 0.02
 #: the pages of large indexes again and again.
 WRITER_CACHE_KIB = 16 * 1024
 
+#: Bytes to which the log is cut once a large transaction, such as a migration, was copied from it.
+LOG_BYTES = 64 * 1024 * 1024
+
 #: Pages of the log after which they are copied to the database; a page that was written a hundred times
 #: is copied once. The log has 16 MiB then.
 CHECKPOINT_PAGES = 4000
@@ -153,6 +156,7 @@ class SQLiteBackend:
             # Else an INSERT of many rows makes a file for what it might have to undo.
             "temp_store": "MEMORY",
             "wal_autocheckpoint": str(CHECKPOINT_PAGES),
+            "journal_size_limit": str(LOG_BYTES),
         }
 
     async def _open(self, *, read_only: bool) -> aiosqlite.Connection:

@@ -18,6 +18,7 @@ from msgsvc_core.jobs.contract import (
     exponential,
 )
 from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.jobs.steps import in_steps
 
 __all__ = [
     "BULK",
@@ -36,4 +37,5 @@ __all__ = [
     "Room",
     "Stopping",
     "exponential",
+    "in_steps",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_auth.codes import IssuedCode
 from msgsvc_auth.models import NewSession, Session, StaticLink
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.db.sql import key_params, key_table, some_of
 
 _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
@@ -156,12 +156,11 @@ async def find_sessions_by_code(
     return _by_code(rows)
 
 
-async def purge_sessions(tx: Tx, opened_before_ms: int) -> int:
-    """Deletes old sessions of all projects; returns how many."""
-    return await tx.execute(
-        "DELETE FROM auth_sessions WHERE created_at_ms < :opened_before_ms",
-        {"opened_before_ms": opened_before_ms},
-    )
+async def purge_sessions(tx: Tx, opened_before_ms: int, most: int) -> int:
+    """Deletes some old sessions of all projects; returns how many."""
+    old = some_of("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)
+    params = {"opened_before_ms": opened_before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM auth_sessions WHERE {old}", params)
 
 
 async def insert_link(tx: Tx, link: StaticLink) -> bool:

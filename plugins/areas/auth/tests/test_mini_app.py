@@ -342,10 +342,10 @@ async def test_what_was_used_is_forgotten_when_it_is_too_old(
 ) -> None:
     await visitor.post(PATH, json={"init_data": await mini_apps.open("telegram")})
     async with mini_apps.service.db.transaction() as tx:
-        kept = await store.purge_uses(tx, mini_apps.clock.now_ms())
+        kept = await store.purge_uses(tx, mini_apps.clock.now_ms(), 10)
     mini_apps.clock.advance(601)
     async with mini_apps.service.db.transaction() as tx:
-        forgotten = await store.purge_uses(tx, mini_apps.clock.now_ms())
+        forgotten = await store.purge_uses(tx, mini_apps.clock.now_ms(), 10)
 
     assert (kept, forgotten) == (0, 1)
 

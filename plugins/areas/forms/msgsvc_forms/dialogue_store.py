@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held
+from msgsvc_core.db.sql import held, some_of
 from msgsvc_core.record import record
 
 #: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
@@ -147,12 +147,12 @@ async def hold_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
     return [_of(row) for row in rows]
 
 
-async def purge(tx: Tx, before_ms: int) -> int:
-    """Removes those that ended before."""
-    return await tx.execute(
-        "DELETE FROM forms_dialogues WHERE status <> 'active' AND updated_at_ms < :before_ms",
-        {"before_ms": before_ms},
-    )
+async def purge(tx: Tx, before_ms: int, most: int) -> int:
+    """Removes some of those that ended before; returns how many."""
+    ended = "status <> 'active' AND updated_at_ms < :before_ms"
+    old = some_of("forms_dialogues", ended, tx.dialect)
+    params = {"before_ms": before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM forms_dialogues WHERE {old}", params)
 
 
 def _dialogue(row: Row | None) -> Dialogue | None:

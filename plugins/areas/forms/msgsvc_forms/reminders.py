@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import calls
-from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
+from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, in_steps
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import Remark
 from msgsvc_forms.dialogues import Dialogues, state_of
@@ -48,7 +48,7 @@ async def _remind(ctx: JobContext, job: Job) -> None:
             await calls.enqueue_send(service, tx, dialogue.channel, dialogue.chat_id, message)
 
 
-async def expire(ctx: JobContext, jobs: Sequence[Job]) -> None:
+async def expire(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Ends conversations in which nothing happened for long, and removes what is left of older ones."""
     service, now_ms = ctx.service, ctx.service.clock.now_ms()
     before_ms = now_ms - service.section(FormsSettings).conversation_hours * HOUR_MS
@@ -61,8 +61,8 @@ async def expire(ctx: JobContext, jobs: Sequence[Job]) -> None:
             for dialogue in abandoned:
                 await service.get(Dialogues).end(tx, dialogue, "expired")
         found = len(abandoned)
-    async with ctx.completing(*jobs) as tx:
-        await store.purge(tx, now_ms - KEPT_DAYS * 24 * HOUR_MS)
+    ended_before_ms = now_ms - KEPT_DAYS * 24 * HOUR_MS
+    await in_steps(ctx, lambda tx, most: store.purge(tx, ended_before_ms, most))
 
 
 DIALOGUE_JOBS = (

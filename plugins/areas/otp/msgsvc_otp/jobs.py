@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_core.channels import Reason
 from msgsvc_core.channels.calls import EXPIRED, SENT
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
 from msgsvc_core.service import Service
 from msgsvc_otp import events, store
 from msgsvc_otp.service import TOLD, emit
@@ -47,10 +47,10 @@ async def _failed(service: Service, tx: Tx, told: Mapping[str, Any]) -> None:
     await store.mark_failed(tx, project_id, code.otp_id, outcome)
 
 
-async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Deletes codes that were asked for more than `KEPT_DAYS` ago."""
-    async with ctx.completing(*jobs) as tx:
-        await store.purge(tx, ctx.service.clock.now_ms() - KEPT_DAYS * DAY_MS)
+    before_ms = ctx.service.clock.now_ms() - KEPT_DAYS * DAY_MS
+    await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
 
 
 TOLD_JOB = JobSpec(TOLD, told)

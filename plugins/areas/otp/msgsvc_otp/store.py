@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, in_list, kept
+from msgsvc_core.db.sql import held, in_list, kept, some_of
 from msgsvc_core.record import record
 from msgsvc_otp.models import OneTimeCode
 
@@ -226,12 +226,11 @@ async def mark_failed(tx: Tx, project_id: str, otp_id: str, reason: str) -> None
     )
 
 
-async def purge(tx: Tx, created_before_ms: int) -> int:
-    """Deletes old codes of all projects; returns how many."""
-    return await tx.execute(
-        "DELETE FROM otp_codes WHERE created_at_ms < :created_before_ms",
-        {"created_before_ms": created_before_ms},
-    )
+async def purge(tx: Tx, created_before_ms: int, most: int) -> int:
+    """Deletes some old codes of all projects; returns how many."""
+    old = some_of("otp_codes", "created_at_ms < :created_before_ms", tx.dialect)
+    params = {"created_before_ms": created_before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM otp_codes WHERE {old}", params)
 
 
 async def _change(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.jobs import Job, JobContext, JobSpec, exponential
+from msgsvc_core.jobs import Job, JobContext, JobSpec, exponential, in_steps
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings
@@ -26,12 +26,11 @@ async def run_due(ctx: JobContext, jobs: Sequence[Job]) -> None:
             return
 
 
-async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Deletes what has been over for longer than the setting `kept_days`."""
-    service = ctx.service
-    kept_ms = service.section(SchedulingSettings).kept_days * DAY_MS
-    async with ctx.completing(*jobs) as tx:
-        await store.purge(tx, service.clock.now_ms() - kept_ms)
+    kept_ms = ctx.service.section(SchedulingSettings).kept_days * DAY_MS
+    before_ms = ctx.service.clock.now_ms() - kept_ms
+    await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
 
 
 #: After a failure it looks again soon: others wait for their time.

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held, key_params, key_table
+from msgsvc_core.db.sql import any_of, held, key_params, key_table, some_of
 from msgsvc_core.json_text import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
@@ -173,12 +173,11 @@ async def update(tx: Tx, record: Record) -> None:
     )
 
 
-async def purge(tx: Tx, finished_before_ms: int) -> int:
-    """Deletes those of all projects that have been over for long; returns how many."""
-    return await tx.execute(
-        "DELETE FROM scheduling_records WHERE finished_at_ms < :finished_before_ms",
-        {"finished_before_ms": finished_before_ms},
-    )
+async def purge(tx: Tx, finished_before_ms: int, most: int) -> int:
+    """Deletes some of all projects that have been over for long; returns how many."""
+    old = some_of("scheduling_records", "finished_at_ms < :finished_before_ms", tx.dialect)
+    params = {"finished_before_ms": finished_before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM scheduling_records WHERE {old}", params)
 
 
 async def _find(tx: Tx, project_id: str, record_id: str, kind: Kind, ending: str) -> Record | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.delivering import deliver
 from msgsvc_webhooks.replays import REPLAY, replay
@@ -20,14 +20,16 @@ DAY_MS = 24 * 3600 * 1000
 FAULTS_ALLOWED = 20
 
 
-async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
+async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Forgets old deliveries, and secrets that have ended; lets an older key of ours be retired."""
-    now_ms = ctx.service.clock.now_ms()
-    kept_ms = ctx.service.get(Webhooks).settings.journal_days * DAY_MS
-    async with ctx.completing(*jobs) as tx:
-        await journal.purge(tx, now_ms - kept_ms)
+    webhooks, now_ms = ctx.service.get(Webhooks), ctx.service.clock.now_ms()
+    async with ctx.service.db.transaction() as tx:
         await store.purge_secrets(tx, now_ms)
-        await ctx.service.get(Webhooks).reseal(tx)
+        await webhooks.reseal(tx)
+    before_ms = now_ms - webhooks.settings.journal_days * DAY_MS
+    # First, or each step of the deliveries would remove many times as many attempts with them.
+    await in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most))
+    await in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most))
 
 
 async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, in_list, key_params, key_table
+from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, some_of
 from msgsvc_core.record import record
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryQuery, DeliveryStatus, Webhook
 
@@ -225,11 +225,18 @@ async def end(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, no
         )
 
 
-async def purge(tx: Tx, before_ms: int) -> None:
-    """Removes what began before that time, of all projects."""
-    params = {"before_ms": before_ms}
-    await tx.execute("DELETE FROM webhooks_attempts WHERE started_at_ms < :before_ms", params)
-    await tx.execute("DELETE FROM webhooks_deliveries WHERE created_at_ms < :before_ms", params)
+async def purge_attempts(tx: Tx, before_ms: int, most: int) -> int:
+    """Removes some that began before that time, of all projects; returns how many."""
+    old = some_of("webhooks_attempts", "started_at_ms < :before_ms", tx.dialect)
+    params = {"before_ms": before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM webhooks_attempts WHERE {old}", params)
+
+
+async def purge(tx: Tx, before_ms: int, most: int) -> int:
+    """Removes some deliveries that began before that time, of all projects; returns how many."""
+    old = some_of("webhooks_deliveries", "created_at_ms < :before_ms", tx.dialect)
+    params = {"before_ms": before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM webhooks_deliveries WHERE {old}", params)
 
 
 def _delivery(row: Row) -> Delivery:

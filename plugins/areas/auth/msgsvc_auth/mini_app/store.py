@@ -1,6 +1,7 @@
 """The SQL of signed data that was used: each signs in once."""
 
 from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import some_of
 
 
 async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
@@ -14,9 +15,8 @@ async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
     )
 
 
-async def purge_uses(tx: Tx, expired_before_ms: int) -> int:
-    """Forgets data that has been refused for its age since then; returns how many."""
-    return await tx.execute(
-        "DELETE FROM auth_mini_app_uses WHERE expires_at_ms < :expired_before_ms",
-        {"expired_before_ms": expired_before_ms},
-    )
+async def purge_uses(tx: Tx, expired_before_ms: int, most: int) -> int:
+    """Forgets some data that has been refused for its age since then; returns how many."""
+    old = some_of("auth_mini_app_uses", "expires_at_ms < :expired_before_ms", tx.dialect)
+    params = {"expired_before_ms": expired_before_ms, "most": most}
+    return await tx.execute(f"DELETE FROM auth_mini_app_uses WHERE {old}", params)

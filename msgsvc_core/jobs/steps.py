@@ -1,0 +1,25 @@
+"""Work on many rows in steps, for jobs that remove what is old."""
+
+from collections.abc import Awaitable, Callable
+
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import JobContext, Stopping
+
+#: Rows that one step removes: some 10 ms, for which SQLite's other writers wait.
+STEP = 2000
+
+#: Does something with up to that many rows in a transaction; returns with how many.
+Step = Callable[[Tx, int], Awaitable[int]]
+
+
+async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None:
+    """Takes steps of up to `most` rows (`STEP` unless given), each in a transaction of its own, until one
+    finds fewer. Raises `Stopping` where the runner is about to stop.
+    """
+    most = STEP if most is None else most
+    found = most
+    while found >= most:
+        if ctx.stopping:
+            raise Stopping
+        async with ctx.service.db.transaction() as tx:
+            found = await step(tx, most)
