@@ -1,7 +1,7 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
 from msgsvc_core.db.database import Database
-from msgsvc_core.db.errors import DatabaseUnavailable, LockTimeout, Refused, Taken
+from msgsvc_core.db.errors import DatabaseUnavailable, LockTimeout, Refused, RolledBack, Taken
 from msgsvc_core.db.lookup import Lookup
 from msgsvc_core.db.revisions import (
     CORE_MIGRATIONS,
@@ -24,6 +24,7 @@ __all__ = [
     "Lookup",
     "MigrationSource",
     "Refused",
+    "RolledBack",
     "Row",
     "Taken",
     "Together",

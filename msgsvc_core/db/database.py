@@ -72,14 +72,11 @@ class Database:
             self.use = Use(size=1 + READERS)
         else:
             # What they bring of SQLAlchemy and asyncpg is 7 MiB.
-            from databases.backends.postgres import PostgresBackend  # noqa: PLC0415 - not on SQLite
-
             from msgsvc_core.db.postgres_batches import PostgresBatches  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_notices import PostgresEar  # noqa: PLC0415 - not on SQLite
+            from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
 
-            self._backend = PostgresBackend(
-                url, min_size=1, max_size=pool_size, reset=_leave_session
-            )
+            self._backend = PostgresPool(url, max_size=pool_size)
             self.use = Use(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
             self._ear = PostgresEar(url, self._notices)
@@ -237,14 +234,9 @@ async def _give_back(connection: "ConnectionBackend | SQLiteConnection") -> None
         with named_errors():
             await connection.release()
     except DatabaseUnavailable as error:
-        # The server ended it just now, and the pool has dropped it by itself. What the caller did is
-        # done or has failed already: this is no news for him.
+        # The server ended it just now or is silent, and the pool has dropped it by itself. What the
+        # caller did is done or has failed already: this is no news for him.
         log.warning("connection_lost", error=str(error))
-
-
-async def _leave_session(_connection: Any) -> None:
-    """Spares a round trip at each release: we change no session, and asyncpg itself has ended what
-    might be left of a transaction before it calls this."""
 
 
 def sqlite_path(url: str) -> Path:

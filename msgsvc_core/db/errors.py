@@ -12,6 +12,11 @@ class DatabaseUnavailable(Exception):
     deadlock. Nothing was committed by it, and it may be tried again."""
 
 
+class RolledBack(Exception):
+    """PostgreSQL answered COMMIT with ROLLBACK: a statement had failed in the transaction, outside of a
+    `savepoint`, and the block went on. Nothing was committed. A mistake of ours; trying again won't help."""
+
+
 class LockTimeout(Exception):
     """Another transaction held a row for longer than the statement was willing to wait."""
 
@@ -38,6 +43,14 @@ _SQLITE_UNAVAILABLE = frozenset(
 )
 
 
+def check_committed(answer: str) -> None:
+    """Raises `RolledBack` unless PostgreSQL's answer to COMMIT is that it did."""
+    if answer != "COMMIT":
+        raise RolledBack(
+            f"COMMIT was answered with {answer}: a statement failed earlier and its error was caught"
+        )
+
+
 @contextmanager
 def named_errors() -> Iterator[None]:
     """Raises `DatabaseUnavailable` and `LockTimeout` for what the drivers raise in the block."""
@@ -47,7 +60,11 @@ def named_errors() -> Iterator[None]:
         if _is(error, "LOCK_TIMEOUT"):
             raise LockTimeout(str(error)) from error
         if is_lost(error) or _is(error, "UNDONE"):
-            raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+            # A bound that has passed says nothing by itself.
+            silent = (
+                "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
+            )
+            raise DatabaseUnavailable(str(error) or silent) from error
         raise
 
 

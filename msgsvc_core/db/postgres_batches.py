@@ -6,9 +6,17 @@ from typing import Any
 
 import asyncpg
 
-from msgsvc_core.db.errors import LockTimeout, Refused, is_lost, is_refusal, named_errors
+from msgsvc_core.db.errors import (
+    LockTimeout,
+    Refused,
+    check_committed,
+    is_lost,
+    is_refusal,
+    named_errors,
+)
 from msgsvc_core.db.postgres_inserts import Claims, UnnestInserts
 from msgsvc_core.db.rows import Shape, Values
+from msgsvc_core.db.tx import UNDO_S
 from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
@@ -70,11 +78,11 @@ class PostgresBatches:
         )
         try:
             outcomes: list[Outcome] = await write(connection, units)
-            await connection.execute("COMMIT")
+            check_committed(await connection.execute("COMMIT"))
         except BaseException:
             # A connection that is gone has nothing to undo, and its error is the one to tell.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await connection.execute("ROLLBACK")
+                await connection.execute("ROLLBACK", timeout=UNDO_S)
             raise
         return outcomes
 

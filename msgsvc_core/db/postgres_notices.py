@@ -17,7 +17,7 @@ RETRY_S = 1.0
 #: Seconds between two looks whether it is still there: some ways of losing one make no sound.
 CHECK_S = 30.0
 
-#: Seconds that opening, looking and closing may take.
+#: Seconds that opening, listening, looking and closing may take.
 PATIENCE_S = 5.0
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,9 @@ class PostgresEar:
     async def _hear(self) -> None:
         """Until the connection is lost. Raises what the driver raises."""
         # A pool of one: so it is opened as all the others are, whatever the URL says.
-        backend = PostgresBackend(self._url, min_size=1, max_size=1, timeout=PATIENCE_S)
+        backend = PostgresBackend(
+            self._url, min_size=1, max_size=1, timeout=PATIENCE_S, command_timeout=PATIENCE_S
+        )
         await backend.connect()
         try:
             connection = backend.connection()

@@ -3,13 +3,13 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
 
 import structlog
 
-from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
+from msgsvc_core.db.errors import DatabaseUnavailable, check_committed, named_errors
 from msgsvc_core.db.notices import CHANNEL, Notices, written
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
@@ -22,6 +22,10 @@ from msgsvc_core.db.rows import (
 )
 from msgsvc_core.db.sql import Dialect, numbered
 from msgsvc_core.db.unit import Unit, by_shape, call_all
+
+#: Seconds that PostgreSQL may take to undo something, which it does by forgetting it. A caller that was
+#: cancelled waits for it.
+UNDO_S = 2.0
 
 log = structlog.get_logger(__name__)
 
@@ -130,9 +134,25 @@ class Tx:
         await self.execute("RELEASE SAVEPOINT step")
 
     async def _undo_step(self) -> None:
-        await self.execute("ROLLBACK TO SAVEPOINT step")
         # A savepoint outlives the rollback to it, and would hide an outer one of the same name.
-        await self.execute("RELEASE SAVEPOINT step")
+        await self._undo("ROLLBACK TO SAVEPOINT step", "RELEASE SAVEPOINT step")
+
+    async def _undo(self, *statements: str) -> None:
+        """On PostgreSQL in its time; where that fails the connection is ended, which undoes everything, and
+        whatever comes next on it is `DatabaseUnavailable`."""
+        if self.dialect == "sqlite":
+            for sql in statements:
+                await self.execute(sql)
+            return
+        try:
+            with named_errors():
+                for sql in statements:
+                    await self._raw.execute(sql, timeout=UNDO_S)
+        except DatabaseUnavailable as error:
+            log.warning("rollback_failed", error=str(error))
+            # A connection that is lost already says so once more.
+            with suppress(DatabaseUnavailable), named_errors():
+                self._raw.terminate()
 
     async def wait_for_locks(self, timeout_s: float) -> None:
         """Bounds waiting for rows that other transactions hold; beyond it `LockTimeout` is raised.
@@ -169,7 +189,11 @@ class Tx:
                 f"SELECT pg_notify('{CHANNEL}', notice) FROM unnest(:told::text[]) AS told (notice)",
                 {"told": self._told},
             )
-        await self.execute("COMMIT")
+        if self.dialect == "sqlite":
+            await self.execute("COMMIT")
+            return
+        with named_errors():
+            check_committed(await self._raw.execute("COMMIT"))
 
     def _committed(self) -> None:
         call_all(self._after_commit)
@@ -180,9 +204,11 @@ async def begin(tx: Tx, *, on_disk: bool = True) -> None:
         # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
         # "database is locked".
         await tx.execute("BEGIN IMMEDIATE")
+        tx._begun = True
     else:
+        # First: a BEGIN that was not answered in time may have begun one.
+        tx._begun = True
         await tx.execute("BEGIN" if on_disk else "BEGIN; SET LOCAL synchronous_commit = off")
-    tx._begun = True
 
 
 async def commit(tx: Tx) -> None:
@@ -199,7 +225,7 @@ async def rollback(tx: Tx) -> None:
     if not tx._begun:
         return
     try:
-        await tx.execute("ROLLBACK")
+        await tx._undo("ROLLBACK")
     except (DatabaseUnavailable, sqlite3.OperationalError) as error:
         # The connection is gone or the database rolled back by itself; there is nothing to undo.
         log.warning("rollback_failed", error=str(error))

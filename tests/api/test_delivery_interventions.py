@@ -61,7 +61,7 @@ async def test_a_message_whose_job_is_discarded_has_failed(quiet: Service) -> No
         message = await tx.fetch_one("SELECT status, error FROM core_messages")
     assert message is not None
     assert message["status"] == "failed"
-    assert "an operator discarded it" in message["error"]
+    assert message["error"] == "the service could not deliver it"
     assert (batch.failed, batch.finished_at_ms is not None) == (1, True)
     told = {row["name"]: json.loads(row["data"]) for row in rows}
     assert told["delivery.failed"]["reason"] == "unknown"

@@ -4,6 +4,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelHealth
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import store
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel
 from msgsvc_core.testing.fixtures import Tenant
@@ -27,9 +29,27 @@ async def test_a_ready_service_shows_each_of_its_checks(
     assert set(checks["queue"]["detail"]) == {"ready", "running", "dead"}
 
 
+async def test_probes_that_come_close_together_count_the_jobs_once(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[dict[str, int]] = []
+    count = store.count_by_state
+
+    async def counted(tx: Tx) -> dict[str, int]:
+        counts.append(await count(tx))
+        return counts[-1]
+
+    monkeypatch.setattr(store, "count_by_state", counted)
+    shown = [(await client.get("/readyz")).json()["checks"]["queue"] for _ in range(3)]
+
+    assert len(counts) == 1
+    assert shown == [shown[0]] * 3
+
+
 async def test_a_service_without_its_database_lives_but_is_not_ready(
     client: httpx2.AsyncClient, service: Service
 ) -> None:
+    await client.get("/readyz")
     await service.db.disconnect()
 
     alive, ready = await client.get("/healthz"), await client.get("/readyz")

@@ -1,0 +1,92 @@
+"""The pool of connections to PostgreSQL, with a bound for everything that a silent server leaves undone.
+
+A host that dies without a word, or a proxy that forwards nothing more, breaks no connection: nothing
+comes, and nothing fails. The bounds are kept here and not by TCP (keepalive, TCP_USER_TIMEOUT): a proxy,
+or the kernel of a server whose processes are stuck, acknowledges what nobody will answer.
+"""
+
+import asyncio
+from contextlib import nullcontext
+from typing import Any
+
+from databases.backends.postgres import PostgresBackend, PostgresConnection
+
+#: Seconds until a connection is open, TLS and the password included.
+CONNECT_S = 5.0
+
+#: Seconds that a statement may take. The slowest page of a list of a million takes 0.2 s (decision 0044),
+#: deleting a million old rows 1.3 s; what goes through more than that goes in steps. Migrations have
+#: connections of their own, and no bound.
+STATEMENT_S = 60.0
+
+#: Seconds that a caller waits for a connection while others have them all.
+ACQUIRE_S = 30.0
+
+#: Seconds that giving a connection back may take, which waits for the end of a statement that was cut
+#: short; beyond them the connection is ended. Few, for a caller that was cancelled waits for it.
+GIVE_BACK_S = 2.0
+
+#: Seconds that closing the pool may take, after which its connections are cut off.
+CLOSE_S = 5.0
+
+
+class PostgresPool(PostgresBackend):
+    """At most `max_size` connections. What takes longer than its bound raises `TimeoutError`, an `OSError`
+    as other ways of losing a server are."""
+
+    def __init__(self, url: str, *, max_size: int) -> None:
+        super().__init__(
+            url,
+            min_size=1,
+            max_size=max_size,
+            timeout=CONNECT_S,
+            command_timeout=STATEMENT_S,
+            reset=_leave_session,
+        )
+        self.max_size = max_size
+        #: Connections that are in use or asked for.
+        self.wanted = 0
+
+    def connection(self) -> PostgresConnection:
+        return _BoundedConnection(self, self._dialect)
+
+    async def disconnect(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await super().disconnect()
+        except TimeoutError:
+            # asyncpg's pool has cut its connections off; the backend would take it for open.
+            self._pool = None
+
+
+class _BoundedConnection(PostgresConnection):
+    def __init__(self, pool: PostgresPool, dialect: Any) -> None:
+        super().__init__(pool, dialect)
+        self._bounded = pool
+
+    async def acquire(self) -> None:
+        pool = self._bounded
+        pool.wanted += 1
+        try:
+            # Where one is left, opening it has its own bound: a timer is 4 us, a twelfth of a short read.
+            async with asyncio.timeout(ACQUIRE_S) if pool.wanted > pool.max_size else nullcontext():
+                await super().acquire()
+        except BaseException:
+            pool.wanted -= 1
+            raise
+
+    async def release(self) -> None:
+        # As of `databases`, which has no timeout; asyncpg ends the connection when it passes.
+        connection, self._connection = self._connection, None
+        pool = self._database._pool
+        try:
+            # None: the pool was closed meanwhile, and cut this connection off too.
+            if pool is not None:
+                await pool.release(connection, timeout=GIVE_BACK_S)
+        finally:
+            self._bounded.wanted -= 1
+
+
+async def _leave_session(_connection: Any) -> None:
+    """Spares a round trip at each release: we change no session, and asyncpg itself has ended what
+    might be left of a transaction before it calls this."""
