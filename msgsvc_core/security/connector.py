@@ -1,6 +1,5 @@
 """The outbound guard's place in aiohttp: where names are resolved, and where sockets are opened."""
 
-import asyncio
 import socket
 from functools import lru_cache
 from ssl import SSLContext
@@ -11,13 +10,15 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.lookups import Lookups
 
 #: URLs whose check is remembered: those of one batch of calls come again and again.
 KNOWN_URLS = 1000
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves with the system's resolver, and hands on only what the guard allows.
+    """Resolves with the system's resolver, apart from the loop's threads (`lookups`), and hands on only what
+    the guard allows.
 
     aiohttp connects to the addresses it gets here, without asking DNS again; so a name that
     changes its address between check and connection (DNS rebinding) gains nothing.
@@ -25,14 +26,13 @@ class GuardedResolver(AbstractResolver):
 
     def __init__(self, guard: OutboundGuard) -> None:
         self._guard = guard
+        self._lookups = Lookups()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Every address of `host`. Raises `ForbiddenTarget` if one of them is forbidden."""
-        infos = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
-        )
+        infos = await self._lookups.find(host, port, family)
         addresses = [(found_family, str(address[0])) for found_family, *_, address in infos]
         # One bad address refuses them all: a client that moves on to the next would reach it.
         if not all(self._guard.is_allowed(address) for _, address in addresses):

@@ -8,11 +8,11 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx2
 import pytest
 
+from msgsvc_core.security import lookups
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -56,7 +56,7 @@ class Names:
     answers: list[str] = field(default_factory=list)
     asked: int = 0
 
-    async def getaddrinfo(self, host: str, port: int, **options: Any) -> list[Any]:
+    def ask(self, host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
         self.asked += 1
         if not self.answers:
             raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
@@ -76,7 +76,7 @@ class Names:
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Without it a test of names would ask the machine's own DNS."""
     made = Names()
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", made.getaddrinfo)
+    monkeypatch.setattr(lookups, "ask_system", made.ask)
     return made
 
 
@@ -248,14 +248,14 @@ async def test_name_that_moves_inside_after_its_check_is_called_where_it_was_che
 ) -> None:
     shop = await make_shop("127.0.0.2/32")
     names.answers = ["127.0.0.2"]
-    ask = names.getaddrinfo
+    ask = names.ask
 
-    async def answer_once(host: str, port: int, **options: Any) -> list[Any]:
-        found = await ask(host, port, **options)
+    def answer_once(host: str, port: int, family: socket.AddressFamily) -> lookups.Found:
+        found = ask(host, port, family)
         names.answers = ["127.0.0.1"]  # whoever asks again is led inside
         return found
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", answer_once)
+    monkeypatch.setattr(lookups, "ask_system", answer_once)
     webhook_id = await shop.add(NAMED.format(port=canary.port))
 
     await shop.deliver()

@@ -1,31 +1,33 @@
 """A DNS that answers what the test wants."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 
 import pytest
+
+from msgsvc_core.security import lookups
 
 Answer = str | Exception
 
 
 @pytest.fixture
 async def answer_dns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`answer_dns("8.8.8.8", …)` makes the loop resolve every name to these, or raise."""
+    """`answer_dns("8.8.8.8", …)` makes the resolver lead every name to these, or raise."""
     answers: list[Answer] = []
 
-    async def getaddrinfo(host, port, *, family=0, type=0, proto=0, flags=0):  # noqa: A002 - the loop calls it so
+    def ask(_host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+        kind = socket.SOCK_STREAM
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
         return [
-            (socket.AF_INET6, type, 6, "", (answer, port, 0, 0))
+            (socket.AF_INET6, kind, 6, "", (answer, port, 0, 0))
             if ":" in answer
-            else (socket.AF_INET, type, 6, "", (answer, port))
+            else (socket.AF_INET, kind, 6, "", (answer, port))
             for answer in map(str, answers)
         ]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(lookups, "ask_system", ask)
 
     def set_answers(*new: Answer) -> None:
         answers[:] = new
