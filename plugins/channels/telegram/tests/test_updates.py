@@ -144,7 +144,7 @@ def test_an_unreadable_update_is_logged_without_what_somebody_wrote(capsys):
 
     good = read_updates([raw, message(text="next")], "messenger_a")
 
-    said = capsys.readouterr().out
+    said = "".join(capsys.readouterr())
     assert [update.text for update in good] == ["next"]
     assert "update_unreadable" in said
     assert "diary" not in said
