@@ -39,8 +39,9 @@ OWN_LOOK_S = 0.1
 #: Seconds between looks whether tables of PostgreSQL have grown, of all runners together.
 GROWTH_LOOK_S = 2.0
 
-#: Milliseconds by which the clocks of two machines may differ before that matters.
-CLOCKS_DIFFER_MS = 60_000
+#: Milliseconds that a clock may be wrong by until what recurs no longer waits for it to come right: less,
+#: as a clock set an hour back, would have it run twice for one time.
+WRONG_BY_MS = 2 * 3600 * 1000
 
 #: How much earlier or later than planned a runner's turn comes, so that those started together spread.
 SPREAD = 0.2
@@ -304,7 +305,7 @@ def _farthest_ms(spec: JobSpec) -> int:
     """In how many milliseconds a recurring job runs next at the latest: where clocks are right."""
     assert spec.every_s is not None, "it recurs"
     longest_s = max(spec.every_s, spec.backoff(spec.max_attempts))
-    return round(longest_s * (1 + spec.jitter) * 1000) + CLOCKS_DIFFER_MS
+    return round(longest_s * (1 + spec.jitter) * 1000) + WRONG_BY_MS
 
 
 async def _forever(interval_s: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
