@@ -73,7 +73,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="For example key_02Yz...")],
     config: ConfigOption = None,
 ) -> None:
-    """End a key: nobody is let in by it a second later."""
+    """End a key. Processes that serve go on taking it for up to a second."""
     asyncio.run(_revoke(config, project_id, key_id))
     typer.echo(f"{key_id} is revoked")
 

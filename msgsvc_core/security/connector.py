@@ -12,6 +12,10 @@ from aiohttp.tracing import Trace
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.lookups import Lookups
 
+#: Seconds for which aiohttp remembers the addresses of a name. They are looked at again before each
+#: connection; a name that moves is found at its new address that much later.
+REMEMBERED_S = 10
+
 #: URLs whose check is remembered: those of one batch of calls come again and again.
 KNOWN_URLS = 1000
 
@@ -46,7 +50,8 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Ends what is looked up, for those who wait."""
+        await self._lookups.close()
 
 
 class GuardedConnector(TCPConnector):
@@ -58,8 +63,10 @@ class GuardedConnector(TCPConnector):
     def __init__(
         self, guard: OutboundGuard, *, limit: int, limit_per_host: int, ssl: SSLContext | bool
     ) -> None:
+        self._names = guard.resolver()
         super().__init__(
-            resolver=guard.resolver(),
+            resolver=self._names,
+            ttl_dns_cache=REMEMBERED_S,
             socket_factory=self._open_socket,
             limit=limit,
             limit_per_host=limit_per_host,
@@ -81,6 +88,11 @@ class GuardedConnector(TCPConnector):
         except ForbiddenTarget as error:
             raise ClientConnectorError(req.connection_key, error) from error
         return await super().connect(req, traces, timeout)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Ends the lookups too: aiohttp closes no resolver that it was given."""
+        await super().close(abort_ssl=abort_ssl)
+        await self._names.close()
 
     def _open_socket(self, info: AddrInfoType) -> socket.socket:
         # The last look, at the very address to be connected to, whatever path led to it.

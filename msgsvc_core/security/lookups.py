@@ -2,23 +2,50 @@
 
 The system's resolver blocks a thread for as long as a name server takes, and no timeout gives that
 thread back. In the event loop's few threads, a handful of names that answer slowly would keep everybody
-else from new connections.
+else from new connections. So each lookup has a thread of its own here, and a place that it keeps until
+the thread comes back. Whose names are slow finds few places left, and takes none of the others'.
 """
 
 import asyncio
 import socket
-from collections import Counter
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from contextvars import Context
+from enum import Enum, auto
 from functools import partial
 from threading import Thread
 from typing import Any
+from weakref import WeakValueDictionary
 
-#: Lookups that are under way at once; each has a thread of its own, which mostly waits.
-MOST = 64
+from msgsvc_core.record import record
+from msgsvc_core.security.recent_names import RecentNames
+from msgsvc_core.tasks import end
 
-#: Of them those of one domain: who has it can answer for all of its names as slowly as they like.
+#: Seconds for which a caller waits for an answer, or for a place; less than an attempt of a webhook may
+#: take, and enough for the system's resolver to ask a second time, which it does after 5.
+PATIENCE_S = 8.0
+
+#: Seconds from which on a name counts as slow. Name servers take some tens of milliseconds.
+QUICK_S = 2.0
+
+#: Seconds for which a name that was slow and then failed is not asked again.
+GIVEN_UP_S = 10.0
+
+#: Seconds for which one slow name tells of the others of its domain.
+SLOW_S = 300.0
+
+#: Seconds for which a name that was answered quickly has places that new names don't take.
+KNOWN_S = 24 * 3600.0
+
+#: Lookups of one domain at once: who has it can make up any number of names there, all of them slow.
 MOST_OF_DOMAIN = 4
+
+#: Second labels under which a country's registry, or who keeps a region's zone, gives names to others.
+REGISTRIES = frozenset(
+    {"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "mil"}
+    | {"msk", "ne", "net", "or", "org", "plc", "pp", "sch", "spb"}
+)
 
 #: Address families and addresses, as `socket.getaddrinfo` has them.
 Found = Sequence[tuple[Any, ...]]
@@ -27,79 +54,183 @@ Found = Sequence[tuple[Any, ...]]
 Ask = Callable[[str, int, socket.AddressFamily], Found]
 
 
+class Standing(Enum):
+    """What was seen of a name lately; each has places that the others don't take."""
+
+    KNOWN = auto()  # it was answered quickly
+    NEW = auto()  # nothing
+    SLOW = auto()  # it was slow, or another of its domain
+
+
+#: Lookups at once. Who wants to keep new names from the 24 needs six domains; they are slow from then on.
+PLACES = {Standing.KNOWN: 32, Standing.NEW: 24, Standing.SLOW: 8}
+
+
 def ask_system(host: str, port: int, family: socket.AddressFamily) -> Found:
     return socket.getaddrinfo(
         host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
     )
 
 
-class Lookups:
-    """Looks up names for one event loop, by `ask` or else `ask_system`."""
+@record
+class _Lookup:
+    """One that is under way, or waits for a place."""
 
-    def __init__(self, ask: Ask | None = None) -> None:
+    #: When somebody asked, by the monotonic clock.
+    since_s: float
+    answer: "asyncio.Future[Found]"
+    task: "asyncio.Task[Found]"
+
+
+class Lookups:
+    """Looks up names for one event loop, by `ask` or else `ask_system`.
+
+    `now` is a monotonic clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        ask: Ask | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
+        quick_s: float = QUICK_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._ask = ask
-        self._under_way: dict[tuple[str, int, int], asyncio.Future[Found]] = {}
-        self._of_domain: Counter[str] = Counter()
-        self._ended = asyncio.Event()
+        self._patience_s = patience_s
+        self._quick_s = quick_s
+        self._now = now
+        self._under_way: dict[tuple[str, int], _Lookup] = {}
+        self._places = {standing: asyncio.Semaphore(most) for standing, most in PLACES.items()}
+        self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._known = RecentNames(KNOWN_S, now)
+        self._slow_domains = RecentNames(SLOW_S, now)
+        self._given_up = RecentNames(GIVEN_UP_S, now)
 
     async def find(self, host: str, port: int, family: socket.AddressFamily) -> Found:
-        """What the system's resolver says. Raises `OSError`, at once where too many others are slow.
+        """What the system's resolver says; of the port it may be another caller's.
 
-        Who asks for a name that is being looked up waits for the same answer; who asks for one more of a
-        domain of which `MOST_OF_DOMAIN` are slow waits for one of these.
+        Raises `OSError`: the resolver's own, or `EAI_AGAIN` where it has not answered in time. That comes at
+        once for a name that was too slow for somebody before. Who asks for a name that is being looked up
+        waits for the same answer.
         """
-        key, domain = (host, port, int(family)), _domain(host)
-        while key not in self._under_way:
-            if len(self._under_way) >= MOST:
-                raise OSError("too many names of hosts are being looked up")
-            if self._of_domain[domain] < MOST_OF_DOMAIN:
-                self._begin(key, domain, family)
-            else:
-                self._ended.clear()
-                await self._ended.wait()
-        return await asyncio.shield(self._under_way[key])
-
-    def _begin(self, key: tuple[str, int, int], domain: str, family: socket.AddressFamily) -> None:
-        loop = asyncio.get_running_loop()
-        self._under_way[key] = loop.create_future()
-        self._of_domain[domain] += 1
-        # A daemon: nobody waits for a slow name server when the process ends.
-        work = partial(self._look_up, loop, key, domain, family)
-        Thread(target=work, name=f"look up {key[0]}", daemon=True).start()
-
-    def _look_up(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        key: tuple[str, int, int],
-        domain: str,
-        family: socket.AddressFamily,
-    ) -> None:
-        """In a thread of its own."""
-        found: Found | OSError
+        key = host, int(family)
+        lookup = self._under_way.get(key)
+        if lookup is None:
+            if host in self._given_up:
+                raise _no_answer(host)
+            lookup = self._under_way[key] = self._begun(host, port, family)
+        left_s = lookup.since_s + self._patience_s - self._now()
+        if left_s <= 0:
+            raise _no_answer(host)
         try:
-            found = (self._ask or ask_system)(key[0], key[1], family)
-        except OSError as error:
-            found = error
-        except UnicodeError:
-            found = OSError(f"{key[0]} is no name of a host")
-        # The loop may have ended meanwhile.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._settle, key, domain, found)
+            async with asyncio.timeout(left_s):
+                return await asyncio.shield(lookup.answer)
+        except TimeoutError:
+            raise _no_answer(host) from None
 
-    def _settle(self, key: tuple[str, int, int], domain: str, found: Found | OSError) -> None:
-        waiting = self._under_way.pop(key)
-        self._of_domain[domain] -= 1
-        if not self._of_domain[domain]:
-            del self._of_domain[domain]
-        self._ended.set()
-        if isinstance(found, OSError):
-            waiting.set_exception(found)
-            # Whoever asked may have gone: then nobody else looks at it.
-            waiting.exception()
+    async def close(self) -> None:
+        """Who still waits gets an error; threads end when their name servers answer, or with the process."""
+        await end(*[lookup.task for lookup in self._under_way.values()])
+
+    def _begun(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
+        answer = asyncio.get_running_loop().create_future()
+        # Not the asker's context: its ids would stand in the logs of all who wait.
+        task = asyncio.create_task(self._look_up(host, port, family), context=Context())
+        lookup = _Lookup(self._now(), answer, task)
+        # Not by the task itself: one that is cancelled before its first step does nothing more.
+        task.add_done_callback(partial(self._settle, (host, int(family)), lookup))
+        return lookup
+
+    def _settle(self, key: tuple[str, int], lookup: _Lookup, task: "asyncio.Task[Found]") -> None:
+        del self._under_way[key]
+        error = _no_answer(key[0]) if task.cancelled() else task.exception()
+        if error is None:
+            lookup.answer.set_result(task.result())
         else:
-            waiting.set_result(found)
+            lookup.answer.set_exception(error)
+            # Whoever asked may have gone: then nobody else looks at it.
+            lookup.answer.exception()
+
+    async def _look_up(self, host: str, port: int, family: socket.AddressFamily) -> Found:
+        domain = domain_of(host)
+        async with AsyncExitStack() as places:
+            # When it is over all who asked have gone, and nobody would hear the answer.
+            async with asyncio.timeout(self._patience_s):
+                of_domain = self._domains.setdefault(domain, asyncio.Semaphore(MOST_OF_DOMAIN))
+                await places.enter_async_context(of_domain)
+                await places.enter_async_context(self._places[self._standing(host, domain)])
+            return await self._watched(host, domain, port, family)
+
+    def _standing(self, host: str, domain: str) -> Standing:
+        if domain in self._slow_domains:
+            return Standing.SLOW
+        return Standing.KNOWN if host in self._known else Standing.NEW
+
+    async def _watched(
+        self, host: str, domain: str, port: int, family: socket.AddressFamily
+    ) -> Found:
+        """The resolver's answer; remembers how quick it was."""
+        loop, began_s = asyncio.get_running_loop(), self._now()
+        # Now and not when it ends: the domain's other names are not to take new names' places meanwhile.
+        slow = loop.call_later(self._quick_s, self._note_slow, host, domain)
+        try:
+            found = await self._in_thread(host, port, family)
+        except OSError:
+            if self._now() - began_s >= self._quick_s:
+                self._given_up.add(host)
+            raise
+        finally:
+            slow.cancel()
+        if self._now() - began_s < self._quick_s:
+            self._known.add(host)
+        return found
+
+    def _note_slow(self, host: str, domain: str) -> None:
+        self._known.discard(host)
+        self._slow_domains.add(domain)
+
+    async def _in_thread(self, host: str, port: int, family: socket.AddressFamily) -> Found:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Found] = loop.create_future()
+
+        def look_up() -> None:
+            found: Found | Exception
+            try:
+                found = (self._ask or ask_system)(host, port, family)
+            except UnicodeError:
+                found = OSError(f"{host} is no name of a host")
+            except Exception as error:  # noqa: BLE001 - the thread's edge: who waits raises it
+                found = error
+            # The loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_tell, answer, found)
+
+        try:
+            # A daemon: nobody waits for a slow name server when the process ends.
+            Thread(target=look_up, name="name lookup", daemon=True).start()
+        except RuntimeError as error:
+            # The machine has no thread left; it may have one later.
+            raise _no_answer(host) from error
+        return await answer
 
 
-def _domain(host: str) -> str:
-    """The last two labels of a name: near enough to who answers for it."""
-    return ".".join(host.rstrip(".").lower().split(".")[-2:])
+def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
+    if answer.done():
+        return  # whoever waited was cancelled
+    if isinstance(found, Exception):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)
+
+
+def domain_of(host: str) -> str:
+    """Near enough to who answers for a name: `shop.example` for `a.b.shop.example`, `shop.co.uk` for
+    `a.shop.co.uk`."""
+    labels = host.rstrip(".").lower().split(".")
+    is_registry = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in REGISTRIES
+    return ".".join(labels[-3 if is_registry else -2 :])
+
+
+def _no_answer(host: str) -> OSError:
+    return socket.gaierror(socket.EAI_AGAIN, f"no name server has told of {host} in time")

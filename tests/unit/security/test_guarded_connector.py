@@ -2,12 +2,15 @@
 
 import asyncio
 import errno
+import socket
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
 
+from msgsvc_core.security import lookups
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 
 
@@ -31,6 +34,19 @@ async def canary() -> AsyncIterator[Canary]:
     bird = Canary(port=server.sockets[0].getsockname()[1])
     async with server:
         yield bird
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every name leads to loopback; these were looked up."""
+    hosts: list[str] = []
+
+    def ask(host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+        hosts.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(lookups, "ask_system", ask)
+    return hosts
 
 
 async def get(guard: OutboundGuard, url: str, **options) -> int:
@@ -145,3 +161,58 @@ async def test_opened_range_is_reached_by_address_and_by_name(canary: Canary, an
 
     assert statuses == [200, 200, 200]
     assert canary.connections == 3
+
+
+async def test_remembered_address_is_looked_at_again_by_the_guard(
+    canary: Canary, asked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    guard = OutboundGuard(allow_http=True, allow_cidrs=["127.0.0.0/8"])
+    url = f"http://hooks.example.com:{canary.port}/"
+    async with aiohttp.ClientSession(connector=guard.connector()) as session:
+        for _ in range(2):  # the canary closes each connection
+            async with session.get(url) as response:
+                assert response.status == 200
+        monkeypatch.setattr(guard, "is_allowed", lambda address: False)
+        with pytest.raises(aiohttp.ClientConnectorError) as refused:
+            await session.get(url)
+
+    assert isinstance(refused.value.os_error, ForbiddenTarget)
+    assert asked == ["hooks.example.com"]
+    assert canary.connections == 2
+
+
+async def test_names_of_tenants_are_not_looked_up_in_the_loops_threads(
+    canary: Canary, asked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    # Under uvloop there are two for all lookups of the process, and those of the messengers need them.
+    async def refuse(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("the loop was asked")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", refuse)
+    guard = OutboundGuard(allow_http=True, allow_cidrs=["127.0.0.0/8"])
+
+    assert await get(guard, f"http://hooks.example.com:{canary.port}/") == 200
+    assert asked == ["hooks.example.com"]
+
+
+async def test_lookups_end_with_the_connector(monkeypatch: pytest.MonkeyPatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def ask(_host: str, _port: int, _family: socket.AddressFamily) -> lookups.Found:
+        begun.set()
+        go_on.wait(10)
+        return []
+
+    monkeypatch.setattr(lookups, "ask_system", ask)
+    session = aiohttp.ClientSession(connector=OutboundGuard().connector())
+    resolver = asyncio.create_task(session.get("https://hooks.example.com/"))
+    await asyncio.to_thread(begun.wait, 10)
+    before = asyncio.all_tasks()
+
+    await session.close()
+
+    going_on = {task for task in before if not task.done()}
+    go_on.set()
+    assert going_on <= {asyncio.current_task(), resolver}
+    with pytest.raises((aiohttp.ClientError, asyncio.CancelledError)):
+        await resolver

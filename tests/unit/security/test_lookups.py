@@ -2,25 +2,35 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
-from threading import Event
 
 import pytest
 
 from msgsvc_core.security import lookups
-from msgsvc_core.security.lookups import Found, Lookups
+from msgsvc_core.security.lookups import Found, Lookups, Standing, domain_of
 
 pytestmark = pytest.mark.timeout(20)
 
 ANSWER: Found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
 
+#: Of a hundred domains, so many that all places of new names are taken.
+MANY = [f"a{number}.slow{domain}.example" for domain in range(100) for number in range(4)]
+
+#: Seconds that a hurried caller waits for a name.
+HASTE_S = 0.3
+
+GOOD = "hooks.shop.example.org"
+
 
 class NameServer:
-    """Answers at once, but for names under `slow...`: these when it is told to."""
+    """Answers at once, but for names with `slow` in them: these when it is told to."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.go_on = Event()
+        self.go_on = threading.Event()
 
     def ask(self, host: str, _port: int, _family: socket.AddressFamily) -> Found:
         self.asked.append(host)
@@ -29,6 +39,20 @@ class NameServer:
         if host.startswith("missing"):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return ANSWER
+
+    @property
+    def slow(self) -> int:
+        return sum("slow" in host for host in self.asked)
+
+
+class Time:
+    """A monotonic clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.s = 1000.0
+
+    def __call__(self) -> float:
+        return self.s
 
 
 @pytest.fixture
@@ -43,15 +67,36 @@ def names(server: NameServer) -> Lookups:
     return Lookups(server.ask)
 
 
-async def find(names: Lookups, host: str) -> Found:
-    return await names.find(host, 443, socket.AF_INET)
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def hasty(server: NameServer, time: Time) -> Lookups:
+    """Waits for next to nothing."""
+    return Lookups(server.ask, patience_s=HASTE_S, now=time)
+
+
+async def find(names: Lookups, host: str, port: int = 443) -> Found:
+    return await names.find(host, port, socket.AF_INET)
 
 
 async def begun(names: Lookups, *hosts: str) -> "list[asyncio.Task[Found]]":
-    """Lookups that are under way, or wait for others."""
+    """Lookups that are under way, or wait for others, or were refused at once."""
     tasks = [asyncio.create_task(find(names, host)) for host in hosts]
-    await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
     return tasks
+
+
+async def threads_end() -> None:
+    """Returns when all lookups have ended, and what they found has been heard."""
+    for thread in threading.enumerate():
+        if thread.name == "name lookup":
+            await asyncio.to_thread(thread.join)
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def test_a_hundred_slow_names_of_a_domain_hold_nobody_else_up(
@@ -59,35 +104,117 @@ async def test_a_hundred_slow_names_of_a_domain_hold_nobody_else_up(
 ) -> None:
     slow = await begun(names, *(f"x{number}.slow.example" for number in range(100)))
 
-    assert await find(names, "hooks.shop.example.org") == ANSWER
-    assert sum("slow" in host for host in server.asked) == lookups.MOST_OF_DOMAIN
+    assert await find(names, GOOD) == ANSWER
+    assert server.slow == lookups.MOST_OF_DOMAIN
     server.go_on.set()
     assert await asyncio.gather(*slow) == [ANSWER] * 100
     assert len(server.asked) == 101
 
 
-async def test_where_too_many_domains_are_slow_one_more_name_fails_at_once(
+async def test_slow_names_of_a_hundred_domains_hold_up_no_name_that_was_answered_before(
     names: Lookups, server: NameServer
 ) -> None:
-    slow = await begun(names, *(f"slow{number}.example" for number in range(lookups.MOST // 2)))
-    slow += await begun(names, *(f"a.slow{number}.test" for number in range(lookups.MOST // 2)))
+    await find(names, GOOD)
+    slow = await begun(names, *MANY)
 
-    with pytest.raises(OSError, match="too many names"):
-        await find(names, "hooks.shop.example.org")
-
+    assert await find(names, GOOD) == ANSWER
+    assert server.slow == lookups.PLACES[Standing.NEW]
     server.go_on.set()
     await asyncio.gather(*slow)
-    assert await find(names, "hooks.shop.example.org") == ANSWER
+
+
+async def test_a_new_name_beside_a_hundred_slow_domains_waits_for_a_place(
+    names: Lookups, server: NameServer
+) -> None:
+    slow = await begun(names, *MANY)
+    (new,) = await begun(names, "hooks.new.example.org")
+
+    assert not new.done()
+    server.go_on.set()
+    assert await new == ANSWER
+    await asyncio.gather(*slow)
+
+
+async def test_domains_that_are_slow_take_no_more_places_of_new_names(server: NameServer) -> None:
+    names = Lookups(server.ask, quick_s=0.01)
+    slow = await begun(names, *(f"slow{domain}.example" for domain in range(8)))
+    await asyncio.sleep(0.05)  # by the loop's own clock, on which what is slow is noted before
+    slow += await begun(
+        names, *(f"a{number}.slow{domain}.example" for domain in range(8) for number in range(3))
+    )
+
+    assert await find(names, GOOD) == ANSWER
+    assert server.slow == 8 + lookups.PLACES[Standing.SLOW]
+    server.go_on.set()
+    await asyncio.gather(*slow)
+
+
+async def test_healthy_names_in_numbers_wait_for_places_and_are_all_answered(
+    names: Lookups,
+) -> None:
+    tasks = await begun(names, *(f"hooks.shop{number}.example" for number in range(300)))
+
+    assert await asyncio.gather(*tasks) == [ANSWER] * 300
+
+
+async def test_a_name_that_timed_out_is_refused_at_once_for_a_while(
+    hasty: Lookups, server: NameServer, time: Time
+) -> None:
+    with pytest.raises(socket.gaierror) as refused:
+        await find(hasty, "missing.slow.example")
+    assert refused.value.errno == socket.EAI_AGAIN
+
+    time.s += lookups.PATIENCE_S
+    (while_it_is_asked,) = await begun(hasty, "missing.slow.example")
+    assert isinstance(while_it_is_asked.exception(), socket.gaierror)
+    server.go_on.set()
+    await threads_end()
+    (afterwards,) = await begun(hasty, "missing.slow.example")
+    assert isinstance(afterwards.exception(), socket.gaierror)
+    assert len(server.asked) == 1
+
+    time.s += lookups.GIVEN_UP_S
+    with pytest.raises(socket.gaierror, match="not known"):
+        await find(hasty, "missing.slow.example")
+    assert len(server.asked) == 2
+
+
+async def test_a_name_that_was_answered_late_is_asked_again(
+    hasty: Lookups, server: NameServer, time: Time
+) -> None:
+    with pytest.raises(socket.gaierror):
+        await find(hasty, "slow.example")
+    time.s += lookups.PATIENCE_S
+    server.go_on.set()
+    await threads_end()
+
+    (again,) = await begun(hasty, "slow.example")
+    assert await again == ANSWER
+
+
+async def test_a_name_that_nobody_waits_for_any_more_is_not_asked(
+    hasty: Lookups, server: NameServer
+) -> None:
+    tasks = await begun(hasty, *(f"a{number}.slow.example" for number in range(20)))
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(HASTE_S)  # a lookup waits as long as who asked, and begins a moment later
+    server.go_on.set()
+    await threads_end()
+
+    assert all(isinstance(error, socket.gaierror) for error in ended)
+    assert len(server.asked) == lookups.MOST_OF_DOMAIN
 
 
 async def test_who_asks_for_a_name_that_is_looked_up_waits_for_that_answer(
     names: Lookups, server: NameServer
 ) -> None:
     tasks = await begun(names, *["slow.example"] * 5)
+    tasks.append(asyncio.create_task(find(names, "slow.example", 8443)))
     tasks[0].cancel()
+    await asyncio.sleep(0)
     server.go_on.set()
 
-    assert await asyncio.gather(*tasks[1:]) == [ANSWER] * 4
+    assert await asyncio.gather(*tasks[1:]) == [ANSWER] * 5
     assert server.asked == ["slow.example"]
 
 
@@ -97,3 +224,65 @@ async def test_a_name_that_is_none_fails(host: str) -> None:
 
     with pytest.raises(OSError, match=r"not known|no name of a host"):
         await find(Lookups(ask), host)
+
+
+async def test_a_machine_without_threads_fails_the_lookup_and_not_the_next(
+    names: Lookups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as exhausted, pytest.raises(socket.gaierror):
+        exhausted.setattr(threading.Thread, "start", start)
+        await find(names, GOOD)
+
+    assert await find(names, GOOD) == ANSWER
+
+
+async def test_who_waits_when_all_is_closed_is_told_so(names: Lookups) -> None:
+    waiting = await begun(names, *(f"a{number}.slow.example" for number in range(10)))
+    begins = asyncio.create_task(find(names, "b.slow.example"))
+    await asyncio.sleep(0)
+
+    await names.close()
+
+    ended = await asyncio.gather(*waiting, begins, return_exceptions=True)
+    assert all(isinstance(error, socket.gaierror) for error in ended)
+
+
+def test_a_process_ends_although_a_name_server_does_not_answer() -> None:
+    program = """
+import asyncio, time
+from msgsvc_core.security.lookups import Lookups
+
+async def main():
+    names = Lookups(lambda *_: time.sleep(60), patience_s=0.05)
+    try:
+        await names.find("slow.example", 443, 0)
+    except OSError:
+        print("given up")
+
+asyncio.run(main())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=15, check=False
+    )
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("given up\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("a.b.shop.example", "shop.example"),
+        ("Shop.Example.", "shop.example"),
+        ("a.shop.co.uk", "shop.co.uk"),
+        ("shop.co.uk", "shop.co.uk"),
+        ("a.shop.com.ru", "shop.com.ru"),
+        ("co.uk", "co.uk"),
+        ("a.b.co.example", "co.example"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_names_of_one_owner_are_one_domain(host: str, domain: str) -> None:
+    assert domain_of(host) == domain

@@ -1,0 +1,34 @@
+"""What happened to names lately."""
+
+from collections.abc import Callable
+
+#: Names that are remembered at once: some 2 MB of them.
+MOST = 10_000
+
+
+class RecentNames:
+    """Names to which something happened in the last `for_s` seconds; of too many the oldest is forgotten.
+
+    `now` is a monotonic clock, in seconds.
+    """
+
+    def __init__(self, for_s: float, now: Callable[[], float]) -> None:
+        self._for_s = for_s
+        self._now = now
+        #: Until when each is remembered, the oldest first.
+        self._until_s: dict[str, float] = {}
+
+    def add(self, name: str) -> None:
+        """It happens now."""
+        self.discard(name)
+        if len(self._until_s) >= MOST:
+            del self._until_s[next(iter(self._until_s))]
+        self._until_s[name] = self._now() + self._for_s
+
+    def discard(self, name: str) -> None:
+        """It holds no longer, if it did."""
+        self._until_s.pop(name, None)
+
+    def __contains__(self, name: str) -> bool:
+        until_s = self._until_s.get(name)
+        return until_s is not None and self._now() < until_s
