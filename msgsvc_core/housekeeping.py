@@ -1,12 +1,17 @@
 """Once an hour: removes what the core need not remember, and lets older secret keys be retired."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from msgsvc_core import key_canary
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import some_of
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
-from msgsvc_core.jobs.steps import in_steps
+from msgsvc_core.jobs.steps import in_parts, in_steps
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
 
 #: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
 UPDATE_HOURS = 48
@@ -33,17 +38,27 @@ async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     service = ctx.service
     now_ms = service.clock.now_ms()
     limits, accounts = service.settings.limits, service.settings.accounts
+    aged = (
+        ("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
+        ("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
+        ("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
+        ("core_audit", "at_ms", accounts.audit_days * DAY_MS),
+    )
+    await in_parts(
+        partial(_reseal, service),
+        *(
+            partial(_remove, ctx, table, column, now_ms - kept_ms)
+            for table, column, kept_ms in aged
+        ),
+        *(partial(_remove, ctx, table, "expires_at_ms", now_ms) for table in ENDING),
+    )
+
+
+async def _reseal(service: "Service") -> None:
     async with service.db.transaction() as tx:
         await service.own_channels.reseal(tx)
         await service.second_factor.reseal(tx)
         await key_canary.reseal(tx, service.secrets)
-    await _remove(ctx, "core_updates", "received_at_ms", now_ms - UPDATE_HOURS * HOUR_MS)
-    kept_ms = limits.idempotency_hours * HOUR_MS
-    await _remove(ctx, "core_idempotency", "created_at_ms", now_ms - kept_ms)
-    await _remove(ctx, "core_events", "occurred_at_ms", now_ms - limits.event_days * DAY_MS)
-    await _remove(ctx, "core_audit", "at_ms", now_ms - accounts.audit_days * DAY_MS)
-    for table in ENDING:
-        await _remove(ctx, table, "expires_at_ms", now_ms)
 
 
 async def _remove(ctx: JobContext, table: str, column: str, before_ms: int) -> None:

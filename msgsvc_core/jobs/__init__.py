@@ -18,7 +18,7 @@ from msgsvc_core.jobs.contract import (
     exponential,
 )
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.jobs.steps import in_steps
+from msgsvc_core.jobs.steps import in_parts, in_steps
 
 __all__ = [
     "BULK",
@@ -37,5 +37,6 @@ __all__ = [
     "Room",
     "Stopping",
     "exponential",
+    "in_parts",
     "in_steps",
 ]

@@ -2,14 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import JobContext, Stopping
+from msgsvc_core.jobs.contract import JobContext, LeaseLost, Stopping
 
 #: Rows that one step removes: some 10 ms, for which SQLite's other writers wait.
 STEP = 2000
 
 #: Does something with up to that many rows in a transaction; returns with how many.
 Step = Callable[[Tx, int], Awaitable[int]]
+
+#: What a job does beside other things that don't need it.
+Part = Callable[[], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
 
 
 async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None:
@@ -23,3 +30,21 @@ async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None
             raise Stopping
         async with ctx.service.db.transaction() as tx:
             found = await step(tx, most)
+
+
+async def in_parts(*parts: Part) -> None:
+    """Does one after the other, also where one fails; raises in the end what the first of those raised.
+    `Stopping` and `LeaseLost` are raised at once.
+    """
+    failed: list[Exception] = []
+    for part in parts:
+        try:
+            await part()
+        except (Stopping, LeaseLost):
+            raise
+        except Exception as error:
+            # The job begins anew, with the same part: those behind it would never have their turn.
+            log.exception("job_part_failed")
+            failed.append(error)
+    if failed:
+        raise failed[0]

@@ -7,6 +7,7 @@ import pytest
 
 from msgsvc_core import housekeeping
 from msgsvc_core.db import Tx
+from msgsvc_core.housekeeping import DAY_MS, HOUR_MS
 from msgsvc_core.jobs import JobContext, Stopping, steps
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
@@ -28,42 +29,99 @@ async def test_events_go_back_as_far_as_the_setting_says(
     assert (await client.get("/v1/events")).json()["data"] == []
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "more"),
-    [
-        ("core_events", "occurred_at_ms", {"name": "x", "data": "{}"}),
-        ("core_audit", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
-    ],
-)
+#: By table: its key, its time, and what else a row needs; `owned` makes those it refers to.
+ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "core_updates": ("update_id", "received_at_ms", {"channel": "messenger_a"}),
+    "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
+    "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
+    "core_audit": ("entry_id", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
+    "core_links": ("digest", "expires_at_ms", {"tags": "[]"}),
+    "core_member_links": ("digest", "expires_at_ms", {"member_id": "mem_1"}),
+    "core_account_links": ("digest", "expires_at_ms", {"purpose": "password"}),
+    "core_account_sessions": (
+        "digest",
+        "expires_at_ms",
+        {
+            "account_id": "acc_1",
+            "session_id": "x",
+            "created_at_ms": 0,
+            "seen_at_ms": 0,
+            "ip": "",
+            "user_agent": "",
+        },
+    ),
+    "core_account_requests": (
+        "digest",
+        "expires_at_ms",
+        {"purpose": "x", "status": "x", "ip": "", "user_agent": "", "created_at_ms": 0},
+    ),
+}
+
+#: Tables of rows that are of no project.
+OF_NONE = {"core_updates", "core_account_sessions", "core_account_requests"}
+
+
+@pytest.mark.parametrize("table", ROWS)
 async def test_what_is_old_goes_a_step_at_a_time(
     service: Service,
     tenant: Tenant,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
     table: str,
-    column: str,
-    more: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(steps, "STEP", 2)
     taken: list[int] = []
     monkeypatch.setattr(housekeeping, "in_steps", noting(taken))
     await settled(service)
-    key = {"core_events": "event_id", "core_audit": "entry_id"}[table]
-    old_ms = clock.now_ms() - 1000 * 24 * 3600 * 1000
     async with service.db.transaction() as tx:
-        await tx.execute(f"DELETE FROM {table}")
-        for number in range(6):
-            at_ms = old_ms if number < 5 else clock.now_ms()
-            ids = {"project_id": tenant.project.project_id, key: f"x{number}"}
-            await tx.insert(table, {**ids, column: at_ms, **more})
+        await owned(tx, tenant.project.project_id)
+        await fill(tx, table, tenant.project.project_id, clock.now_ms())
     taken.clear()
     clock.advance(3600)
     await settled(service)
 
-    async with service.db.read() as tx:
-        left = await tx.fetch_all(f"SELECT {key} FROM {table}")
-    assert [row[key] for row in left] == ["x5"]
+    assert await left(service, table) == ["x5"]
     assert [count for count in taken if count] == [2, 2, 1]
+
+
+async def test_a_part_that_fails_keeps_no_other_from_its_turn(
+    service: Service, tenant: Tenant, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_tx: Tx) -> None:
+        raise RuntimeError("cannot be read")
+
+    await settled(service)
+    monkeypatch.setattr(service.own_channels, "reseal", fail)
+    async with service.db.transaction() as tx:
+        await fill(tx, "core_events", tenant.project.project_id, clock.now_ms())
+    clock.advance(3600)
+    await settled(service)
+
+    async with service.db.read() as tx:
+        error = await tx.fetch_val("SELECT last_error FROM core_jobs WHERE name = 'core.purge'")
+    assert await left(service, "core_events") == ["x5"]
+    assert error == "RuntimeError: cannot be read"
+
+
+async def test_of_several_parts_that_fail_the_first_is_told_and_a_stop_goes_before() -> None:
+    done: list[str] = []
+
+    def part(name: str, error: Exception | None = None) -> steps.Part:
+        async def do() -> None:
+            done.append(name)
+            if error is not None:
+                raise error
+
+        return do
+
+    with pytest.raises(ValueError, match="first"):
+        await steps.in_parts(
+            part("a", ValueError("first")), part("b", KeyError("second")), part("c")
+        )
+    with pytest.raises(Stopping):
+        await steps.in_parts(part("d", ValueError("third")), part("e", Stopping()), part("f"))
+
+    assert done == ["a", "b", "c", "d", "e"]
 
 
 async def test_a_stop_waits_for_one_step_and_no_more(service: Service) -> None:
@@ -97,3 +155,32 @@ def noting(taken: list[int]) -> Any:
         await steps.in_steps(ctx, noted, most)
 
     return in_steps
+
+
+async def owned(tx: Tx, project_id: str) -> None:
+    """A member and an account, which others refer to."""
+    who = {"name": "Ann", "email": "ann@x.example", "status": "active", "created_at_ms": 0}
+    await tx.insert(
+        "core_members", {"project_id": project_id, "member_id": "mem_1", "role": "owner", **who}
+    )
+    await tx.insert("core_accounts", {"account_id": "acc_1", "is_operator": False, **who})
+
+
+async def fill(tx: Tx, table: str, project_id: str, now_ms: int) -> None:
+    """Five rows that are a thousand days old, and `x5`, which will be new for two hours."""
+    key, column, more = ROWS[table]
+    await tx.execute(f"DELETE FROM {table}")
+    for number in range(6):
+        at_ms = now_ms + 2 * HOUR_MS if number == 5 else now_ms - 1000 * DAY_MS
+        row = {key: f"x{number}", column: at_ms, **more}
+        if table not in OF_NONE:
+            row["project_id"] = project_id
+        if table == "core_account_requests":
+            row["browser_digest"] = f"x{number}"
+        await tx.insert(table, row)
+
+
+async def left(service: Service, table: str) -> list[str]:
+    key = ROWS[table][0]
+    async with service.db.read() as tx:
+        return [row[key] for row in await tx.fetch_all(f"SELECT {key} FROM {table}")]

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import calls
-from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, in_steps
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import Remark
 from msgsvc_forms.dialogues import Dialogues, state_of
@@ -51,18 +52,19 @@ async def _remind(ctx: JobContext, job: Job) -> None:
 async def expire(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Ends conversations in which nothing happened for long, and removes what is left of older ones."""
     service, now_ms = ctx.service, ctx.service.clock.now_ms()
-    before_ms = now_ms - service.section(FormsSettings).conversation_hours * HOUR_MS
-    found = AT_ONCE
-    while found == AT_ONCE:
-        if ctx.stopping:
-            raise Stopping
-        async with service.db.transaction() as tx:
-            abandoned = await store.hold_abandoned(tx, before_ms, AT_ONCE)
-            for dialogue in abandoned:
-                await service.get(Dialogues).end(tx, dialogue, "expired")
-        found = len(abandoned)
+    left_before_ms = now_ms - service.section(FormsSettings).conversation_hours * HOUR_MS
     ended_before_ms = now_ms - KEPT_DAYS * 24 * HOUR_MS
-    await in_steps(ctx, lambda tx, most: store.purge(tx, ended_before_ms, most))
+
+    async def end_some(tx: Tx, most: int) -> int:
+        abandoned = await store.hold_abandoned(tx, left_before_ms, most)
+        for dialogue in abandoned:
+            await service.get(Dialogues).end(tx, dialogue, "expired")
+        return len(abandoned)
+
+    await in_parts(
+        lambda: in_steps(ctx, end_some, AT_ONCE),
+        lambda: in_steps(ctx, lambda tx, most: store.purge(tx, ended_before_ms, most)),
+    )
 
 
 DIALOGUE_JOBS = (

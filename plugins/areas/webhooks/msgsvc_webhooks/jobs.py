@@ -1,10 +1,11 @@
 """Background work: the attempts of deliveries, replays, and the hourly purge."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
+from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.delivering import deliver
 from msgsvc_webhooks.replays import REPLAY, replay
@@ -23,13 +24,23 @@ FAULTS_ALLOWED = 20
 async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     """Forgets old deliveries, and secrets that have ended; lets an older key of ours be retired."""
     webhooks, now_ms = ctx.service.get(Webhooks), ctx.service.clock.now_ms()
-    async with ctx.service.db.transaction() as tx:
-        await store.purge_secrets(tx, now_ms)
-        await webhooks.reseal(tx)
     before_ms = now_ms - webhooks.settings.journal_days * DAY_MS
-    # First, or each step of the deliveries would remove many times as many attempts with them.
-    await in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most))
-    await in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most))
+    await in_parts(
+        partial(_purge_secrets, ctx.service, now_ms),
+        partial(_reseal, ctx.service),
+        lambda: in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most)),
+        lambda: in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most)),
+    )
+
+
+async def _purge_secrets(service: "Service", now_ms: int) -> None:
+    async with service.db.transaction() as tx:
+        await store.purge_secrets(tx, now_ms)
+
+
+async def _reseal(service: "Service") -> None:
+    async with service.db.transaction() as tx:
+        await service.get(Webhooks).reseal(tx)
 
 
 async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
