@@ -31,13 +31,3 @@ def upgrade() -> None:
 def _index(name: str, columns: list[str], state: str) -> None:
     where = sa.text(f"state = '{state}'")
     op.create_index(name, "core_jobs", columns, sqlite_where=where, postgresql_where=where)
-
-
-def downgrade() -> None:
-    op.drop_table("core_runners")
-    op.create_index("core_jobs_lease", "core_jobs", ["leased_by", "state"])
-    op.create_index(
-        "core_jobs_due", "core_jobs", ["lane", "state", "priority", "run_at_ms", "job_id"]
-    )
-    for name in ("core_jobs_dead", "core_jobs_running", "core_jobs_ready"):
-        op.drop_index(name, "core_jobs")

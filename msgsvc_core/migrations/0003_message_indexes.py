@@ -15,9 +15,6 @@ revision = "core_0003"
 down_revision = "core_0002"
 
 
-SUBSCRIBER = ["project_id", "subscriber_id", "message_id"]
-
-
 def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         op.drop_index("core_messages_subscriber", "core_messages")
@@ -31,11 +28,3 @@ def upgrade() -> None:
         sqlite_where=sent,
         postgresql_where=sent,
     )
-
-
-def downgrade() -> None:
-    if op.get_bind().dialect.name == "sqlite":
-        op.create_index("core_messages_subscriber", "core_messages", SUBSCRIBER)
-    op.drop_index("core_messages_ref", "core_messages")
-    op.create_index("core_messages_ref", "core_messages", ["channel", "message_ref"])
-    op.create_index("core_messages_id", "core_messages", ["message_id"], unique=True)

@@ -20,7 +20,3 @@ def upgrade() -> None:
         sa.Column("paused_until_ms", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("changed_at_ms", sa.BigInteger, nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("core_channel_states")

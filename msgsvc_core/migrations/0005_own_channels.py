@@ -53,15 +53,6 @@ def upgrade() -> None:
     _index_by("bot")
 
 
-def downgrade() -> None:
-    _index_by("channel")
-    op.drop_column("core_messages", "bot")
-    op.drop_column("core_subscribers", "bot")
-    op.drop_table("core_revisions")
-    op.drop_table("core_bots")
-    op.drop_table("core_channels")
-
-
 def _index_by(column: str) -> None:
     op.drop_index("core_messages_ref", "core_messages")
     op.create_index(

@@ -123,22 +123,3 @@ def _index_tags(columns: list[str]) -> None:
 
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    op.drop_index("core_subscribers_created", "core_subscribers")
-    _index_tags(["project_id", "tag"])
-    op.drop_index("core_messages_batch", "core_messages")
-    for table in (
-        "core_key_canary",
-        "core_batches",
-        "core_templates",
-        "core_subscriber_permissions",
-        "core_permissions",
-    ):
-        op.drop_table(table)
-    op.drop_index("core_chats_user", "core_chats")
-    op.drop_column("core_links", "permissions")
-    for table, columns in COLUMNS.items():
-        for name, _ in columns:
-            op.drop_column(table, name)

@@ -114,10 +114,3 @@ def _index_creation(*, include: bool) -> None:
 
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    _index_creation(include=False)
-    for table in ("core_recipients", "core_mailing_ways", "core_mailings"):
-        op.drop_table(table)
-    op.drop_column("core_messages", "job_id")

@@ -37,13 +37,3 @@ def upgrade() -> None:
 def _index(name: str, table: str, columns: list[str], condition: str) -> None:
     where = sa.text(condition)
     op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
-
-
-def downgrade() -> None:
-    op.drop_index("core_mailings_ended", "core_mailings")
-    op.drop_index("core_recipients_told", "core_recipients")
-    with op.batch_alter_table("core_recipients") as recipients:
-        recipients.drop_column("refused_from_ms")
-    with op.batch_alter_table("core_mailings") as mailings:
-        mailings.drop_column("purged_at_ms")
-        mailings.drop_column("charged")

@@ -59,8 +59,3 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("core_file_chunks")
-    op.drop_table("core_files")

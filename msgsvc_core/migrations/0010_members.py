@@ -75,8 +75,3 @@ def _member() -> sa.ForeignKeyConstraint:
         ["core_members.project_id", "core_members.member_id"],
         ondelete="CASCADE",
     )
-
-
-def downgrade() -> None:
-    for table in ("core_member_links", "core_member_subscribers", "core_members"):
-        op.drop_table(table)

@@ -127,14 +127,3 @@ def upgrade() -> None:
 
 def _account() -> sa.ForeignKey:
     return sa.ForeignKey("core_accounts.account_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    op.drop_table("core_audit")
-    op.drop_index("core_members_account", "core_members")
-    op.drop_column("core_members", "account_id")
-    op.drop_index("core_projects_account", "core_projects")
-    op.drop_column("core_projects", "account_id")
-    for table in ("requests", "messengers", "codes", "links", "sessions"):
-        op.drop_table(f"core_account_{table}")
-    op.drop_table("core_accounts")

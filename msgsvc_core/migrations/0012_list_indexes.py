@@ -53,13 +53,3 @@ def upgrade() -> None:
 def _create(name: str, table: str, columns: list[str], where: str | None) -> None:
     rows = None if where is None else sa.text(where)
     op.create_index(name, table, columns, sqlite_where=rows, postgresql_where=rows)
-
-
-def downgrade() -> None:
-    if op.get_context().dialect.name == "sqlite":
-        for name, _ in ON_SQLITE:
-            op.drop_index(name, "core_messages")
-    for name, table, _ in OF_ALL:
-        op.drop_index(name, table)
-    for name, table, _, _ in INDEXES:
-        op.drop_index(name, table)

@@ -70,11 +70,3 @@ def _folded(text: str | None) -> str | None:
         return None
     plain = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(plain.split()).removeprefix("@")[:64]
-
-
-def downgrade() -> None:
-    for column in COLUMNS:
-        op.drop_index(f"core_subscribers_{column}", "core_subscribers")
-    with op.batch_alter_table("core_subscribers") as subscribers:
-        for column in COLUMNS:
-            subscribers.drop_column(column)

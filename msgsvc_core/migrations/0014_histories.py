@@ -43,9 +43,3 @@ def upgrade() -> None:
         sqlite_where=failed,
         postgresql_where=failed,
     )
-
-
-def downgrade() -> None:
-    op.drop_index("core_messages_reason", "core_messages")
-    op.drop_index("core_events_history", "core_events")
-    op.drop_column("core_events", "history_of")

@@ -33,13 +33,6 @@ def upgrade() -> None:
         _create(NOW)
 
 
-def downgrade() -> None:
-    if op.get_context().dialect.name == "sqlite":
-        _drop(NOW)
-        op.drop_column("core_messages", "filed")
-        _create(BEFORE)
-
-
 def _create(indexes: list[tuple[str, list[str], str]]) -> None:
     for name, columns, where in indexes:
         op.create_index(name, "core_messages", columns, sqlite_where=sa.text(where))

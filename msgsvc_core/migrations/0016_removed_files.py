@@ -13,7 +13,3 @@ _TABLE = "core_files"
 def upgrade() -> None:
     removed = sa.text("status = 'removed'")
     op.create_index(_INDEX, _TABLE, ["file_id"], sqlite_where=removed, postgresql_where=removed)
-
-
-def downgrade() -> None:
-    op.drop_index(_INDEX, _TABLE)

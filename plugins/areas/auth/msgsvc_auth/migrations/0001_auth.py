@@ -63,7 +63,3 @@ def _links() -> None:
 
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first migration can't be undone; drop the tables auth_* instead")

@@ -21,10 +21,3 @@ def upgrade() -> None:
         "auth_links",
         sa.Column("number_matching", sa.Boolean, nullable=False, server_default=sa.false()),
     )
-
-
-def downgrade() -> None:
-    op.drop_column("auth_links", "number_matching")
-    op.drop_index("auth_sessions_browser", "auth_sessions")
-    for column in ("browser_digest", "match_number", "client_agent", "client_ip"):
-        op.drop_column("auth_sessions", column)

@@ -17,7 +17,3 @@ def upgrade() -> None:
         sa.Column("expires_at_ms", sa.BigInteger, nullable=False),
     )
     op.create_index("auth_mini_app_uses_expiry", "auth_mini_app_uses", ["expires_at_ms"])
-
-
-def downgrade() -> None:
-    op.drop_table("auth_mini_app_uses")

@@ -10,7 +10,3 @@ def upgrade() -> None:
     op.create_index(
         "auth_sessions_newest", "auth_sessions", ["project_id", "created_at_ms", "session_id"]
     )
-
-
-def downgrade() -> None:
-    op.drop_index("auth_sessions_newest", "auth_sessions")

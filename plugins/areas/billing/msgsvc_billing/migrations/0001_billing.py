@@ -82,8 +82,3 @@ def upgrade() -> None:
 
 def _account() -> sa.ForeignKey:
     return sa.ForeignKey("billing_accounts.account_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    for table in ("billing_usage", "billing_ledger", "billing_accounts"):
-        op.drop_table(table)

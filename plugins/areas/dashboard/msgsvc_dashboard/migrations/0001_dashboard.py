@@ -28,7 +28,3 @@ def upgrade() -> None:
         sa.Column("count", sa.BigInteger, nullable=False),
     )
     op.create_index("dashboard_counts_day", "dashboard_counts", ["day"])
-
-
-def downgrade() -> None:
-    op.drop_table("dashboard_counts")

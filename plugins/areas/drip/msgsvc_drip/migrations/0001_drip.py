@@ -124,7 +124,3 @@ def _of_chain() -> sa.ForeignKeyConstraint:
         ["drip_chains.project_id", "drip_chains.drip_id"],
         ondelete="CASCADE",
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first migration can't be undone; drop the tables drip_* instead")

@@ -36,7 +36,3 @@ def upgrade() -> None:
         sqlite_where=is_due,
         postgresql_where=is_due,
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("due times are in the chains' own time; go back to a copy of the database")

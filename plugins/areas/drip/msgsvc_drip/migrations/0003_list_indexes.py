@@ -15,9 +15,3 @@ def upgrade() -> None:
     )
     op.drop_index("drip_enrollments_subscriber", _TABLE)
     op.create_index("drip_enrollments_subscriber", _TABLE, [*_OF_SUBSCRIBER, "enrollment_id"])
-
-
-def downgrade() -> None:
-    op.drop_index("drip_enrollments_subscriber", _TABLE)
-    op.create_index("drip_enrollments_subscriber", _TABLE, _OF_SUBSCRIBER)
-    op.drop_index("drip_enrollments_status", _TABLE)

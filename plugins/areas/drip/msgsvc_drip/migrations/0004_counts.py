@@ -16,7 +16,3 @@ def upgrade() -> None:
         sqlite_where=is_open,
         postgresql_where=is_open,
     )
-
-
-def downgrade() -> None:
-    op.drop_index("drip_enrollments_at", "drip_enrollments")

@@ -119,7 +119,3 @@ def _of_subscriber() -> sa.ForeignKeyConstraint:
         ["core_subscribers.project_id", "core_subscribers.subscriber_id"],
         ondelete="CASCADE",
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first migration can't be undone; drop the tables forms_* instead")

@@ -62,7 +62,3 @@ def upgrade() -> None:
 
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    raise RuntimeError("the answers of those under way would be lost; drop forms_dialogues instead")

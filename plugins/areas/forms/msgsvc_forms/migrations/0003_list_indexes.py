@@ -27,9 +27,3 @@ def upgrade() -> None:
         where = sa.text(condition)
         op.create_index(name, _TABLE, columns, sqlite_where=where, postgresql_where=where)
     op.drop_index("forms_submissions_age", _TABLE)
-
-
-def downgrade() -> None:
-    op.create_index("forms_submissions_age", _TABLE, ["created_at_ms"])
-    for name, _, _ in INDEXES:
-        op.drop_index(name, _TABLE)

@@ -22,8 +22,3 @@ def upgrade() -> None:
         sqlite_where=where,
         postgresql_where=where,
     )
-
-
-def downgrade() -> None:
-    op.drop_index(_INDEX, _TABLE)
-    op.drop_column(_TABLE, "file_bytes")

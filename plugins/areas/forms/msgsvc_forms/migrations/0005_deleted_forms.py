@@ -11,7 +11,3 @@ _TABLE = "forms_forms"
 
 def upgrade() -> None:
     op.add_column(_TABLE, sa.Column("deleted_at_ms", sa.BigInteger))
-
-
-def downgrade() -> None:
-    op.drop_column(_TABLE, "deleted_at_ms")

@@ -228,7 +228,3 @@ def _of_entry() -> sa.ForeignKeyConstraint:
         ["helpdesk_entries.project_id", "helpdesk_entries.entry_id"],
         ondelete="CASCADE",
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first migration can't be undone; drop the tables helpdesk_* instead")

@@ -95,13 +95,3 @@ def _of_ticket() -> sa.ForeignKeyConstraint:
         ["helpdesk_tickets.project_id", "helpdesk_tickets.ticket_id"],
         ondelete="CASCADE",
     )
-
-
-def downgrade() -> None:
-    for table in (
-        "helpdesk_ratings",
-        "helpdesk_agent_files",
-        "helpdesk_agent_chats",
-        "helpdesk_agent_messages",
-    ):
-        op.drop_table(table)

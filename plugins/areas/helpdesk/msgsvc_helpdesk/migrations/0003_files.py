@@ -8,7 +8,3 @@ down_revision = "helpdesk_0002"
 
 def upgrade() -> None:
     op.create_index("helpdesk_entry_files_file", "helpdesk_entry_files", ["project_id", "file_id"])
-
-
-def downgrade() -> None:
-    op.drop_index("helpdesk_entry_files_file", "helpdesk_entry_files")

@@ -25,10 +25,3 @@ def upgrade() -> None:
     # With the label in it: without, SQLite went through all labels of the project for each ticket.
     op.drop_index("helpdesk_ticket_tags_ticket", _TAGS)
     op.create_index("helpdesk_ticket_tags_ticket", _TAGS, ["project_id", "ticket_id", "tag"])
-
-
-def downgrade() -> None:
-    op.drop_index("helpdesk_ticket_tags_ticket", _TAGS)
-    op.create_index("helpdesk_ticket_tags_ticket", _TAGS, ["project_id", "ticket_id"])
-    for name in ("created", "customer", "channel", "priority"):
-        op.drop_index(f"helpdesk_tickets_{name}", _TICKETS)

@@ -32,8 +32,3 @@ def upgrade() -> None:
 
 def _index(name: str, columns: list[str]) -> None:
     op.create_index(f"helpdesk_tickets_{name}", "helpdesk_tickets", columns)
-
-
-def downgrade() -> None:
-    for name in ("urgency", "waits", "changed", "desk", "inbox", "activity"):
-        op.drop_index(f"helpdesk_tickets_{name}", "helpdesk_tickets")

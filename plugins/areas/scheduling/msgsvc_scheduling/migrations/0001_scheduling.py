@@ -66,9 +66,3 @@ def upgrade() -> None:
 
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    raise RuntimeError(
-        "the first migration can't be undone; drop the table scheduling_records instead"
-    )

@@ -12,8 +12,3 @@ def upgrade() -> None:
     op.create_index(
         "scheduling_records_status", "scheduling_records", [*of_kind, "status", "record_id"]
     )
-
-
-def downgrade() -> None:
-    op.drop_index("scheduling_records_status", "scheduling_records")
-    op.drop_index("scheduling_records_kind", "scheduling_records")

@@ -87,7 +87,3 @@ def _journal() -> None:
         sa.Column("answer", sa.Text, nullable=False),
     )
     op.create_index("webhooks_attempts_age", "webhooks_attempts", ["started_at_ms"])
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first migration can't be undone; drop the webhooks_ tables instead")

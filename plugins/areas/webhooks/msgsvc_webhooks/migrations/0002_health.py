@@ -18,9 +18,3 @@ def upgrade() -> None:
         "webhooks_deliveries",
         ["project_id", "webhook_id", "event_id"],
     )
-
-
-def downgrade() -> None:
-    op.drop_index("webhooks_deliveries_event", "webhooks_deliveries")
-    op.drop_column("webhooks_endpoints", "disabled_reason")
-    op.drop_column("webhooks_endpoints", "failing_since_ms")

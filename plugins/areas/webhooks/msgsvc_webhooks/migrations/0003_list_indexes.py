@@ -20,8 +20,3 @@ def upgrade() -> None:
         postgresql_where=others,
     )
     op.create_index("webhooks_deliveries_name", _TABLE, [*of_webhook, "event", "delivery_id"])
-
-
-def downgrade() -> None:
-    op.drop_index("webhooks_deliveries_name", _TABLE)
-    op.drop_index("webhooks_deliveries_status", _TABLE)

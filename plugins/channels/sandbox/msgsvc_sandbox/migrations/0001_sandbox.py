@@ -55,8 +55,3 @@ def upgrade() -> None:
 
 def _person() -> sa.ForeignKey:
     return sa.ForeignKey("sandbox_people.person_id", ondelete="CASCADE")
-
-
-def downgrade() -> None:
-    for table in ("sandbox_faults", "sandbox_messages", "sandbox_chats", "sandbox_people"):
-        op.drop_table(table)

@@ -36,8 +36,3 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("content", sa.LargeBinary, nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("sandbox_file_chunks")
-    op.drop_table("sandbox_files")
