@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgsvc_core.testing.channel import RecordingChannel, RecordingPlugin, Sent
 from msgsvc_core.testing.clock import FakeClock
 from msgsvc_core.testing.late_exports import late_exports
-from msgsvc_core.testing.work import settled, steps_of_two, until
+from msgsvc_core.testing.work import settled, until
 
 if TYPE_CHECKING:
     from msgsvc_core.testing.conformance.channel import ChannelContract, ReceivingContract
@@ -44,6 +44,5 @@ __all__ = [
     "Shown",
     "cannot",
     "settled",
-    "steps_of_two",
     "until",
 ]

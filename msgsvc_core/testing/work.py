@@ -1,16 +1,11 @@
-"""Background work in tests: waits for it without sleeping blindly, and makes its steps small."""
+"""Waits for background work without sleeping blindly."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
-from msgsvc_core.db import Tx
-from msgsvc_core.jobs import steps
 from msgsvc_core.service import Service
 from msgsvc_core.testing.runners import in_hand
-
-if TYPE_CHECKING:
-    import pytest
 
 T = TypeVar("T")
 
@@ -45,19 +40,3 @@ async def until(
             if answer := await found():
                 return answer
             await asyncio.sleep(interval_s)  # polled: what is waited for is in the database
-
-
-def steps_of_two(monkeypatch: "pytest.MonkeyPatch", module: Any, name: str = "purge") -> list[int]:
-    """Makes a purge take two rows a step; returns a list that gets the number of rows that each step
-    removes which finds any. The step is the module's function of that name: `(tx, before_ms, most)`.
-    """
-    real, taken = getattr(module, name), list[int]()
-
-    async def noted(tx: Tx, before_ms: int, most: int) -> int:
-        count: int = await real(tx, before_ms, most)
-        taken.extend([count] if count else [])
-        return count
-
-    monkeypatch.setattr(module, name, noted)
-    monkeypatch.setattr(steps, "STEP", 2)
-    return taken

@@ -1,57 +1,47 @@
 """The hourly purge of conversations: what is old goes in steps, whatever the end it came to."""
 
-from typing import get_args
-
-import pytest
+from itertools import cycle
+from typing import Any, get_args
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, steps_of_two
+from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_core.testing.purging import Purged, purged
 from msgsvc_forms import dialogue_store as store
-from msgsvc_forms.jobs import DAY_MS
 
-#: Six: each but the first is of a conversation that ended.
-STATUSES = get_args(store.DialogueStatus)
+#: As many as a purge of a test finds old.
+ENDED = [status for status in get_args(store.DialogueStatus) if status != "active"]
 
 
 async def test_ended_conversations_go_a_step_at_a_time(
-    service: Service, tenant: Tenant, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    service: Service, tenant: Tenant, clock: FakeClock
 ) -> None:
-    await settled(service)
-    taken = steps_of_two(monkeypatch, store)
+    project_id, statuses = tenant.project.project_id, cycle(ENDED)
     async with service.db.transaction() as tx:
+        ann = ChannelUser("1", "Ann", "ann", "en")
         person = await service.subscribers.ensure(
-            tx,
-            tenant.project.project_id,
-            "messenger_a",
-            ChannelUser("1", "Ann", "ann", "en"),
-            "c",
-            source="auth",
+            tx, project_id, "messenger_a", ann, "c", source="auth"
         )
-        for number in range(6):
-            at_ms = clock.now_ms() - (0 if number == 5 else 1000 * DAY_MS)
-            await tx.insert(
-                "forms_dialogues",
-                {
-                    "project_id": tenant.project.project_id,
-                    "dialogue_id": f"x{number}",
-                    "channel": "messenger_a",
-                    "chat_id": "c",
-                    "subscriber_id": person.subscriber_id,
-                    "form_id": "frm_1",
-                    "version": 1,
-                    "status": STATUSES[1 + number % 5],
-                    "state": "{}",
-                    "revision": 1,
-                    "created_at_ms": at_ms,
-                    "updated_at_ms": at_ms,
-                },
-            )
-    clock.advance(3600)
-    await settled(service)
 
-    async with service.db.read() as tx:
-        left = await tx.fetch_all("SELECT dialogue_id FROM forms_dialogues")
-    assert [row["dialogue_id"] for row in left] == ["x5"]
-    assert taken == [2, 2, 1]
+    def dialogue(at_ms: int) -> dict[str, Any]:
+        return {
+            "project_id": project_id,
+            "channel": "messenger_a",
+            "chat_id": "c",
+            "subscriber_id": person.subscriber_id,
+            "form_id": "frm_1",
+            "version": 1,
+            "status": next(statuses),
+            "state": "{}",
+            "revision": 1,
+            "created_at_ms": at_ms,
+            "updated_at_ms": at_ms,
+        }
+
+    found = await purged(
+        service, clock, (store, "purge"), "forms_dialogues", "dialogue_id", dialogue
+    )
+
+    assert len(ENDED) == 5
+    assert found == Purged(left=["x5"], steps=[2, 2, 1])
