@@ -1,5 +1,7 @@
 """The second factor: an app's codes, each taken once, and ten codes for the day the phone is gone."""
 
+import hashlib
+import hmac
 import secrets
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ CODES = 10
 _ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
 _CODE_LENGTH = 10
 
+#: Of codes that were kept under `secret_keys` themselves; they end with their key.
 _PURPOSE = "recovery code"
 
 log = structlog.get_logger(__name__)
@@ -62,10 +65,15 @@ class SecondFactor:
         return await self.renew_codes(tx, account_id)
 
     async def renew_codes(self, tx: Tx, account_id: str) -> list[str]:
-        """New recovery codes in place of those that there were."""
+        """New recovery codes in place of those that there were. Raises `Conflict` where there is no second
+        factor."""
+        # Held, so that the codes are those of the secret that is there in the end.
+        kept = await store.hold(tx, account_id)
+        if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
+            raise Conflict("there is no second factor")
+        secret = self._service.secrets.decrypt(kept.totp_secret)
         codes = [_new_code() for _ in range(CODES)]
-        hashes = [self._hashes(account_id, code)[0] for code in codes]
-        await store.replace_codes(tx, account_id, hashes)
+        await store.replace_codes(tx, account_id, [_digest(secret, code) for code in codes])
         return codes
 
     async def remove(self, tx: Tx, account_id: str) -> None:
@@ -80,11 +88,13 @@ class SecondFactor:
         kept = await store.find(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             return None
-        step = self._step(kept.totp_secret, code)
-        if step is not None:
-            return "app" if await store.take_step(tx, account_id, step) else None
-        hashes = self._hashes(account_id, code)
-        return "recovery" if await store.use_code(tx, account_id, hashes) else None
+        secret, digests = self._readable(kept.totp_secret), self._former_digests(account_id, code)
+        if secret is not None:
+            step = totp.step_of(secret, code, self._service.clock.now_ms())
+            if step is not None:
+                return "app" if await store.take_step(tx, account_id, step) else None
+            digests.append(_digest(secret, code))
+        return "recovery" if await store.use_code(tx, account_id, digests) else None
 
     async def reseal(self, tx: Tx) -> None:
         """Encrypts by the current key what an older one encrypted."""
@@ -103,19 +113,26 @@ class SecondFactor:
             return None
         return self._service.secrets.decrypt(kept.totp_secret)
 
-    def _step(self, sealed: str, code: str) -> int | None:
+    def _readable(self, sealed: str) -> str | None:
         try:
-            secret = self._service.secrets.decrypt(sealed)
+            return self._service.secrets.decrypt(sealed)
         except DecryptionError:
             # A key was taken away too early. `msgsvc account link --forget-codes` lets them in.
             log.error("second_factor_unreadable")
             return None
-        return totp.step_of(secret, code, self._service.clock.now_ms())
 
-    def _hashes(self, account_id: str, code: str) -> list[str]:
-        """Keyed: whoever has the database alone could try all of 49 bits."""
-        plain = "".join(code.lower().replace("-", "").split())
-        return self._service.secrets.keyed_hashes(_PURPOSE, f"{account_id}:{plain}")
+    def _former_digests(self, account_id: str, code: str) -> list[str]:
+        return self._service.secrets.keyed_hashes(_PURPOSE, f"{account_id}:{_plain(code)}")
+
+
+def _digest(secret: str, code: str) -> str:
+    """Keyed by the app's secret, for whoever has the database alone could try all of 49 bits. It is
+    encrypted there, and encrypted anew for a new key; so the codes outlive the old one."""
+    return hmac.digest(secret.encode(), f"{_PURPOSE}:{_plain(code)}".encode(), hashlib.sha256).hex()
+
+
+def _plain(code: str) -> str:
+    return "".join(code.lower().replace("-", "").split())
 
 
 def _new_code() -> str:

@@ -8,8 +8,11 @@ from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_core.errors import Conflict, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing import FakeClock, settled
+from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 from tests.accounts.people import PASSWORD, browser, new_account
+
+NEW_KEY = "another-key-for-tests-only-another-key"
 
 #: RFC 6238, appendix B, for SHA-1.
 RFC_SECRET = base64.b32encode(b"12345678901234567890").decode()
@@ -134,3 +137,43 @@ async def test_without_the_second_factor_the_password_is_enough_again(
 
     assert isinstance(outcome, SignedIn)
     assert isinstance(await service.sign_in.by_code(waiting, codes[0], browser()), Refused)
+
+
+async def test_app_and_recovery_codes_outlive_the_secret_key_they_were_made_under(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    before = await make_service()
+    _account_id, secret, codes = await enrol(before, clock)
+    await before.stop()
+    shared = before.settings.database_url
+    both = await make_service(database_url=shared, secret_keys=(NEW_KEY, SECRET_KEY))
+    clock.advance(3600)
+    await settled(both)
+    await both.stop()
+
+    after = await make_service(database_url=shared, secret_keys=(NEW_KEY,))
+    by_app = await after.sign_in.by_code(await ticket(after), current(secret, clock), browser())
+    by_recovery = await after.sign_in.by_code(await ticket(after), codes[0], browser())
+    spent = await after.sign_in.by_code(await ticket(after), codes[0], browser())
+
+    assert [type(each) for each in (by_app, by_recovery, spent)] == [SignedIn, SignedIn, Refused]
+
+
+async def test_codes_that_were_kept_under_the_secret_key_itself_are_taken(
+    service: Service, clock: FakeClock
+) -> None:
+    account_id, _secret, _codes = await enrol(service, clock)
+    digest = service.secrets.keyed_hash("recovery code", f"{account_id}:abcdefghjk")
+    async with service.db.transaction() as tx:
+        await tx.insert("core_account_codes", {"account_id": account_id, "digest": digest})
+
+    taken = await service.sign_in.by_code(await ticket(service), "abcde-fghjk", browser())
+
+    assert isinstance(taken, SignedIn)
+
+
+async def test_without_a_second_factor_there_are_no_codes(service: Service) -> None:
+    account = await new_account(service)
+    async with service.db.transaction() as tx:
+        with pytest.raises(Conflict, match="no second factor"):
+            await service.second_factor.renew_codes(tx, account.account_id)

@@ -124,6 +124,7 @@ WHOLE = (
     _("there is no chain {name}"),
     _("there is no form {name}"),
     _("there is no second factor to confirm; begin again"),
+    _("there is no second factor"),
     _("there is no subscriber {name}"),
     _("there is no tag {name}"),
     _("there is no template {name}"),
