@@ -1,7 +1,15 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
+from msgsvc_core.db.again import again_if_undone
 from msgsvc_core.db.database import Database
-from msgsvc_core.db.errors import DatabaseUnavailable, LockTimeout, Refused, RolledBack, Taken
+from msgsvc_core.db.errors import (
+    DatabaseUnavailable,
+    LockTimeout,
+    Refused,
+    RolledBack,
+    Taken,
+    Undone,
+)
 from msgsvc_core.db.lookup import Lookup
 from msgsvc_core.db.revisions import (
     CORE_MIGRATIONS,
@@ -29,7 +37,9 @@ __all__ = [
     "Taken",
     "Together",
     "Tx",
+    "Undone",
     "Unit",
+    "again_if_undone",
     "applied_revisions",
     "migrate",
     "pending_revisions",

@@ -8,8 +8,13 @@ from types import ModuleType
 
 
 class DatabaseUnavailable(Exception):
-    """The database can't be reached, or can't write, or gave this transaction up for another, as in a
-    deadlock. Nothing was committed by it, and it may be tried again."""
+    """The database can't be reached, or can't write, or gave this transaction up (`Undone`). Nothing was
+    committed by it, and it may be tried again."""
+
+
+class Undone(DatabaseUnavailable):
+    """PostgreSQL gave this transaction up for another that waited for it, as it waited for that: a deadlock.
+    Begun anew at once it may well succeed, as `again_if_undone` does."""
 
 
 class RolledBack(Exception):
@@ -59,7 +64,9 @@ def named_errors() -> Iterator[None]:
     except Exception as error:
         if _is(error, "LOCK_TIMEOUT"):
             raise LockTimeout(str(error)) from error
-        if is_lost(error) or _is(error, "UNDONE"):
+        if _is(error, "UNDONE"):
+            raise Undone(str(error)) from error
+        if is_lost(error):
             # A bound that has passed says nothing by itself.
             silent = (
                 "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__

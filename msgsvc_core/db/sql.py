@@ -119,3 +119,8 @@ def held(dialect: Dialect, of: str | None = None) -> str:
     if dialect != "postgresql":
         return ""
     return " FOR UPDATE" if of is None else f" FOR UPDATE OF {of}"
+
+
+def held_with_keys(dialect: Dialect) -> str:
+    """The same for rows that are changed and whose keys stay: it waits for nobody who has them `kept`."""
+    return " FOR NO KEY UPDATE" if dialect == "postgresql" else ""

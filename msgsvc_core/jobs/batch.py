@@ -1,7 +1,7 @@
 """One batch of jobs in one handler: its transactions, and what becomes of jobs that fail."""
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -97,8 +97,10 @@ class Batch:
             await store.forget_deaths(tx, suspects)
 
     @asynccontextmanager
-    async def completing(self, *jobs: Job) -> AsyncIterator[Tx]:
-        async with self.settling(jobs) as tx:
+    async def completing(
+        self, *jobs: Job, first: Callable[[Tx], Awaitable[object]] | None = None
+    ) -> AsyncIterator[Tx]:
+        async with self._settling(jobs, (), first) as tx:
             yield tx
             await self._enqueue_next_run(tx)
 
@@ -118,7 +120,19 @@ class Batch:
     async def settling(
         self, done: Sequence[Job], back: Sequence[PutBack] = ()
     ) -> AsyncIterator[Tx]:
+        async with self._settling(done, back) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def _settling(
+        self,
+        done: Sequence[Job],
+        back: Sequence[PutBack],
+        first: Callable[[Tx], Awaitable[object]] | None = None,
+    ) -> AsyncIterator[Tx]:
         async with self.service.db.transaction(few=self._spec.few) as tx:
+            if first is not None:
+                await first(tx)
             if done and not await store.complete(tx, done, runner_id=self._runner_id):
                 raise LeaseLost
             await self._give_back(tx, [each.job for each in back if each.at_ms is None])

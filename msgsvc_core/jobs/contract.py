@@ -114,8 +114,13 @@ class JobContext(Protocol):
         held against them any more, as they are against a job that comes to nothing each time."""
         ...
 
-    def completing(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
+    def completing(
+        self, *jobs: Job, first: "Callable[[Tx], Awaitable[object]] | None" = None
+    ) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes `jobs` along with whatever else is written in it.
+
+        `first` is awaited in it before they are removed: it takes hold of rows that others hold when they
+        enqueue a job of the same key. Those would wait for the removal, and this for the rows.
 
         Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
         """

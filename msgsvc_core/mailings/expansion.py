@@ -73,9 +73,11 @@ async def _begin_sending(ctx: JobContext, job: Job) -> None:
     """Makes the ways out, one for each bot; without any the mailing is completed."""
     project_id = job.project_id or ""
     now_ms = ctx.service.clock.now_ms()
-    async with ctx.completing(job) as tx:
-        await store.pause_if_disabled(tx, project_id, job.payload["job_id"], now_ms)
-        mailing = await store.lock(tx, project_id, job.payload["job_id"])
+    mailing_id = job.payload["job_id"]
+    # As who resumes it has them: the mailing before the job.
+    async with ctx.completing(job, first=lambda tx: store.lock(tx, project_id, mailing_id)) as tx:
+        await store.pause_if_disabled(tx, project_id, mailing_id, now_ms)
+        mailing = await store.lock(tx, project_id, mailing_id)
         if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
             return
         await store.fixed(tx, mailing, now_ms)

@@ -35,9 +35,9 @@ async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> bool:
             ends[letter.subscriber_id] = letter, ending
             again = _outcome(letter, ending)
         outcomes.append(again)
-    # People before their rows, and in order, as an erasure and other mailings have them: two who go the
-    # other way would wait for each other.
-    await store.hold_people(tx, post.mailing, [each.subscriber_id for each in _lost(letters)])
+    # People before their rows, as an erasure has them: two who go the other way would wait for each other.
+    lost = [each.subscriber.user_id for each in _lost(letters)]
+    await post.service.subscribers.hold(tx, letters[0].subscriber.bot, lost)
     # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
     noted = await ledger.note(tx, post.mailing, outcomes)
     ended = [end for subscriber_id, end in ends.items() if subscriber_id in noted]
@@ -89,9 +89,8 @@ async def _tell(post: Post, tx: Tx, ended: Sequence[tuple[Letter, Ending]]) -> N
 
 
 def _lost(letters: Sequence[Letter]) -> list[Letter]:
-    """Letters to those who are to be unsubscribed, in the order of their ids."""
-    lost = [each for each in letters if each.failure and each.failure.reason.should_unsubscribe]
-    return sorted(lost, key=lambda letter: letter.subscriber.user_id)
+    """Letters to those who are to be unsubscribed."""
+    return [each for each in letters if each.failure and each.failure.reason.should_unsubscribe]
 
 
 def _again(post: Post, letter: Letter) -> Outcome | None:

@@ -9,13 +9,14 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.mailings import ledger, outcomes, pace, store
 from msgsvc_core.mailings.burial import bury, give_up
@@ -148,29 +149,38 @@ class _Turn:
 
     async def _step(self) -> None:
         """Writes down what has ended, and takes more people in hand, in one transaction."""
-        ctx, job = self._ctx, self._job
         ended, self._ended = self._ended, []
-        async with ctx.holding(job) as tx:
+        for letter in ended:
+            del self._in_hand[letter.subscriber_id]
+        # What has ended is known here alone: lost, it would be in doubt.
+        step = await again_if_undone(partial(self._write, ended))
+        if step is None:
+            # Its project was removed, and nothing is kept of it.
+            self._over = True
+            return
+        post, taken = step
+        self._is_first = False
+        self._has_progressed = self._has_progressed or bool(ended)
+        self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
+        await self._begin(post, taken)
+
+    async def _write(self, ended: Sequence[Letter]) -> tuple[Post, list[Letter]] | None:
+        """The transaction of a step; returns who is in hand after it, or None if the mailing is gone."""
+        async with self._ctx.holding(self._job) as tx:
             locked = await self._lock(tx)
-            for letter in ended:
-                del self._in_hand[letter.subscriber_id]
             if locked is None:
-                # Its project was removed, and nothing is kept of it.
-                self._over = True
-                return
+                return None
             mailing, way = locked.mailing, locked.way
             post = self._post(mailing)
             if self._is_first:
-                await give_up(post, tx, job)
+                await give_up(post, tx, self._job)
             await self._settle(post, tx, ended)
             taken, walked_to = await self._take(post, tx, way)
             in_hand = [*self._in_hand, *(letter.subscriber_id for letter in taken)]
             if walked_to != way.walked_to or in_hand != way.in_hand:
                 now = replace(way, walked_to=walked_to, in_hand=in_hand)
                 await store.set_way(tx, *mailing.key, now)
-        self._is_first = False
-        self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
-        await self._begin(post, taken)
+        return post, taken
 
     async def _lock(self, tx: Tx) -> LockedWay | None:
         """The mailing and its way; it is paused where its project is not active any more."""
@@ -186,7 +196,6 @@ class _Turn:
         if ended and not self._has_progressed:
             # However often a process dies, as long as each gets some of the calls done.
             await self._ctx.progressed(tx, self._job)
-            self._has_progressed = True
 
     def _post(self, mailing: Mailing) -> Post:
         content = read_column(mailing.content)
@@ -349,7 +358,8 @@ class _Turn:
     async def _end(self) -> None:
         """Has the way go on, or ends it, and the mailing with the last one."""
         ctx, job = self._ctx, self._job
-        async with ctx.completing(job) as tx:
+        # As who resumes or cancels it has them: the mailing before the job of its way.
+        async with ctx.completing(job, first=lambda tx: store.lock(tx, *self._key)) as tx:
             locked = await store.lock_way(tx, *self._key, self._bot)
             if locked is None:
                 return

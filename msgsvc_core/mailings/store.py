@@ -188,18 +188,6 @@ async def pause_if_disabled(tx: Tx, project_id: str, job_id: str, now_ms: int) -
     )
 
 
-async def hold_people(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
-    """Has subscribers stay as they are, for others, until `tx` ends."""
-    if not subscriber_ids:
-        return
-    these, params = any_of("subscriber_id", "ids", subscriber_ids, tx.dialect)
-    await tx.fetch_all(
-        f"SELECT subscriber_id FROM core_subscribers WHERE project_id = :project_id AND {these}"
-        f" ORDER BY user_id{held(tx.dialect)}",
-        {"project_id": mailing.project_id, **params},
-    )
-
-
 async def set_audience(tx: Tx, mailing: Mailing) -> None:
     """Leaves of the audience what is shown of it."""
     await tx.execute(

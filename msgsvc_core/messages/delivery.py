@@ -20,7 +20,7 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.errors import Conflict
 from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
@@ -78,14 +78,18 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
             calls.create_task(_send(this, first))
     final = [first for first in firsts if _is_final(service, first)]
     if final:
-        async with ctx.completing(*(delivery.job for delivery in final)) as tx:
-            await counting.count(service, tx, await _settle(service, tx, final))
+        await again_if_undone(partial(_settle_final, ctx, final))
     unsent = [chat for chat in chats if chat[0].marked and not _is_final(service, chat[0])]
     if unsent:
         await _put_back(this, unsent)
     is_unsent = {id(chat) for chat in unsent}
     behind = [chat[1:] for chat in chats if id(chat) not in is_unsent]
     return [*aside, *(delivery.job for chat in behind for delivery in chat)]
+
+
+async def _settle_final(ctx: JobContext, final: Sequence[Delivery]) -> None:
+    async with ctx.completing(*(delivery.job for delivery in final)) as tx:
+        await counting.count(ctx.service, tx, await _settle(ctx.service, tx, final))
 
 
 async def _begin(
@@ -256,6 +260,9 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
 
 async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
     """Writes what became of messages that were sent, or failed for good."""
+    # Before their messages, as an erasure has them, and all of them at once.
+    for bot, lost in _lost(deliveries).items():
+        await service.subscribers.hold(tx, bot, lost)
     endings = [_ending(delivery) for delivery in deliveries]
     ended = await store.finish(tx, endings, service.clock.now_ms())
     # Of a message that is gone, as its person was erased meanwhile, nothing is told.
@@ -271,13 +278,20 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
             if delivery.message.message_id in ended
         ],
     )
+    for bot, lost in _lost(deliveries).items():
+        for user_id, reason in lost.items():
+            await service.subscribers.block(tx, bot, user_id, reason=str(reason))
+    return endings
+
+
+def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
+    """By bot and person, why those are to be unsubscribed who can't be reached any more."""
+    lost: dict[str, dict[str, Reason]] = defaultdict(dict)
     for delivery in deliveries:
         failure, subscriber = delivery.failure, delivery.subscriber
         if failure is not None and failure.reason.should_unsubscribe and subscriber is not None:
-            await service.subscribers.block(
-                tx, delivery.message.bot, subscriber.user_id, reason=str(failure.reason)
-            )
-    return endings
+            lost[delivery.message.bot][subscriber.user_id] = failure.reason
+    return lost
 
 
 def _ending(delivery: Delivery) -> Ending:

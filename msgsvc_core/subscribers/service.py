@@ -1,6 +1,6 @@
 """The rules of subscribing: once per person, channel and project, by whatever path."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
@@ -229,6 +229,12 @@ class Subscribers:
     ) -> tuple[list[Moment], str | None]:
         """A page of what happened with somebody, newest first, and the cursor of the next one."""
         return await history(self._service, tx, project_id, subscriber_id, query)
+
+    async def hold(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
+        """Has several people whom a bot reaches stay as they are until `tx` ends, before some of them are
+        blocked in it, and before what belongs to them is changed; `channel` is the bot's key."""
+        if user_ids:
+            await store.hold_people(tx, channel, user_ids)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
         """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.

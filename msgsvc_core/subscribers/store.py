@@ -1,11 +1,11 @@
 """The SQL of subscribers and subscription links."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import joined, key_params, key_table
+from msgsvc_core.db.sql import any_of, held_with_keys, joined, key_params, key_table
 from msgsvc_core.json_text import from_json, to_json
 from msgsvc_core.subscribers.filters import filter_of
 from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
@@ -193,11 +193,26 @@ async def enter_chat(
     )
 
 
+async def hold_people(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
+    """Has the subscriptions of people by a bot, of all projects, stay as they are until `tx` ends.
+
+    In one order for all, so that two who hold some of the same people don't wait for each other.
+    """
+    these, params = any_of("user_id", "user_ids", list(user_ids), tx.dialect)
+    await tx.fetch_all(
+        f"SELECT 1 AS one FROM core_subscribers WHERE bot = :bot AND {these}"
+        f" ORDER BY user_id, project_id{held_with_keys(tx.dialect)}",
+        {"bot": bot, **params},
+    )
+
+
 async def end_active(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
     """Ends a person's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
     rows = await tx.fetch_all(
-        "UPDATE core_subscribers SET status = :status WHERE bot = :bot"
-        " AND user_id = :user_id AND status = 'active' RETURNING project_id, subscriber_id",
+        "UPDATE core_subscribers SET status = :status WHERE (project_id, subscriber_id) IN"
+        " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
+        " AND user_id = :user_id AND status = 'active'"
+        f" ORDER BY project_id{held_with_keys(tx.dialect)}) RETURNING project_id, subscriber_id",
         {"status": status, "bot": bot, "user_id": user_id},
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]

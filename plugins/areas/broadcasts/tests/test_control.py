@@ -1,9 +1,14 @@
 """Pause, resume and cancel at any moment, and the counts that add up all the same."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace
 from msgsvc_core.channels.calls import enqueue_send
+from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.mailings import store
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -79,6 +84,37 @@ async def test_pause_and_resume_while_calls_are_under_way_loses_nobody(
     assert counts(done) == (PEOPLE, 0, 0, PEOPLE)
     assert len({sent.chat_id for sent in gate.sent}) == len(gate.sent) == PEOPLE
     assert len(await events(tenant.client, "broadcast.completed")) == 1
+
+
+async def test_who_resumes_and_a_turn_that_ends_do_not_wait_for_each_other(
+    service: Service, tenant: Tenant, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await under_way(service, tenant, gate)
+    await post(tenant.client, job_id, "pause")
+    removed, resumed = asyncio.Event(), asyncio.Event()
+    lock_way, complete = store.lock_way, jobs_store.complete
+
+    async def note_removal(*args: Any, **more: Any) -> bool:
+        done = await complete(*args, **more)
+        removed.set()
+        return done
+
+    async def lock_late(*args: Any) -> Any:
+        if removed.is_set():
+            await resumed.wait()
+        return await lock_way(*args)
+
+    monkeypatch.setattr(jobs_store, "complete", note_removal)
+    monkeypatch.setattr(store, "lock_way", lock_late)
+    gate.open()
+    await removed.wait()
+    resuming = asyncio.create_task(post(tenant.client, job_id, "resume"))
+    # Time to come to what it waits for; a quick machine or a slow one only shows less.
+    await asyncio.sleep(0.3)
+    resumed.set()
+
+    assert (await resuming).status_code == 200
+    assert counts(await ended(tenant.client, job_id)) == (PEOPLE, 0, 0, PEOPLE)
 
 
 async def test_broadcast_is_not_given_up_however_often_its_sender_died_once_it_goes_on(
