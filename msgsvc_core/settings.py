@@ -140,8 +140,8 @@ class LimitSettings(Section):
     delivery_hours: int = Field(
         24,
         ge=1,
-        description="Hours after which a message fails whose platform still asks to wait; until then"
-        " that takes up none of its tries.",
+        description="Hours after which a message fails whose platform still asks to wait, counted from"
+        " when it first did; until then that takes up none of its tries.",
     )
 
 

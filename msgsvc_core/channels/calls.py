@@ -253,8 +253,9 @@ async def _tell(service: "Service", tx: Tx, job: Job, end: _Ended) -> None:
     await service.jobs.enqueue(tx, NewJob(then["job"], {**then["payload"], **told}))
 
 
-async def _settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
-    await _tell(service, tx, job, _Ended(str(Reason.UNKNOWN), error))
+async def _settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
+    # What went wrong is the operator's to know: it may name hosts and files of theirs.
+    await _tell(service, tx, job, _Ended(str(Reason.UNKNOWN), "the service could not deliver it"))
 
 
 async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> str | None:

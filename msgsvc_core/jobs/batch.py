@@ -135,6 +135,8 @@ class Batch:
                 await first(tx)
             if done and not await store.complete(tx, done, runner_id=self._runner_id):
                 raise LeaseLost
+            if refused := [each.job for each in back if each.refused]:
+                await store.note_refused(tx, refused, self.service.clock.now_ms())
             await self._give_back(tx, [each.job for each in back if each.at_ms is None])
             waiting = [
                 store.Waiting(each.job, each.at_ms, _counted(each.job, counts=each.counts))

@@ -37,6 +37,7 @@ class Job:
     """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included.
 
     `run_at_ms` is when it was due; later than `created_at_ms` if it was put back, or was for later.
+    `refused_from_ms` is since when a platform has asked to wait with it; None if none has.
     """
 
     job_id: str
@@ -49,6 +50,7 @@ class Job:
     project_id: str | None
     priority: int = NORMAL
     run_at_ms: int = 0
+    refused_from_ms: int | None = None
 
     @property
     def is_suspect(self) -> bool:
@@ -59,11 +61,13 @@ class Job:
 @record
 class PutBack:
     """A job that goes back to its lane: until `at_ms` (Unix milliseconds), or with None to its old
-    place, as if it had never been claimed. `counts` is whether this was one of its attempts."""
+    place, as if it had never been claimed. `counts` is whether this was one of its attempts, `refused`
+    whether a platform asked to wait with it."""
 
     job: Job
     at_ms: int | None
     counts: bool = False
+    refused: bool = False
 
 
 class Retry(Exception):

@@ -125,7 +125,7 @@ async def hold(tx: Tx, job_id: str) -> Held | None:
 async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
     """Makes a job that is held due at once, a dead one with all its attempts before it."""
     await tx.execute(
-        "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL,"
+        "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL, refused_from_ms = NULL,"
         " attempts = CASE WHEN state = 'dead' THEN 0 ELSE attempts END,"
         " deliveries = CASE WHEN state = 'dead' THEN 0 ELSE deliveries END, state = 'ready'"
         " WHERE job_id = :job_id",

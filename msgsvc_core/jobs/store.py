@@ -11,7 +11,7 @@ from msgsvc_core.record import record
 
 _CLAIMED = (
     "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"
-    " run_at_ms"
+    " run_at_ms, refused_from_ms"
 )
 
 # The first job of each priority, one step in the index for each, however many jobs wait. A plain
@@ -234,6 +234,15 @@ async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[st
         },
     )
     return {row["job_id"] for row in rows}
+
+
+async def note_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
+    """Writes down since when a platform has asked to wait with jobs, unless it did so before."""
+    these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
+    await tx.execute(
+        f"UPDATE core_jobs SET refused_from_ms = :now_ms WHERE {these} AND refused_from_ms IS NULL",
+        {**params, "now_ms": now_ms},
+    )
 
 
 async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:

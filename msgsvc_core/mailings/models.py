@@ -81,7 +81,8 @@ class MailingMessage(Body):
         None,
         ge=1,
         le=30 * 24 * 3600,
-        description="Seconds after the start, after which those not reached yet are skipped.",
+        description="Those who are not reached so many seconds after `send_at`, or after the call"
+        " without it, are skipped.",
     )
     metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
 

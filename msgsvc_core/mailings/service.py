@@ -132,16 +132,18 @@ class Mailings:
             raise Conflict("who its recipients were is not kept any more")
         if await store.was_resent(tx, project_id, job_id):
             raise Conflict("it was sent again to those of unknown fate before")
-        everybody = Audience(all=True)
+        # Whoever withdrew the permission by which they were chosen does not get it now either.
+        permission = before.audience.get("permission")
+        asked = Audience(all=True) if permission is None else Audience(permission=permission)
         most = self._service.settings.limits.broadcast_recipients
-        counts = await audience.count_by_bot(tx, project_id, everybody, job_id, most)
+        counts = await audience.count_by_bot(tx, project_id, asked, job_id, most)
         if not counts:
             raise Conflict("nobody who is still subscribed is of unknown fate")
         now_ms = self._service.clock.now_ms()
         if before.expires_at_ms is not None and before.expires_at_ms <= now_ms:
             raise Conflict("it has expired: nobody would get it")
         mailing = before.again(
-            new_id("job"), everybody.to_column(), total=sum(counts.values()), now_ms=now_ms
+            new_id("job"), asked.to_column(), total=sum(counts.values()), now_ms=now_ms
         )
         await self._add(tx, mailing)
         return mailing

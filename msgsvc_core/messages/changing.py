@@ -103,7 +103,7 @@ async def _run(batch: Batch, job: Job, jobs: Sequence[Job]) -> list[PutBack]:
         if not gives_up(service, job, error):
             is_refused = error.reason is Reason.RATE_LIMITED
             at_ms = line.retry_at_ms(error, BACKOFF, job.attempts)
-            return line.later(jobs, at_ms, counts=not is_refused)
+            return line.later(jobs, at_ms, counts=not is_refused, refused=is_refused)
         failure = error
     async with batch.ctx.completing(job) as tx:
         await _settle(service, tx, job, message, subscriber, failure)
@@ -204,11 +204,12 @@ async def _settle(
         await changes_store.note_deleted(tx, message, now_ms)
 
 
-async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
+async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
     """Says on the message that a change of it could not be made."""
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
     if message is not None:
-        failure = DeliveryError(Reason.UNKNOWN, f"the service could not do it: {error}")
+        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        failure = DeliveryError(Reason.UNKNOWN, "the service could not do it")
         await _settle(service, tx, job, message, None, failure)
 
 

@@ -230,8 +230,10 @@ def gives_up(service: "Service", job: Job, failure: DeliveryError) -> bool:
     """Whether a call that failed so is not made again."""
     limits = service.settings.limits
     if failure.reason is Reason.RATE_LIMITED:
-        age_ms = service.clock.now_ms() - job.created_at_ms
-        return age_ms >= limits.delivery_hours * 3600 * 1000
+        # Since the first time: it may have waited for a stopped bot, or a service that was down.
+        now_ms = service.clock.now_ms()
+        since_ms = now_ms if job.refused_from_ms is None else job.refused_from_ms
+        return now_ms - since_ms >= limits.delivery_hours * 3600 * 1000
     return not failure.reason.retryable or job.attempts >= limits.delivery_attempts
 
 
@@ -244,12 +246,12 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
         is_refused = failure is not None and failure.reason is Reason.RATE_LIMITED
         if failure is None or (is_refused and line.closed):
             # All of the lane waits, so they need not wait for themselves.
-            back += line.again(jobs)
+            back += line.again(jobs, refused=is_refused)
         else:
             # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
             tries = first.message.attempts + 1 if is_refused else first.job.attempts
             at_ms = line.retry_at_ms(failure, BACKOFF, tries)
-            back += line.later(jobs, at_ms, counts=not is_refused)
+            back += line.later(jobs, at_ms, counts=not is_refused, refused=is_refused)
     firsts = [first for first, *_ in chats]
     async with this.ctx.putting_back(back) as tx:
         await store.unmark_sending(tx, [first.message for first in firsts if first.held])

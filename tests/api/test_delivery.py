@@ -1,6 +1,7 @@
 """Delivery, where several messages of a chat, or two runners, could step on each other."""
 
 import json
+from typing import Literal
 
 import pytest
 
@@ -296,6 +297,64 @@ async def test_a_platform_that_asks_to_wait_takes_up_no_attempt(
 
     [message] = await found(service, tenant, ids)
     assert (message.status, channel.texts) == ("sent", ["one"])
+
+
+@pytest.mark.parametrize("scope", ["bot", "chat"])
+async def test_a_platform_that_asks_to_wait_is_obeyed_however_long_the_message_has_waited_before(
+    make_service: ServiceFactory,
+    tenant: Tenant,
+    service: Service,
+    clock: FakeClock,
+    subscribe: Subscribe,
+    scope: Literal["bot", "chat"],
+) -> None:
+    ann = await subscribe("Ann")
+    await service.stop()
+    shared = service.settings.database_url
+    still = await make_service(database_url=shared, jobs={"runner": "none"})
+    ids = await queued(still, tenant, ann, "one")
+    await still.stop()
+    clock.advance((still.settings.limits.delivery_hours + 1) * 3600)
+
+    late = await make_service(database_url=shared, start=False)
+    channel = late.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    channel.failures = [DeliveryError(Reason.RATE_LIMITED, "wait", 1, scope=scope)]
+    await late.start()
+    try:
+        await settled(late)
+        clock.advance(1.1)
+        await settled(late)
+        [message] = await found(late, tenant, ids)
+    finally:
+        await late.stop()
+
+    assert (message.status, channel.texts) == ("sent", ["one"])
+
+
+@pytest.mark.parametrize("scope", ["bot", "chat"])
+async def test_a_platform_that_asks_to_wait_for_a_day_is_obeyed_no_longer(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+    scope: Literal["bot", "chat"],
+) -> None:
+    ann = await subscribe("Ann")
+    hours = service.settings.limits.delivery_hours
+    wait = DeliveryError(Reason.RATE_LIMITED, "wait", 3600, scope=scope)
+    channel.failures = [wait] * (hours + 1)
+    ids = await queued(service, tenant, ann, "one")
+    for _ in range(hours):
+        await settled(service)
+        clock.advance(3601)
+    [before] = await found(service, tenant, ids)
+    await settled(service)
+
+    [message] = await found(service, tenant, ids)
+    assert (before.status, message.status, message.reason) == ("queued", "failed", "rate_limited")
+    assert channel.failures == []
 
 
 async def test_what_failed_in_our_own_hands_is_not_overtaken_in_its_chat(

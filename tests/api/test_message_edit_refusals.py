@@ -4,8 +4,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
+from msgsvc_core.messages import changing
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, edit
 from tests.api.conftest import Send
 from tests.api.reading import events_named, message_of
@@ -141,3 +142,29 @@ async def test_an_edit_that_finds_the_bot_blocked_ends_the_subscription(
     await settled(service)
 
     assert (await client.get(f"/v1/subscribers/{ann}")).json()["status"] == "blocked"
+
+
+async def test_an_edit_that_the_service_could_not_make_says_nothing_of_the_service(
+    service: Service,
+    client: httpx2.AsyncClient,
+    send: Send,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise RuntimeError("no such file: /srv/msgsvc/media/x")
+
+    async def refused() -> dict[str, object] | None:
+        clock.advance(3600)
+        message = await message_of(client, message_id)
+        return message if message["error"] else None
+
+    message_id = await send(text="old")
+    await settled(service)
+    monkeypatch.setattr(changing, "_load", fail)
+    await edit(client, message_id, text="new")
+
+    message = await until(refused)
+
+    assert message["error"] == "edit: the service could not do it"
+    assert message["text"] == "old"

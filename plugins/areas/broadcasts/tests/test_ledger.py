@@ -50,6 +50,31 @@ async def test_recipients_are_found_by_what_became_of_them(
     assert found == {"queued": 0, "sent": 6, "failed": 2, "skipped": 0, "unknown": 1}
 
 
+async def test_those_in_doubt_get_it_again_only_as_far_as_the_audiences_permission_is_granted(
+    client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
+) -> None:
+    ids = await people(4)
+    await client.post("/v1/permissions", json={"key": "sale", "title": "Sale"})
+    for each in ids:
+        await client.put(f"/v1/subscribers/{each}/permissions/sale")
+    lost = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
+    channel.failures += [lost, lost]
+    job_id = await take(client, audience={"permission": "sale"})
+    await ended(client, job_id)
+    kept, withdrawn = [
+        each["subscriber_id"] for each in await recipients(client, job_id, status="unknown")
+    ]
+    await client.delete(f"/v1/subscribers/{withdrawn}/permissions/sale")
+
+    answer = await client.post(f"/v1/broadcast/{job_id}/resend-unknown")
+    again = await ended(client, answer.json()["job_id"])
+
+    assert counts(again) == (1, 0, 0, 1)
+    assert again["audience"] == {"permission": "sale"}
+    got = await recipients(client, again["job_id"])
+    assert [each["subscriber_id"] for each in got] == [kept]
+
+
 async def all_pages(client: httpx2.AsyncClient, job_id: str, **query: str) -> list[dict[str, Any]]:
     """The recipients of a status, page by page."""
     path, seen = f"/v1/broadcast/{job_id}/recipients", list[dict[str, Any]]()
