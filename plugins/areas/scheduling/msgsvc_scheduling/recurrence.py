@@ -35,13 +35,17 @@ class Rule:
     quiet_to: str | None = None
 
     def next_after(self, after_ms: int) -> int | None:
-        """The first run after that moment; None if there is none any more."""
-        if self.starts_at_ms is not None:
-            after_ms = max(after_ms, self.starts_at_ms - 1)
-        timezone = zone(self.timezone)
-        for moment_ms in self._moments(after_ms, timezone):
+        """The first run after that moment; None if there is none any more.
+
+        In quiet hours that is what they have put off, if its time had come since the rule was made.
+        """
+        is_made_later = self.starts_at_ms is None or self.anchor_ms > self.starts_at_ms
+        since_ms = self.anchor_ms if is_made_later else self.starts_at_ms - 1
+        after_ms = max(after_ms, since_ms)
+        begin_ms = max(self._asleep_since(after_ms) - 1, since_ms)
+        for moment_ms in self._moments(begin_ms, zone(self.timezone)):
             run_ms = self.awake(moment_ms)
-            if moment_ms > after_ms and run_ms > after_ms:
+            if moment_ms > begin_ms and run_ms > after_ms:
                 return None if self.ends_at_ms is not None and run_ms > self.ends_at_ms else run_ms
         return None
 
@@ -55,20 +59,32 @@ class Rule:
 
     def awake(self, ms: int) -> int:
         """The same moment, or the end of the quiet hours that it falls into."""
-        if self.quiet_from is None or self.quiet_to is None:
+        quiet = self._quiet_hours(ms)
+        if quiet is None:
             return ms
-        timezone = zone(self.timezone)
-        local = local_of(ms, timezone)
+        ends, timezone = quiet[1], zone(self.timezone)
+        first = ms_of(ends, timezone)
+        # As clocks go back, the end may come twice, and once have been already.
+        return first if first >= ms else ms_of(ends, timezone, second=True)
+
+    def _asleep_since(self, ms: int) -> int:
+        """The same moment, or the begin of the quiet hours that it falls into."""
+        quiet = self._quiet_hours(ms)
+        return ms if quiet is None else ms_of(quiet[0], zone(self.timezone))
+
+    def _quiet_hours(self, ms: int) -> tuple[datetime, datetime] | None:
+        """The begin and end of the quiet hours that a moment falls into, in local time."""
+        if self.quiet_from is None or self.quiet_to is None:
+            return None
+        local = local_of(ms, zone(self.timezone))
         begin, end = time.fromisoformat(self.quiet_from), time.fromisoformat(self.quiet_to)
         over_midnight = begin > end
         past_begin, before_end = local.time() >= begin, local.time() < end
         if not (past_begin or before_end if over_midnight else past_begin and before_end):
-            return ms
-        day = local.date() + timedelta(days=int(over_midnight and past_begin))
-        ends = datetime.combine(day, end)
-        first = ms_of(ends, timezone)
-        # As clocks go back, the end may come twice, and once have been already.
-        return first if first >= ms else ms_of(ends, timezone, second=True)
+            return None
+        first_day = local.date() - timedelta(days=int(over_midnight and not past_begin))
+        last_day = first_day + timedelta(days=int(over_midnight))
+        return datetime.combine(first_day, begin), datetime.combine(last_day, end)
 
     def _moments(self, after_ms: int, timezone: ZoneInfo) -> Iterator[int]:
         """Without quiet hours, from shortly before `after_ms` on, never going back."""

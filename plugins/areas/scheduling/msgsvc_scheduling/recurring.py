@@ -87,7 +87,10 @@ class UpdateRecurringBody(MessageChanges):
     """
 
     cron: Cron | None = Field(None, description="Takes the place of `every`.")
-    every: Every | None = Field(None, description="Takes the place of `cron`; counted from now.")
+    every: Every | None = Field(
+        None,
+        description="Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.",
+    )
     timezone: Zone | None = None
     starts_at: Moment | None = None
     ends_at: Moment | None = None

@@ -104,7 +104,10 @@ class Scheduling:
             timezone = body.timezone or record.rule.timezone
             times = self._times(body, timezone)
             if {"hours", "days", "starts_at_ms"} & set(times):
-                times["anchor_ms"] = times.get("starts_at_ms") or now_ms
+                starts_at_ms = times.get("starts_at_ms", record.rule.starts_at_ms)
+                is_given = times.get("starts_at_ms") is not None
+                is_ahead = starts_at_ms is not None and starts_at_ms > now_ms
+                times["anchor_ms"] = starts_at_ms if is_given or is_ahead else now_ms
             rule = replace(record.rule, timezone=timezone, **times)
             next_ms = _next_run(rule, now_ms)
             due_at_ms = next_ms if record.status == "active" else None

@@ -150,6 +150,39 @@ def test_quiet_hours(quiet: tuple[str, str], cron: str, expected: list[str]) -> 
     assert runs(shy, "2026-01-15T12:00", len(expected)) == [f"2026-01-{one}" for one in expected]
 
 
+@pytest.mark.parametrize(
+    "shy",
+    [
+        rule("30 12 * * *", quiet_from="10:00", quiet_to="14:00"),
+        rule("0 23,3,7,9 * * 1-5", BERLIN, quiet_from="22:00", quiet_to="08:00"),
+        rule(timezone=NEW_YORK, hours=5, quiet_from="01:30", quiet_to="09:10"),
+        rule(timezone=BERLIN, days=2, quiet_from="00:00", quiet_to="23:59"),
+        rule("*/20 * * * *", "Australia/Lord_Howe", quiet_from="01:00", quiet_to="05:00"),
+    ],
+    ids=["noon", "night", "hours", "days", "often"],
+)
+def test_from_whenever_it_is_asked_the_next_run_is_the_same(shy: Rule) -> None:
+    """Also from within the quiet hours that have put it off."""
+    begin = ms("2026-03-27T00:00")
+    made = replace(shy, anchor_ms=begin)
+    expected = made.upcoming(begin, 100)
+
+    for before, run in pairwise([begin, *expected]):
+        asked = {before + (run - before) * part // 7 for part in range(7)}
+        assert {made.next_after(moment) for moment in asked} == {run}
+
+
+def test_what_would_have_been_put_off_before_it_was_made_does_not_come() -> None:
+    daily = rule("30 12 * * *", quiet_from="10:00", quiet_to="14:00")
+    every = rule(hours=4, quiet_from="10:00", quiet_to="14:00")
+    made = ms("2026-01-15T13:00")
+    started = replace(daily, starts_at_ms=made, anchor_ms=made)
+
+    assert runs(replace(daily, anchor_ms=made), "2026-01-15T13:00", 1) == ["2026-01-16T14:00"]
+    assert runs(started, "2026-01-15T13:30", 1) == ["2026-01-16T14:00"]
+    assert runs(replace(every, anchor_ms=made), "2026-01-15T13:00", 1) == ["2026-01-15T17:00"]
+
+
 def test_quiet_hours_are_local_and_end_once_when_clocks_change() -> None:
     shy = rule("0 1 * * *", BERLIN, quiet_from="00:00", quiet_to="02:30")
     late = rule(timezone=BERLIN, hours=1, quiet_from="02:00", quiet_to="02:30")

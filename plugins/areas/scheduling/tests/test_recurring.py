@@ -266,3 +266,47 @@ async def test_what_a_recurring_message_cannot_be_without_cannot_be_taken_away(
 
     assert refusal(answer) == (400, "validation_failed")
     assert field in answer.json()["error"]
+
+
+@pytest.mark.parametrize("change", ["end", "pause"])
+async def test_what_quiet_hours_have_put_off_comes_though_the_record_is_changed_meanwhile(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: str,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    change: str,
+) -> None:
+    quiet = {"from": "10:00", "to": "14:00"}
+    made = await post(
+        client, "/v1/recurring", subscriber_id=ann, cron="30 12 * * *", quiet_hours=quiet
+    )
+    path = f"/v1/recurring/{made['recurring_id']}"
+    clock.advance(HOUR)
+
+    if change == "end":
+        changed = (await client.patch(path, json={"ends_at": "2027-01-01T00:00:00Z"})).json()
+    else:
+        await client.post(f"{path}/pause")
+        changed = (await client.post(f"{path}/resume")).json()
+    await pass_time(service, clock, HOUR + 1)
+
+    assert changed["next_run_at"] == made["next_run_at"] == "2026-01-15T14:00:00.000Z"
+    assert channel.texts == ["Hi"]
+    assert (await get(client, path))["next_run_at"] == "2026-01-16T14:00:00.000Z"
+
+
+async def test_another_interval_counts_from_a_start_that_is_ahead(
+    client: httpx2.AsyncClient, ann: str
+) -> None:
+    start = "2026-01-20T09:00:00.000Z"
+    made = await post(
+        client, "/v1/recurring", subscriber_id=ann, every={"days": 1}, starts_at=start
+    )
+    path = f"/v1/recurring/{made['recurring_id']}"
+
+    ahead = (await client.patch(path, json={"every": {"days": 2}})).json()
+    without = (await client.patch(path, json={"starts_at": None})).json()
+
+    assert (ahead["next_run_at"], ahead["starts_at"]) == (start, start)
+    assert (without["next_run_at"], without["starts_at"]) == ("2026-01-17T12:00:00.000Z", None)
