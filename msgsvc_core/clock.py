@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 _RFC3339 = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d{1,6})?\d*([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d{1,6})?\d*([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,7 +54,9 @@ def from_rfc3339(text: str) -> int:
     """Unix milliseconds of a time with `Z` or an offset; finer parts are cut off. Raises ValueError."""
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError("must be a time of RFC 3339 with Z or an offset, as 2026-11-21T09:30:00Z")
+        raise ValueError(
+            "must be a time of RFC 3339 with seconds and Z or an offset, as 2026-11-21T09:30:00Z"
+        )
     day, time_of_day, fraction, offset = match.groups(default="")
     try:
         moment = datetime.fromisoformat(f"{day}T{time_of_day}{fraction}{offset.upper()}")

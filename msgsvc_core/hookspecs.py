@@ -179,6 +179,13 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
+    async def price(self, service: "Service", tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+        """What one of a paid operation costs a project now, in credits. Async.
+
+        One plugin that has this hook is asked, and no other; without one nothing costs anything.
+        """
+
+    @hookspec(firstresult=True)
     async def decide_plan(self, service: "Service", tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
         """What an account may do by what it pays for. Async.
 

@@ -256,6 +256,13 @@ class Service:
                 )
             )
 
+    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
+        """Credits that one of a paid operation costs a project; 0 where nothing is billed."""
+        pricing = self.plugins.hook.price(
+            service=self, tx=tx, project_id=project_id, operation=operation
+        )
+        return 0 if pricing is None else int(await pricing)
+
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
         opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)

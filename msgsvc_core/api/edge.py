@@ -17,7 +17,7 @@ from msgsvc_core.api.authentication import (
 )
 from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Endpoint
+from msgsvc_core.api.endpoint import Answer, Endpoint, Query
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
 from msgsvc_core.api.json_input import is_storable, parse_json
@@ -116,7 +116,10 @@ class Edge:
         arguments: dict[str, Any] = dict(request.path_params)
         if any(not is_storable(value) for value in arguments.values()):
             raise NotFound(f"there is nothing at {request.scope['path']}")
-        if endpoint.query is not None:
+        if endpoint.query is None:
+            if request.scope["query_string"]:
+                validate(_NoQuery, _query(request), "query")
+        else:
             left_out = None if request.scope["query_string"] else endpoint.query_left_out
             arguments["query"] = left_out or validate(endpoint.query, _query(request), "query")
         if endpoint.body is not None:
@@ -195,6 +198,10 @@ class _JsonResponse(Response):
             (b"content-length", b"%d" % len(body)),
             (b"content-type", JSON.encode()),
         ]
+
+
+class _NoQuery(Query):
+    """What stands behind the `?` of an endpoint that knows nothing there: a typo must not pass silently."""
 
 
 def _query(request: Request) -> dict[str, str]:

@@ -145,34 +145,25 @@ class Line:
                 pass
         return left
 
-    def later(
-        self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False, refused: bool = False
-    ) -> list[PutBack]:
+    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[PutBack]:
         """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
 
-        `counts` is whether the first was tried, `refused` whether the platform asked to wait with it.
-        Later ones of the receiver wait for them.
+        `counts` is whether the first was tried. Later ones of the receiver wait for them.
         """
         step_ms = self._chat_step_ms()
         back: list[PutBack] = []
         for number, job in enumerate(jobs):
             until_ms = at_ms + number * step_ms
             self.order.note(job, until_ms)
-            is_first = number == 0
-            back.append(PutBack(job, until_ms, counts and is_first, refused and is_first))
+            back.append(PutBack(job, until_ms, counts and number == 0))
         return back
 
-    def again(self, jobs: Sequence[Job], *, refused: bool = False) -> list[PutBack]:
-        """What puts jobs back to their old places, to be claimed when the bot may work again.
-
-        `refused` is whether the platform asked to wait with the first.
-        """
+    def again(self, jobs: Sequence[Job]) -> list[PutBack]:
+        """What puts jobs back to their old places, to be claimed when the bot may work again."""
         for job in jobs:
             if job.run_at_ms > job.created_at_ms:
                 self.order.note(job, job.run_at_ms)
-        return [
-            PutBack(job, None, refused=refused and number == 0) for number, job in enumerate(jobs)
-        ]
+        return [PutBack(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
         """When to try again what failed: no earlier than the platform said, or by `backoff`."""

@@ -49,7 +49,8 @@ async def examine(path: Path | None) -> AsyncIterator[Finding]:
         settings = load_settings(path)
     except SettingsError as error:
         for line in str(error).splitlines():
-            yield problem("settings", line, f"correct it in {path or 'the environment'}")
+            where = f"{path}, or the environment" if path else "the environment"
+            yield problem("settings", line, f"correct it in {where}")
         return
     configure_logs(settings.log)
     in_itself = [

@@ -20,7 +20,9 @@ Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object,
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Shown to operators.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Shown to everybody, as in “Sign in to Shop?”.")
+    ],
     account: Annotated[
         str | None, typer.Option("--account", metavar="EMAIL", help="Whose it is to be.")
     ] = None,

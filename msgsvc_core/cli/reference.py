@@ -167,7 +167,8 @@ def _codes(errors: Sequence[type[ApiError]]) -> str:
 
 
 def _names(model: type[BaseModel]) -> str:
-    return ", ".join(f"`{name}`" for name in model.model_fields) or "none"
+    fields = model.model_fields.items()
+    return ", ".join(f"`{field.alias or name}`" for name, field in fields) or "none"
 
 
 def _one_line(text: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgsvc_core.record import record
@@ -68,6 +68,11 @@ class PutBack:
     at_ms: int | None
     counts: bool = False
     refused: bool = False
+
+
+def told_to_wait(back: "Sequence[PutBack]") -> list[PutBack]:
+    """The same, of jobs of one receiver, with the first of which a platform asked to wait."""
+    return [replace(back[0], refused=True), *back[1:]]
 
 
 class Retry(Exception):

@@ -114,6 +114,10 @@ class Mailings:
         """How many would get a mailing now; nothing is charged. Raises what else `start` does."""
         return (await judge(self._service, tx, project_id, new)).total
 
+    async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
+        """Credits that a mailing to so many would cost now; 0 where nothing is billed."""
+        return recipients * await self._service.price(tx, project_id, OPERATION)
+
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
         return await reach(self._service, tx, project_id, asked)

@@ -20,7 +20,7 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, told_to_wait
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.changes import JOB
 from msgsvc_core.messages.delivery import BACKOFF, gives_up
@@ -103,7 +103,8 @@ async def _run(batch: Batch, job: Job, jobs: Sequence[Job]) -> list[PutBack]:
         if not gives_up(service, job, error):
             is_refused = error.reason is Reason.RATE_LIMITED
             at_ms = line.retry_at_ms(error, BACKOFF, job.attempts)
-            return line.later(jobs, at_ms, counts=not is_refused, refused=is_refused)
+            back = line.later(jobs, at_ms, counts=not is_refused)
+            return told_to_wait(back) if is_refused else back
         failure = error
     async with batch.ctx.completing(job) as tx:
         await _settle(service, tx, job, message, subscriber, failure)

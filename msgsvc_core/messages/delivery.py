@@ -23,7 +23,7 @@ from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.errors import Conflict
 from msgsvc_core.events import NewEvent
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential, told_to_wait
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
@@ -246,12 +246,14 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
         is_refused = failure is not None and failure.reason is Reason.RATE_LIMITED
         if failure is None or (is_refused and line.closed):
             # All of the lane waits, so they need not wait for themselves.
-            back += line.again(jobs, refused=is_refused)
+            again = line.again(jobs)
+            back += told_to_wait(again) if is_refused else again
         else:
             # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
             tries = first.message.attempts + 1 if is_refused else first.job.attempts
             at_ms = line.retry_at_ms(failure, BACKOFF, tries)
-            back += line.later(jobs, at_ms, counts=not is_refused, refused=is_refused)
+            later = line.later(jobs, at_ms, counts=not is_refused)
+            back += told_to_wait(later) if is_refused else later
     firsts = [first for first, *_ in chats]
     async with this.ctx.putting_back(back) as tx:
         await store.unmark_sending(tx, [first.message for first in firsts if first.held])

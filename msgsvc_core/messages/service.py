@@ -11,7 +11,7 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.charging import MESSAGE
 from msgsvc_core.db import Lookup, Tx, Unit
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.errors import NotFound, ValidationFailed
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.messages import clicks, previews, store
@@ -94,7 +94,7 @@ class Messages:
         )
         await self._check_permission(project_id, body.permission, tx)
         content = await self._content(project_id, body, receiver, tx)
-        channel = await self._bot_of(receiver)
+        channel = await self._service.subscribers.bot_of(project_id, receiver)
         if pause is not None:
             await pause()
         self._check(channel, content, body)
@@ -153,7 +153,7 @@ class Messages:
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
-            self._service.channels.check_name(project_id, query.channel)
+            await self._service.subscribers.check_channel(tx, project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def to_one(
@@ -183,16 +183,6 @@ class Messages:
             project_id, body.template, body.variables or {}, receiver.lang, tx
         )
         return rendered.to_message(silent=body.silent)
-
-    async def _bot_of(self, receiver: Receiver) -> Channel:
-        """The bot that the receiver started last: no other may write to them."""
-        channel = await self._service.channels.find(receiver.bot)
-        if channel is None:
-            raise Conflict(
-                f"the bot by which this subscriber came to {receiver.channel!r} is gone;"
-                " they have to start the one that is there now"
-            )
-        return channel
 
     async def _check_permission(self, project_id: str, key: str | None, tx: Tx | None) -> None:
         if key is not None and not await self._permissions.get((project_id, key), tx):

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.errors import (
@@ -199,7 +200,39 @@ class Subscribers:
         on_channel = [found for found in known if channel in {None, found.channel}]
         if not on_channel:
             raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
-        return max(on_channel, key=lambda found: (found.status == "active", found.last_seen_at_ms))
+        return await self._best(on_channel)
+
+    async def _best(self, receivers: Sequence[Receiver]) -> Receiver:
+        """Whom a message gets to: an active one before others, then the one seen last whose bot is there."""
+        best, *others = sorted(
+            receivers, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
+        )
+        for one in (best, *others) if others else ():
+            if one.status == best.status and await self._service.channels.find(one.bot) is not None:
+                return one
+        return best
+
+    async def bot_of(self, project_id: str, receiver: Receiver | Subscriber) -> Channel:
+        """The bot that somebody started last: no other may write to them. Raises `Conflict` for one that
+        is gone."""
+        channels = self._service.channels
+        bot = await channels.find(receiver.bot)
+        if bot is not None:
+            return bot
+        name = receiver.channel
+        if channels.of(project_id, name) is None:
+            raise Conflict(f"the channel {name!r}, by which this subscriber came, is gone")
+        raise Conflict(
+            f"the bot by which this subscriber came to {name!r} is gone; they have to start the one that"
+            " is there now"
+        )
+
+    async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
+        """Raises `ValidationFailed` for a channel that a project does not have, and by which nobody came."""
+        if self._service.channels.of(project_id, name) is None and not await store.came_by(
+            tx, project_id, name
+        ):
+            self._service.channels.check_name(project_id, name)
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, so that the caller sees if more follow.
@@ -209,7 +242,7 @@ class Subscribers:
         """
         if query.query is not None:
             after = read_place(query.after)
-            self._check_channel(project_id, query)
+            await self._check_filters(tx, project_id, query)
             return await search_store.search(tx, project_id, query.query, query, after, query.most)
         return await self.list_after(tx, project_id, query, query.after, query.most)
 
@@ -217,12 +250,12 @@ class Subscribers:
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
     ) -> list[Subscriber]:
         """Up to `most` subscribers, newest first, from the one after the id `after` on."""
-        self._check_channel(project_id, filters)
+        await self._check_filters(tx, project_id, filters)
         return await store.list_page(tx, project_id, filters, after, most)
 
-    def _check_channel(self, project_id: str, filters: SubscriberFilters) -> None:
+    async def _check_filters(self, tx: Tx, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:
-            self._service.channels.check_name(project_id, filters.channel)
+            await self.check_channel(tx, project_id, filters.channel)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery

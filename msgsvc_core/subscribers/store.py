@@ -165,6 +165,16 @@ async def list_page(
     return [subscriber for subscriber in found if subscriber.created_at_ms > since_ms]
 
 
+async def came_by(tx: Tx, project_id: str, channel: str) -> bool:
+    """Whether a project has a subscriber of a channel."""
+    found = await tx.fetch_one(
+        "SELECT 1 AS one FROM core_subscribers WHERE project_id = :project_id AND channel = :channel"
+        " LIMIT 1",
+        {"project_id": project_id, "channel": channel},
+    )
+    return found is not None
+
+
 async def find_chat(tx: Tx, bot: str, user_id: str) -> str | None:
     """The id of the chat that a bot has with a person, the latest of several."""
     chat_id: str | None = await tx.fetch_val(

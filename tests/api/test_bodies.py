@@ -134,6 +134,19 @@ async def test_every_refusal_of_a_body_carries_the_rate_headers(
     assert all(name in answer.headers for answer in answers for name in RATE_HEADERS)
 
 
+@pytest.mark.parametrize("name", ["dry_run", "x" * 5000])
+async def test_what_stands_in_the_query_where_nothing_belongs_is_refused(
+    client: httpx2.AsyncClient, check_error: CheckError, name: str
+) -> None:
+    send = await client.post("/v1/send", params={name: "true"}, json={"text": "Hi"})
+    read = await client.get("/v1/project", params={name: "1"})
+
+    for answer in (send, read):
+        error = check_error(answer, 400, "validation_failed")["error"]
+        assert "there is no such field" in error
+        assert len(error) < 300
+
+
 async def test_a_long_unknown_name_is_not_repeated_in_full(
     client: httpx2.AsyncClient, check_error: CheckError
 ) -> None:

@@ -322,3 +322,38 @@ async def test_a_qr_code_leads_to_the_own_bot(
     assert f"/qr/{made['channel_id']}/" in address
     assert picture.headers["Content-Type"] == "image/svg+xml"
     assert missing.status_code == 404
+
+
+async def test_who_came_by_a_channel_that_is_gone_is_reached_by_another_and_found_by_its_name(
+    service: Service,
+    tenant: Tenant,
+    platform: Platform,
+    add_bot: AddBot,
+    start: Start,
+    check_error: Any,
+) -> None:
+    made = await add_bot("own_bot")
+    answer = await tenant.client.post("/v1/subscribers/links", json={"external_id": "own-1"})
+    links = {name: payload_of(link) for name, link in answer.json()["links"].items()}
+    await start("messenger_a", links["messenger_a"])
+    service.clock.advance(1)  # type: ignore[attr-defined] # the test's clock
+    again = await tenant.client.post("/v1/subscribers/links", json={"external_id": "own-1"})
+    await start(made["channel_id"], payload_of(again.json()["links"]["own_bot"]))
+    await tenant.client.delete("/v1/channels/own_bot")
+
+    sent = await tenant.client.post("/v1/send", json={"external_id": "own-1", **HELLO})
+    theirs = await tenant.client.get("/v1/subscribers", params={"channel": "own_bot"})
+    messages = await tenant.client.get("/v1/messages", params={"channel": "own_bot"})
+    [lost] = theirs.json()["data"]
+    refused = await tenant.client.post(
+        "/v1/send", json={"subscriber_id": lost["subscriber_id"], **HELLO}
+    )
+    unknown = await tenant.client.get("/v1/subscribers", params={"channel": "own_bto"})
+
+    assert sent.status_code == 202, sent.text
+    message = (await tenant.client.get(f"/v1/messages/{sent.json()['message_id']}")).json()
+    assert message["channel"] == "messenger_a"
+    assert messages.json()["data"] == []
+    check_error(refused, 409, "conflict")
+    assert "the channel 'own_bot', by which this subscriber came, is gone" in refused.text
+    check_error(unknown, 400, "validation_failed")

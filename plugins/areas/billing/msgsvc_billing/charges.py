@@ -53,6 +53,13 @@ class Charges:
                 " are over; paid operations go on with a credit pack, a larger plan or the next month"
             )
 
+    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
+        """Credits for one of an operation; 0 for a project that nobody pays for, or whose plan has no end."""
+        payer = await store.find_payer(tx, project_id)
+        if payer is None or self._billing.is_unlimited(self._billing.state_now(payer).plan):
+            return 0
+        return self._billing.settings.price(operation)
+
     async def delivered(self, tx: Tx, events: Sequence[Event]) -> None:
         """Charges messages that messengers took, where they have a price. Mass sends have their own."""
         price = self._billing.settings.price(MESSAGE)

@@ -82,6 +82,11 @@ async def admit(service: Service, project_id: str, tx: Tx | None) -> None:
 
 
 @hookimpl
+async def price(service: Service, tx: Tx, project_id: str, operation: str) -> int:
+    return await service.get(Charges).price(tx, project_id, operation)
+
+
+@hookimpl
 async def decide_plan(service: Service, tx: Tx, account_id: str) -> Plan:
     return await service.get(Billing).plan_of(tx, account_id)
 

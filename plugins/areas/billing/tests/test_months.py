@@ -140,3 +140,22 @@ async def _run_job(payer: Payer) -> None:
         stopping = False
 
     await renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context
+
+
+async def test_what_something_costs_is_told_as_it_is_charged(make_service: ServiceFactory) -> None:
+    billing = {"plans": {"free": {"monthly_credits": 2}, "house": {}}, "prices": {"x": 3}}
+    payer = await payer_of(await make_service(**WITH_BILLING, billing=billing))
+    nobodys = await payer.service.projects.create("Nobody's")
+
+    async def prices() -> list[int]:
+        service = payer.service
+        async with service.db.read() as tx:
+            return [
+                await service.price(tx, payer.project_id, "x"),
+                await service.price(tx, payer.project_id, "y"),
+                await service.price(tx, nobodys.project_id, "x"),
+            ]
+
+    assert await prices() == [3, 0, 0]
+    await payer.change_plan("house")
+    assert await prices() == [0, 0, 0]

@@ -9,9 +9,6 @@ from msgsvc_core.service import Service
 #: What marks the mailings that are broadcasts.
 SOURCE = "broadcasts"
 
-#: Credits of one message.
-CREDITS = 1
-
 
 class Broadcasts:
     """`service.get(Broadcasts)`."""
@@ -36,7 +33,8 @@ class Broadcasts:
         )
         if body.dry_run:
             total = await self._service.mailings.count(tx, project_id, new)
-            return BroadcastAccepted(total=total, credits=total * CREDITS)
+            cost = await self._service.mailings.cost(tx, project_id, total)
+            return BroadcastAccepted(total=total, credits=cost)
         return _taken(await self._service.mailings.start(tx, project_id, new))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:

@@ -70,7 +70,7 @@ async def test_an_audience_are_those_who_meet_every_filter(
 
         assert reached == numbers, asked
         assert counts(done) == (len(numbers), 0, 0, len(numbers))
-        assert answer.json() == {"total": len(numbers), "credits": len(numbers)}
+        assert answer.json() == {"total": len(numbers), "credits": 0}
         assert "subscriber_ids" not in done["audience"]
 
 

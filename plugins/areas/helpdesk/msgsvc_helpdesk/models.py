@@ -92,7 +92,8 @@ class Ticket:
 
     @property
     def is_virtual(self) -> bool:
-        return self.channel == VIRTUAL
+        """Whether it is of somebody without messenger; a channel of a project may be called so too."""
+        return self.channel == VIRTUAL and self.subscriber_id is None
 
 
 @record

@@ -38,7 +38,7 @@ class Tickets(TicketChanges):
     async def page(self, tx: Tx, project_id: str, query: TicketQuery) -> list[Ticket]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel not in {None, VIRTUAL}:
-            self._service.channels.check_name(project_id, query.channel or "")
+            await self._service.subscribers.check_channel(tx, project_id, query.channel or "")
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def entries(

@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.channels import ChannelUser
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import BillingBlocked, Conflict
@@ -215,3 +216,23 @@ async def test_a_file_that_others_were_sent_stays(
 
     assert kept.content == b"All we sell"
     assert refusal(await client.get(f"/v1/files/{file_id}")) == (404, "not_found")
+
+
+async def test_a_channel_called_virtual_has_customers_with_a_messenger(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    channels = {"virtual": {"plugin": "recording"}}
+    service = await make_service(extra_plugins=PLUGINS, limits=LIMITS, channels=channels)
+    client = (await make_tenant(service)).client
+    ann = Person(service, ChannelUser("1001", "Ann", "ann_k", "en"), "virtual")
+    await ann.ask(client, "I need help")
+    [ticket] = (await client.get("/v1/tickets", params={"channel": "virtual"})).json()["data"]
+
+    path = f"/v1/tickets/{ticket['ticket_id']}"
+    replied = await client.post(f"{path}/reply", json={"text": "Here it is"})
+    foreign = await client.post(f"{path}/customer-reply", json={"text": "x"})
+    await settled(service)
+
+    assert replied.status_code == 201, replied.text
+    assert "Here it is" in ann.shown
+    assert foreign.status_code == 409

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.channels import Channel
 from msgsvc_core.channels.calls import Then, enqueue_send
 from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
@@ -148,8 +147,13 @@ class OneTimeCodes:
 
         A wrong code is returned and not raised: the attempt has to be committed with `tx`, and so
         must whoever calls this. Raises `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and
-        `OtpRateLimited` where nothing was counted, and what names no code or subscriber.
+        `OtpRateLimited` where nothing was counted, `ValidationFailed` without a code, and what names no code
+        or subscriber.
         """
+        given = body.code.replace(" ", "")
+        if not given:
+            # A form that was sent in empty is no guess.
+            raise ValidationFailed("code: must hold more than spaces")
         known = await self._named(tx, project_id, body)
         now_ms = self._service.clock.now_ms()
         if known is None or known.subscriber_id is None:
@@ -161,7 +165,6 @@ class OneTimeCodes:
         assert counted.subscriber_id is not None
         subscriber = await self._service.subscribers.find(tx, project_id, counted.subscriber_id)
         assert counted.code_hash is not None
-        given = body.code.replace(" ", "")
         if not self._hashes.match(counted.otp_id, given, counted.code_hash):
             return await self._count_wrong(tx, counted, subscriber)
         consumed = await store.consume(tx, counted)
@@ -277,7 +280,7 @@ class OneTimeCodes:
         self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str
     ) -> None:
         message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
-        channel = await self._bot_of(subscriber)
+        channel = await self._service.subscribers.bot_of(issued.project_id, subscriber)
         self._service.messages.check_content(channel, message)
         await enqueue_send(
             self._service,
@@ -295,16 +298,6 @@ class OneTimeCodes:
                 },
             ),
         )
-
-    async def _bot_of(self, subscriber: Subscriber) -> Channel:
-        """The bot that they started last: no other may write to them."""
-        channel = await self._service.channels.find(subscriber.bot)
-        if channel is None:
-            raise Conflict(
-                f"the bot by which this subscriber came to {subscriber.channel!r} is gone;"
-                " they have to start the one that is there now"
-            )
-        return channel
 
     async def _emit(self, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber) -> None:
         await emit(self._service, tx, event, code, subscriber)

@@ -49,6 +49,15 @@ async def test_spaces_in_a_code_do_not_matter(ann: Any, send: Any, verify: Any) 
     assert (await verify(otp_id=otp_id, code=f" {ann.code[:3]} {ann.code[3:]} ")).is_success
 
 
+async def test_a_form_sent_in_empty_is_no_attempt(ann: Any, send: Any, verify: Any) -> None:
+    otp_id = await send()
+
+    empty = [await verify(otp_id=otp_id, code=code) for code in ("", " ", "   ")]
+
+    assert [refusal(answer) for answer in empty] == [(400, "validation_failed")] * 3
+    assert (await verify(otp_id=otp_id, code=ann.code)).is_success
+
+
 async def test_code_works_once(ann: Any, ann_id: str, send: Any, verify: Any) -> None:
     otp_id = await send()
     await verify(otp_id=otp_id, code=ann.code)
@@ -94,7 +103,7 @@ async def test_last_attempt_may_be_the_right_one(
     assert (await seen())[-1] == ("otp.verified", 0)
 
 
-@pytest.mark.parametrize("code", ["", "abcdef", "12345", "1234567", "١٢٣٤٥٦"])
+@pytest.mark.parametrize("code", ["abcdef", "12345", "1234567", "١٢٣٤٥٦"])
 async def test_what_is_no_code_is_a_wrong_one(ann: Any, send: Any, verify: Any, code: str) -> None:
     otp_id = await send()
 

@@ -34,15 +34,17 @@ class Rule:
     quiet_from: str | None = None
     quiet_to: str | None = None
 
-    def next_after(self, after_ms: int) -> int | None:
+    def next_after(self, after_ms: int, *, done_ms: int | None = None) -> int | None:
         """The first run after that moment; None if there is none any more.
 
-        In quiet hours that is what they have put off, if its time had come since the rule was made.
+        In quiet hours that is what they have put off, if its time had come since the rule was made, and
+        after `done_ms`: with other quiet hours, what had been sent by then would be put off once more.
         """
-        is_made_later = self.starts_at_ms is None or self.anchor_ms > self.starts_at_ms
-        since_ms = self.anchor_ms if is_made_later else self.starts_at_ms - 1
+        since_ms = self.anchor_ms
+        if self.starts_at_ms is not None and self.starts_at_ms >= self.anchor_ms:
+            since_ms = self.starts_at_ms - 1
         after_ms = max(after_ms, since_ms)
-        begin_ms = max(self._asleep_since(after_ms) - 1, since_ms)
+        begin_ms = max(self._asleep_since(after_ms) - 1, since_ms, done_ms or since_ms)
         for moment_ms in self._moments(begin_ms, zone(self.timezone)):
             run_ms = self.awake(moment_ms)
             if moment_ms > begin_ms and run_ms > after_ms:

@@ -104,12 +104,9 @@ class Scheduling:
             timezone = body.timezone or record.rule.timezone
             times = self._times(body, timezone)
             if {"hours", "days", "starts_at_ms"} & set(times):
-                starts_at_ms = times.get("starts_at_ms", record.rule.starts_at_ms)
-                is_given = times.get("starts_at_ms") is not None
-                is_ahead = starts_at_ms is not None and starts_at_ms > now_ms
-                times["anchor_ms"] = starts_at_ms if is_given or is_ahead else now_ms
+                times["anchor_ms"] = _anchor(record.rule, times, now_ms)
             rule = replace(record.rule, timezone=timezone, **times)
-            next_ms = _next_run(rule, now_ms)
+            next_ms = _next_run(rule, now_ms, record.last_run_at_ms)
             due_at_ms = next_ms if record.status == "active" else None
             changed = replace(changed, rule=rule, due_at_ms=due_at_ms)
         await self._sending.check(tx, changed)
@@ -129,7 +126,7 @@ class Scheduling:
         record = await self._held_open(tx, project_id, record_id, "recurring", "paused")
         assert record.rule is not None, "a recurring record has its rule"
         now_ms = self._service.clock.now_ms()
-        next_ms = record.rule.next_after(now_ms)
+        next_ms = record.rule.next_after(now_ms, done_ms=record.last_run_at_ms)
         resumed = replace(record, status="active", due_at_ms=next_ms)
         if next_ms is None:
             resumed = record.finished("ended", now_ms)
@@ -225,9 +222,22 @@ class Scheduling:
             raise ValidationFailed(f"{field}: {error}") from None
 
 
-def _next_run(rule: Rule, now_ms: int) -> int:
+def _anchor(rule: Rule, changes: dict[str, Any], now_ms: int) -> int:
+    """What a rule is counted from when it is changed."""
+    starts_at_ms: int | None = changes.get("starts_at_ms", rule.starts_at_ms)
+    is_given = changes.get("starts_at_ms") is not None
+    if starts_at_ms is not None and (is_given or starts_at_ms > now_ms):
+        return starts_at_ms
+    cron = changes.get("cron", rule.cron)
+    if cron is not None and cron == rule.cron:
+        # The same times: what quiet hours have put off still comes.
+        return min(rule.anchor_ms, now_ms)
+    return now_ms
+
+
+def _next_run(rule: Rule, now_ms: int, done_ms: int | None = None) -> int:
     """Raises `ValidationFailed` for a rule of which nothing comes any more."""
-    next_ms = rule.next_after(now_ms)
+    next_ms = rule.next_after(now_ms, done_ms=done_ms)
     if next_ms is None:
         raise ValidationFailed("ends_at, cron: nothing would ever be sent")
     return next_ms

@@ -1,14 +1,19 @@
 """What becomes of what is due: mistakes, projects that are disabled, and changes in the midst of it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
+import structlog
 
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_scheduling.jobs import run_due
 from msgsvc_scheduling.running import Running
 
 from .conftest import (
@@ -168,3 +173,86 @@ async def test_change_in_the_midst_of_a_run_holds(
 
     found = (await get(tenant.client, "/v1/messages"))["data"]
     assert [message["text"] for message in found] == expected
+
+
+class TooLarge:
+    """Has one audience take longer than a statement may, each time that its mailing is to be started."""
+
+    def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        self.text, self.tries = text, 0
+        self._start = service.mailings.start
+        monkeypatch.setattr(service.mailings, "start", self.start)
+
+    async def start(self, tx: Tx, project_id: str, new: NewMailing) -> Mailing:
+        if new.message.text == self.text:
+            self.tries += 1
+            raise DatabaseUnavailable("no answer in time")
+        return await self._start(tx, project_id, new)
+
+
+@pytest.mark.parametrize("batch", [1, 200])
+async def test_mailing_that_takes_too_long_holds_up_no_others_and_is_tried_again(
+    make_service: ServiceFactory,
+    make_tenant: Any,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    batch: int,
+) -> None:
+    service = await make_service(extra_plugins=PLUGINS, limits=LIMITS, scheduling={"batch": batch})
+    large: Tenant = await make_tenant(service)
+    small: Tenant = await make_tenant(service)
+    await add(service, large, 1)
+    [ann] = await add(service, small, 1)
+    slow = TooLarge(service, monkeypatch, "Slow")
+    for tenant, text in ((large, "Slow"), (small, "One"), (small, "Two")):
+        await post(tenant.client, "/v1/scheduled", audience={"all": True}, text=text, send_at=LATER)
+        clock.advance(1)
+    await post(small.client, "/v1/scheduled", subscriber_id=ann, text="Ann", send_at=LATER)
+
+    with structlog.testing.capture_logs() as logs:
+        clock.advance(3601)
+        # The look at what is due may have begun before.
+        for _ in range(3):
+            await settled(service)
+            clock.advance(1)
+    others = sorted(texts(service))
+    monkeypatch.undo()
+    clock.advance(60)
+    await settled(service)
+
+    assert others == ["Ann", "One", "Two"]
+    assert slow.tries > 0
+    assert {"scheduled_mailing_put_off", "job_failed"} <= {one["event"] for one in logs}
+    assert sorted(texts(service)) == ["Ann", "One", "Slow", "Two"]
+
+
+async def test_without_a_database_it_gives_up_at_the_first_mailing(
+    make_service: ServiceFactory,
+    make_tenant: Any,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or it would wait for the bound of each one."""
+    service = await make_service(extra_plugins=PLUGINS, limits=LIMITS, **IDLE)
+    tenant: Tenant = await make_tenant(service)
+    await add(service, tenant, 1)
+    for _ in range(3):
+        await post(tenant.client, "/v1/scheduled", audience={"all": True}, send_at=LATER)
+    clock.advance(3601)
+    tried = 0
+
+    def away(*_: Any) -> Any:
+        raise DatabaseUnavailable("it has gone")
+
+    async def lose(*_: Any) -> Mailing:
+        nonlocal tried
+        tried += 1
+        monkeypatch.setattr(service.db, "read", away)
+        raise DatabaseUnavailable("no answer in time")
+
+    monkeypatch.setattr(service.mailings, "start", lose)
+    context: Any = SimpleNamespace(service=service, stopping=False)
+    with pytest.raises(DatabaseUnavailable):
+        await run_due(context, [])
+
+    assert tried == 1

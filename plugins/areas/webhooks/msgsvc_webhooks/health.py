@@ -1,4 +1,4 @@
-"""Since when a webhook fails, and the end of one that has failed for days or wants no more."""
+"""Since when and how often a webhook fails, and the end of one that has failed for days or wants no more."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,9 +8,11 @@ import structlog
 
 from msgsvc_core.clock import optional_rfc3339
 from msgsvc_core.db import Tx
+from msgsvc_core.record import record
 from msgsvc_webhooks import store
+from msgsvc_webhooks.events import TEST
 from msgsvc_webhooks.metrics import AttemptMetrics
-from msgsvc_webhooks.models import Attempt, DisabledReason, Webhook
+from msgsvc_webhooks.models import Attempt, Delivery, DisabledReason, Webhook
 from msgsvc_webhooks.retries import Verdict
 
 if TYPE_CHECKING:
@@ -19,59 +21,93 @@ if TYPE_CHECKING:
 
 DAY_MS = 24 * 3600 * 1000
 
-#: A webhook that was called, the attempt, and what was made of it.
-Called = tuple[Webhook, Attempt, Verdict]
+#: Deliveries that must have failed, with none in between that succeeded, before a webhook is disabled
+#: (decision 0024).
+FAILED_DELIVERIES = 3
+
+#: Share of `disable_after_days` that lies between two that are counted, at least: of five days, one.
+#: What somebody does makes several events, and a receiver that is exchanged refuses all of them at once.
+APART = 0.2
 
 log = structlog.get_logger(__name__)
 
 
+@record
+class Called:
+    """A webhook that was called, with what, the attempt, and what was made of it."""
+
+    webhook: Webhook
+    delivery: Delivery
+    attempt: Attempt
+    verdict: Verdict
+
+    @property
+    def tells_of_the_receiver(self) -> bool:
+        """What we could not sign does not. Nor does a test that fails: who tries out a receiver that is
+        being built sees it fail."""
+        if self.delivery.event == TEST:
+            return self.verdict in {Verdict.DELIVERED, Verdict.GONE}
+        return not self.attempt.is_ours
+
+
 class Health:
-    """Keeps `failing_since_ms` of webhooks, and disables those that are beyond help."""
+    """Keeps since when and how often webhooks fail, and disables those that are beyond help."""
 
     def __init__(self, service: "Service", settings: "WebhookSettings") -> None:
         self._service = service
-        self._settings = settings
+        self._disable_after_ms = round(settings.disable_after_days * DAY_MS)
 
     async def note(self, tx: Tx, called: Sequence[Called]) -> None:
         """Writes what attempts say of their webhooks; nothing for one that works, and did before."""
         by_webhook: dict[tuple[str, str], list[Called]] = {}
         for one in called:
-            webhook, attempt, _ = one
-            # What we could not sign tells nothing of the receiver.
-            if not attempt.is_ours:
-                by_webhook.setdefault((webhook.project_id, webhook.webhook_id), []).append(one)
+            if one.tells_of_the_receiver:
+                key = (one.webhook.project_id, one.webhook.webhook_id)
+                by_webhook.setdefault(key, []).append(one)
         # In order, for two transactions that change the same webhooks would wait for each other.
         for key in sorted(by_webhook):
             await self._note_one(tx, by_webhook[key])
 
     async def _note_one(self, tx: Tx, called: Sequence[Called]) -> None:
-        webhook, attempt, _ = called[-1]
-        verdicts = {verdict for *_, verdict in called}
-        if Verdict.GONE in verdicts:
-            await self._disable(
-                tx, *next(one[:2] for one in called if one[2] is Verdict.GONE), "gone"
-            )
-        elif Verdict.DELIVERED in verdicts:
-            if any(one.failing_since_ms is not None for one, *_ in called):
-                await store.note_success(tx, webhook)
-        elif webhook.failing_since_ms is None:
-            await store.note_failure(tx, webhook, attempt.started_at_ms)
-        # A hiccup is no reason, after rare failures: a delivery must have come to its end.
-        elif Verdict.FAILED in verdicts and webhook.failing_since_ms <= self._limit_ms():
-            await self._disable(tx, webhook, attempt, "failing")
+        by_verdict = {one.verdict: one for one in called}
+        last = called[-1]
+        if gone := by_verdict.get(Verdict.GONE):
+            now_ms = self._service.clock.now_ms()
+            if await store.disable(tx, gone.webhook, "gone", now_ms):
+                await self._tell_all(tx, gone, "gone")
+        elif Verdict.DELIVERED in by_verdict:
+            if any(one.webhook.failing_since_ms is not None for one in called):
+                await store.note_success(tx, last.webhook)
+        else:
+            if last.webhook.failing_since_ms is None:
+                await store.note_failure(tx, last.webhook, last.attempt.started_at_ms)
+            # A hiccup is no reason, after rare failures: deliveries must have come to their end.
+            if failed := by_verdict.get(Verdict.FAILED):
+                await self._note_failed(tx, failed)
 
-    def _limit_ms(self) -> int:
-        """What has failed since then, or longer, is disabled."""
-        return self._service.clock.now_ms() - round(self._settings.disable_after_days * DAY_MS)
-
-    async def _disable(
-        self, tx: Tx, webhook: Webhook, attempt: Attempt, reason: DisabledReason
-    ) -> None:
-        """Disables a webhook, unless that was done or it has recovered meanwhile, and tells of it."""
-        now_ms = self._service.clock.now_ms()
-        limit_ms = self._limit_ms() if reason == "failing" else None
-        if not await store.disable(tx, webhook, reason, now_ms, failing_since_ms=limit_ms):
+    async def _note_failed(self, tx: Tx, failed: Called) -> None:
+        """Counts a delivery that has failed, and disables its webhook if it is one too many."""
+        webhook, now_ms = failed.webhook, self._service.clock.now_ms()
+        apart_ms = now_ms - round(self._disable_after_ms * APART)
+        since_ms = now_ms - self._disable_after_ms
+        failing_since_ms, counted_ms = webhook.failing_since_ms, webhook.failed_delivery_at_ms
+        # Not asked of the database each time: a dead receiver of much has thousands that fail.
+        if failing_since_ms is None or counted_ms is None or counted_ms <= apart_ms:
+            await store.count_failed(tx, webhook, now_ms, unless_after_ms=apart_ms)
+        if failing_since_ms is None or failing_since_ms > since_ms:
             return
+        # Unless it has recovered meanwhile.
+        if await store.disable_failing(
+            tx,
+            webhook,
+            now_ms,
+            failing_since_ms=since_ms,
+            failed_deliveries=FAILED_DELIVERIES,
+        ):
+            await self._tell_all(tx, failed, "failing")
+
+    async def _tell_all(self, tx: Tx, called: Called, reason: DisabledReason) -> None:
+        webhook, attempt = called.webhook, called.attempt
         await self._service.events.emit(
             tx,
             webhook.project_id,

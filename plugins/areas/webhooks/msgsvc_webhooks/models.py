@@ -26,8 +26,9 @@ MAX_EVENTS = 100
 class Webhook:
     """An endpoint of a project. No `events` means all of them.
 
-    `failing_since_ms` is the first failed attempt after the last one that succeeded;
-    `disabled_reason` is None for one that its project disabled itself.
+    `failing_since_ms` is the first failed attempt after the last one that succeeded, and
+    `failed_deliveries` counts what has come to its end as failed since then, as `Health` counts it, the
+    last at `failed_delivery_at_ms`. `disabled_reason` is None for one that its project disabled itself.
     """
 
     project_id: str
@@ -40,6 +41,8 @@ class Webhook:
     updated_at_ms: int
     failing_since_ms: int | None = None
     disabled_reason: DisabledReason | None = None
+    failed_deliveries: int = 0
+    failed_delivery_at_ms: int | None = None
 
     def wants(self, event_name: str) -> bool:
         return not self.events or event_name in self.events

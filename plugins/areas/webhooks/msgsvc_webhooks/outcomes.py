@@ -17,7 +17,7 @@ from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import Job, JobContext, LeaseLost, PutBack
 from msgsvc_core.record import record
 from msgsvc_webhooks import journal
-from msgsvc_webhooks.health import Health
+from msgsvc_webhooks.health import Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from msgsvc_webhooks.retries import Verdict, judge, next_attempt
@@ -184,9 +184,9 @@ class OutcomeWriter:
         await self._health.note(
             tx,
             [
-                (outcome.webhook, outcome.attempt, outcome.verdict)
+                Called(outcome.webhook, outcome.delivery, outcome.attempt, outcome.verdict)
                 for outcome in group
-                if outcome.webhook and outcome.attempt and outcome.verdict
+                if outcome.webhook and outcome.delivery and outcome.attempt and outcome.verdict
             ],
         )
 

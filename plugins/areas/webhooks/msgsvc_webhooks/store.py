@@ -11,7 +11,7 @@ from msgsvc_webhooks.models import DisabledReason, Webhook
 
 _COLUMNS = (
     "project_id, webhook_id, url, events, description, status, created_at_ms, updated_at_ms,"
-    " failing_since_ms, disabled_reason"
+    " failing_since_ms, disabled_reason, failed_deliveries, failed_delivery_at_ms"
 )
 _THIS = "project_id = :project_id AND webhook_id = :webhook_id"
 #: What an address answers says nothing of the one that took its place during the call.
@@ -116,34 +116,51 @@ async def note_success(tx: Tx, webhook: Webhook) -> None:
 
 
 async def note_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
-    """Begins a time of failures, unless it has begun."""
+    """Begins a time of failures, unless it has begun; no delivery has failed in it yet."""
     await tx.execute(
-        "UPDATE webhooks_endpoints SET failing_since_ms = :now_ms"
+        "UPDATE webhooks_endpoints SET failing_since_ms = :now_ms, failed_deliveries = 0,"
+        " failed_delivery_at_ms = NULL"
         f" WHERE {_CALLED} AND failing_since_ms IS NULL",
         {**_called(webhook), "now_ms": now_ms},
     )
 
 
-async def disable(
+async def count_failed(tx: Tx, webhook: Webhook, now_ms: int, *, unless_after_ms: int) -> None:
+    """Counts a failed delivery in a time of failures, unless one was counted after that moment."""
+    await tx.execute(
+        "UPDATE webhooks_endpoints SET failed_deliveries = failed_deliveries + 1,"
+        f" failed_delivery_at_ms = :now_ms WHERE {_CALLED} AND failing_since_ms IS NOT NULL"
+        " AND (failed_delivery_at_ms IS NULL OR failed_delivery_at_ms <= :unless_after_ms)",
+        {**_called(webhook), "now_ms": now_ms, "unless_after_ms": unless_after_ms},
+    )
+
+
+async def disable(tx: Tx, webhook: Webhook, reason: DisabledReason, now_ms: int) -> bool:
+    """Disables an active webhook; False if nothing was changed, as where it has another address."""
+    return await _disable(tx, webhook, reason, now_ms, "", {})
+
+
+async def disable_failing(
+    tx: Tx, webhook: Webhook, now_ms: int, *, failing_since_ms: int, failed_deliveries: int
+) -> bool:
+    """The same, only where it has failed since then or longer, and that many were counted or more."""
+    condition = " AND failing_since_ms <= :failing_since_ms AND failed_deliveries >= :failed"
+    params = {"failing_since_ms": failing_since_ms, "failed": failed_deliveries}
+    return await _disable(tx, webhook, "failing", now_ms, condition, params)
+
+
+async def _disable(
     tx: Tx,
     webhook: Webhook,
     reason: DisabledReason,
     now_ms: int,
-    *,
-    failing_since_ms: int | None = None,
+    condition: str,
+    params: Mapping[str, Any],
 ) -> bool:
-    """Disables an active webhook, if given only where it has failed since then or longer; False if
-    nothing was changed, as where it has another address by now."""
-    condition = "" if failing_since_ms is None else " AND failing_since_ms <= :failing_since_ms"
     changed = await tx.execute(
         "UPDATE webhooks_endpoints SET status = 'disabled', disabled_reason = :reason,"
         f" updated_at_ms = :now_ms WHERE {_CALLED} AND status = 'active'{condition}",
-        {
-            **_called(webhook),
-            "reason": reason,
-            "now_ms": now_ms,
-            "failing_since_ms": failing_since_ms,
-        },
+        {**_called(webhook), **params, "reason": reason, "now_ms": now_ms},
     )
     return bool(changed)
 
@@ -246,4 +263,6 @@ def _webhook(row: Row) -> Webhook:
         updated_at_ms=row["updated_at_ms"],
         failing_since_ms=row["failing_since_ms"],
         disabled_reason=row["disabled_reason"],
+        failed_deliveries=row["failed_deliveries"],
+        failed_delivery_at_ms=row["failed_delivery_at_ms"],
     )

@@ -69,16 +69,19 @@ async def test_an_outage_of_days_ends_with_the_last_retry(
 ):
     receiver.always = receiver.answer(500)
     webhook = await add_webhook()
-    await emit()
-    await settled(service)
-    clock.advance(5 * DAY_S)
-    # What is left of the quick burst, and the ladder's last step.
+    states = []
     for _ in range(3):
+        await emit()
         await settled(service)
-        clock.advance(10)
-    await settled(service)
+        clock.advance(2 * DAY_S)
+        # What is left of the quick burst, and the ladder's last step.
+        for _ in range(3):
+            await settled(service)
+            clock.advance(10)
+        await settled(service)
+        states.append((await shown(webhook))["status"])
 
-    assert (await shown(webhook))["status"] == "disabled"
+    assert states == ["active", "active", "disabled"]
 
 
 async def test_the_days_are_a_setting(
@@ -88,13 +91,13 @@ async def test_the_days_are_a_setting(
     tenant = await make_tenant(service)
     receiver.always = receiver.answer(404)
     added = (await tenant.client.post("/v1/webhooks", json={"url": receiver.url})).json()
-    for _ in range(2):
+    for _ in range(3):
         async with service.db.transaction() as tx:
             await service.events.emit(
                 tx, tenant.project.project_id, "subscription.created", {"source": "api"}
             )
         await settled(service)
-        clock.advance(DAY_S)
+        clock.advance(DAY_S / 2)
     answer = await tenant.client.get(f"/v1/webhooks/{added['webhook_id']}")
 
     assert answer.json()["status"] == "disabled"
@@ -134,6 +137,99 @@ async def test_a_hiccup_days_after_a_failure_is_no_reason(
 
     assert hiccup["status"] == "active"
     assert (after["status"], after["failing_since"]) == ("active", None)
+
+
+async def test_a_deployment_days_after_a_failure_is_no_reason_however_much_it_refuses(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any, clock: Any, shown: Any
+):
+    receiver.then(*[receiver.answer(404)] * 6)
+    webhook = await add_webhook()
+    await emit()
+    await settled(service)
+    clock.advance(6 * DAY_S)
+    for _ in range(5):
+        await emit()
+        await settled(service)
+    during = await shown(webhook)
+    clock.advance(60)
+    await emit()
+    await settled(service)
+
+    assert (during["status"], during["failing_since"]) == ("active", "2026-01-15T12:00:00.000Z")
+    assert (await shown(webhook))["failing_since"] is None
+
+
+async def test_a_webhook_that_gets_little_and_takes_nothing_is_disabled_by_the_third_failure(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any, clock: Any, shown: Any
+):
+    receiver.always = receiver.answer(404)
+    webhook = await add_webhook()
+    states = []
+    for _ in range(3):
+        await emit()
+        await settled(service)
+        states.append((await shown(webhook))["status"])
+        clock.advance(7 * DAY_S)
+
+    assert states == ["active", "active", "disabled"]
+
+
+async def test_failures_before_a_success_are_not_counted_after_it(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any, clock: Any, shown: Any
+):
+    receiver.then(*[receiver.answer(status) for status in (404, 404, 200, 404, 404, 404)])
+    webhook = await add_webhook()
+    states = []
+    for days_later in (7, 0, 0, 4, 4, 0):
+        await emit()
+        await settled(service)
+        states.append((await shown(webhook))["status"])
+        clock.advance(days_later * DAY_S)
+
+    assert states == [*["active"] * 5, "disabled"]
+
+
+async def test_tests_that_fail_do_not_count(
+    service: Service,
+    client: Any,
+    add_webhook: Any,
+    receiver: Any,
+    emit: Any,
+    clock: Any,
+    shown: Any,
+):
+    receiver.always = receiver.answer(500)
+    webhook = await add_webhook()
+    for _ in range(4):
+        await client.post(f"/v1/webhooks/{webhook['webhook_id']}/test")
+        await settled(service)
+        clock.advance(3 * DAY_S)
+    tested = await shown(webhook)
+    receiver.always = receiver.answer(404)
+    await emit()
+    await settled(service)
+    clock.advance(6 * DAY_S)
+    await client.post(f"/v1/webhooks/{webhook['webhook_id']}/test")
+    await settled(service)
+    clock.advance(6 * DAY_S)
+    await client.post(f"/v1/webhooks/{webhook['webhook_id']}/test")
+    await settled(service)
+
+    assert (tested["status"], tested["failing_since"]) == ("active", None)
+    assert (await shown(webhook))["status"] == "active"
+
+
+async def test_a_test_that_arrives_ends_a_time_of_failures(
+    service: Service, client: Any, add_webhook: Any, receiver: Any, days: Any, shown: Any
+):
+    receiver.always = receiver.answer(404)
+    webhook = await add_webhook()
+    await days(3)
+    receiver.always = None
+    await client.post(f"/v1/webhooks/{webhook['webhook_id']}/test")
+    await settled(service)
+
+    assert (await shown(webhook))["failing_since"] is None
 
 
 async def test_what_we_can_not_sign_does_not_count_as_the_receivers_failure(

@@ -5,7 +5,7 @@ from hmac import compare_digest
 from typing import Any
 
 from msgsvc_broadcasts.models import BroadcastBody
-from msgsvc_broadcasts.service import CREDITS, Broadcasts
+from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
@@ -60,7 +60,8 @@ async def reach(page: PageContext) -> Shown:
         if error.status >= 500:
             raise
         problem = error.message
-    return Shown("reach.html", {"total": total, "credits": (total or 0) * CREDITS, "why": problem})
+    cost = await page.service.mailings.cost(page.tx, page.project_id, total or 0)
+    return Shown("reach.html", {"total": total, "credits": cost, "why": problem})
 
 
 async def review(page: PageContext) -> Shown:
