@@ -43,7 +43,7 @@ OF_FIELDS = (
     _("must not be in the future"),
     _("must be at most {days} days away"),
     _("must be a day, as {example}"),
-    _("must be a time of RFC 3339 with Z or an offset, as {example}"),
+    _("must be a time of RFC 3339 with seconds and Z or an offset, as {example}"),
     _("must be an http or https URL"),
     _("must begin with http:// or https://"),
     _("must be an e-mail address"),
