@@ -8,8 +8,10 @@ from typing import Any
 from starlette.datastructures import QueryParams
 
 from msgsvc_core.dashboard.context import PageContext
+from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.messages.substitution import to_text
 
 _HOUR_S = 3600
 _BUTTON = re.compile(r"button_text_(\d{1,3})", re.ASCII)
@@ -103,7 +105,9 @@ def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = Non
         values[f"media_{name}"] = [media.get(name) or ""]
     values |= _button_values(message.get("buttons") or [])
     variables = message.get("variables") or {}
-    values["variables"] = ["\n".join(f"{name} = {value}" for name, value in variables.items())]
+    values["variables"] = [
+        "\n".join(f"{name} = {to_line(to_text(value))}" for name, value in variables.items())
+    ]
     values["permission"] = [message.get("permission") or ""]
     if message.get("silent"):
         values["silent"] = ["1"]
@@ -135,9 +139,9 @@ def _seconds(hours: str) -> object:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """One a line, as `name = value`."""
-    lines = (line.partition("=") for line in text.splitlines() if line.strip())
-    return {name.strip(): value.strip() for name, _, value in lines}
+    """One a line, as `name = value`; what would not stand on one is written as `one_line` says."""
+    lines = (line.partition("=") for line in text.split("\n") if line.strip())
+    return {name.strip(): from_line(value) for name, _, value in lines}
 
 
 def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:

@@ -88,6 +88,19 @@ async def test_a_broadcast_is_written_looked_at_and_sent_once(
     assert "Hi **{{ first_name }}**" in like.text
 
 
+async def test_one_like_another_to_some_by_their_ids_begins_without_an_audience(
+    service: Service, tenant: Tenant, people: AddPeople
+) -> None:
+    ids = await people(4)
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    some = {"subscriber_ids": ids[:2], "langs": ["en"]}
+    job_ids = [await take(tenant.client, audience=each) for each in (some, {"langs": ["en"]})]
+    pages = [(await admin.get("/broadcasts/new", like=job_id)).text for job_id in job_ids]
+
+    assert ['value="en" checked' in page for page in pages] == [False, True]
+    assert all('value="some" checked' in page for page in pages)
+
+
 async def test_the_id_of_a_broadcast_is_good_for_its_own_project_alone(
     service: Service, tenant: Tenant, make_tenant: Any, people: AddPeople
 ) -> None:

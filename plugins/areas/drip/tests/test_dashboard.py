@@ -85,6 +85,19 @@ async def test_what_is_no_number_is_refused(shop: Shop, written: str) -> None:
     assert "delay" in answers[0].text
 
 
+@pytest.mark.parametrize("written", ["NaN", "-Infinity", "1e999", "[" * 2000])
+async def test_what_is_no_number_of_json_is_compared_as_a_text(shop: Shop, written: str) -> None:
+    admin = await visitor(shop.service, shop.project_id, "admin")
+    here = (await admin.post("/drips", FIRST)).headers["location"]
+    step = {"delay": "1", "unit": "days", "text": "Two", "place": "1", "version": "1"}
+    condition = {"when_attribute": "age", "when_equals": written}
+    made = await admin.post(f"{here}/steps/new", {**step, **condition})
+    kept = await shop.call(f"/drips/{here.rpartition('/')[2]}", "GET")
+
+    assert made.status_code == 303
+    assert kept["steps"][1]["when"]["attribute"] == {"name": "age", "equals": written}
+
+
 async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: Shop) -> None:
     admin = await visitor(shop.service, shop.project_id, "admin")
     viewer = await visitor(shop.service, shop.project_id, "viewer")

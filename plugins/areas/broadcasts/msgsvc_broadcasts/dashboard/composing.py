@@ -33,13 +33,9 @@ async def compose(page: PageContext) -> Shown:
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
         mailing = await page.get(Broadcasts).find(page.tx, page.project_id, job_id)
-        # Whom ids named is not kept: their number alone says nothing of them.
-        audience = {
-            name: value
-            for name, value in mailing.shown_audience.items()
-            if name != "subscriber_ids_count"
-        }
-        given = form_of(mailing.to_message(), audience or {})
+        shown = mailing.shown_audience
+        # Whom ids named is not kept, and without them the other filters would reach more people.
+        given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
         if mailing.per_minute:
             given = PostedForm({**given.values, "pace": [str(mailing.per_minute)]})
     return Shown("compose.html", {"given": given, "offers": await choices(page)})

@@ -1,6 +1,7 @@
 """The form of a step, and the step that it stands for."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,6 +79,8 @@ def _value(text: str) -> object:
     """A number, true or false where it reads so; else the text itself."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, bool | int | float) else text
+    # NaN and numbers too large for one are read as such, and are none in JSON.
+    is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else text

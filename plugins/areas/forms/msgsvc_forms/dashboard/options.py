@@ -1,17 +1,16 @@
 """What can be chosen, as lines of a box: `value`, `value | label`, or `value | English | Russian`.
 
-A backslash before `|` or another backslash makes it a part of the text, and `\\n` is a new line in it; before
-anything else it is only itself.
+What would not stand on a line is written as `msgsvc_core.dashboard.one_line` says.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
+from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_forms.fields import Option
 
-_WRITTEN = {"\\": r"\\", "|": r"\|", "\n": r"\n"}
-_READ = {written[1]: sign for sign, written in _WRITTEN.items()}
+_APART = "|"
 
 
 def to_lines(options: Iterable[str | Option]) -> str:
@@ -47,16 +46,12 @@ def _option(line: str) -> Any:
 def _parts(line: str) -> list[str]:
     parts = [""]
     for sign in re.findall(r"\\.|.", line):
-        if sign == "|":
+        if sign == _APART:
             parts.append("")
         else:
             parts[-1] += sign
-    return [_read(part.strip()) for part in parts]
+    return [from_line(part, apart=_APART) for part in parts]
 
 
 def _written(text: str) -> str:
-    return re.sub(r"[\\|\n]", lambda found: _WRITTEN[found[0]], text)
-
-
-def _read(text: str) -> str:
-    return re.sub(r"\\([\\|n])", lambda found: _READ[found[1]], text)
+    return to_line(text, apart=_APART)
