@@ -11,6 +11,14 @@ _RFC3339 = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+#: Years of the times that anybody may name. The margin to the ends of the calendar keeps sums with
+#: durations, and local times, inside it too.
+FIRST_YEAR, LAST_YEAR = 1970, 2099
+
+#: The ends of the calendar in Unix milliseconds, a day from those of `datetime`: no zone leads beyond.
+_LEAST_MS = -62_135_510_400_000
+_MOST_MS = 253_402_214_400_000
+
 
 class Clock(Protocol):
     """Tells the time; a `Service` owns one."""
@@ -46,12 +54,20 @@ class SystemClock:
 
 def to_rfc3339(ms: int) -> str:
     """Unix milliseconds as RFC 3339 in UTC, e.g. `2026-11-20T09:30:00.125Z`."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    moment = moment_of(ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment_of(ms: int) -> datetime:
+    """Unix milliseconds as a moment; beyond the calendar its end, so that no row breaks its own page."""
+    return _EPOCH + timedelta(milliseconds=min(max(ms, _LEAST_MS), _MOST_MS))
+
+
 def from_rfc3339(text: str) -> int:
-    """Unix milliseconds of a time with `Z` or an offset; finer parts are cut off. Raises ValueError."""
+    """Unix milliseconds of a time with `Z` or an offset; finer parts are cut off.
+
+    Raises ValueError, also for times that are not from 1970 to 2099.
+    """
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -62,7 +78,14 @@ def from_rfc3339(text: str) -> int:
         moment = datetime.fromisoformat(f"{day}T{time_of_day}{fraction}{offset.upper()}")
     except ValueError as error:
         raise ValueError(f"there is no such time: {error}") from None
+    check_year(moment.year)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def check_year(year: int) -> None:
+    """Raises ValueError for a year of which no time may be named."""
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
 
 
 def optional_rfc3339(ms: int | None) -> str | None:

@@ -46,7 +46,7 @@ class ValidationFailed(ApiError):
     code, status = "validation_failed", 400
 
 
-class InvalidUrl(ApiError):
+class InvalidUrl(ValidationFailed):
     """A URL is malformed, of a forbidden kind, or not one of those registered."""
 
     code, status = "invalid_url", 400
@@ -161,7 +161,7 @@ class InternalError(ApiError):
 
 
 class PlatformBusy(ApiError):
-    """The messenger's platform can't be reached."""
+    """The messenger's platform, which this call has to ask, gives no answer."""
 
     code, status = "platform_busy", 500
 

@@ -64,7 +64,11 @@ class HookSpecs:
 
     @hookspec
     def register_locale(self) -> Path:  # type: ignore[empty-body]
-        """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain."""
+        """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain.
+
+        They are a domain of their own: `service.texts.into(lang, __name__)`, `page._`, `ctx._` and templates
+        look up the texts of the package that speaks, then the core's, and no other plugin's.
+        """
 
     @hookspec
     def register_channel_kinds(self) -> "Sequence[ChannelKind]":  # type: ignore[empty-body]
@@ -92,7 +96,10 @@ class HookSpecs:
 
     @hookspec
     def register_pages(self, service: "Service") -> Sequence[Any]:  # type: ignore[empty-body]
-        """Starlette routes outside the JSON API: pages, pictures, static files. Plain."""
+        """Starlette routes outside the JSON API: pages, pictures, static files. Plain.
+
+        `/` leads to the first route whose `name` is `home`, and to `/docs` where there is none.
+        """
 
     @hookspec
     def register_dashboard(self, service: "Service") -> "Sequence[Pages]":  # type: ignore[empty-body]
@@ -110,6 +117,11 @@ class HookSpecs:
     @hookspec
     async def on_start(self, service: "Service") -> None:
         """The service is about to take requests; the database is migrated. Async."""
+
+    @hookspec
+    def on_stopping(self, service: "Service") -> None:
+        """The server was told to stop, and waits for the requests that are open: end those that wait for
+        something to happen, with what there is to say by then. Plain; may be called twice."""
 
     @hookspec
     async def on_stop(self, service: "Service") -> None:
@@ -230,4 +242,15 @@ class HookSpecs:
 
     @hookspec
     async def on_channel_recovered(self, service: "Service", tx: "Tx", channel: "Channel") -> None:
-        """A bot that was stopped works again. Async; in the transaction that says so."""
+        """A bot that was stopped works again, or its platform answers again. Async; in the transaction that
+        says so."""
+
+    @hookspec
+    async def on_channel_unavailable(
+        self, service: "Service", tx: "Tx", channel: "Channel", detail: str
+    ) -> None:
+        """The platform of a channel answers nobody. Async; in the transaction that says so.
+
+        What is queued waits, the platform is probed, and `on_channel_recovered` tells when it is back.
+        `detail` is what the last call failed with.
+        """

@@ -26,6 +26,7 @@ ENDING = (
     "core_account_links",
     "core_account_sessions",
     "core_account_requests",
+    "core_start_codes",
 )
 
 
@@ -40,6 +41,7 @@ async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
     limits, accounts = service.settings.limits, service.settings.accounts
     aged = (
         ("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
+        ("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
         ("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
         ("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
         ("core_audit", "at_ms", accounts.audit_days * DAY_MS),

@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 
+from msgsvc_core.clock import moment_of
+
 #: Characters of the name of a time zone.
 ZONE_LENGTH = 64
 
@@ -46,8 +48,7 @@ def to_ms(moment: datetime) -> int:
 
 def local_of(ms: int, timezone: ZoneInfo) -> datetime:
     """What the clock shows then, without the time zone."""
-    moment = _EPOCH + timedelta(milliseconds=ms)
-    return moment.astimezone(timezone).replace(tzinfo=None, fold=0)
+    return moment_of(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
 
 
 def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
+from msgsvc_core.visible_text import check_visible
+
 Language = Literal["en", "ru"]
 
 #: `"Sales"`, or `{"en": "Sales", "ru": "Распродажи"}`.
@@ -13,7 +15,7 @@ Localized = str | dict[Language, str]
 
 def visible(most: int) -> WrapValidator:
     """For the annotation of a field, `Annotated[Localized, visible(64)]`: each text has 1 to `most`
-    characters, and not only spaces."""
+    characters, and shows something."""
 
     def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Localized:
         try:
@@ -25,8 +27,7 @@ def visible(most: int) -> WrapValidator:
         if not texts:
             raise ValueError("give a text, or one for en or ru")
         for each in texts:
-            if not each.strip():
-                raise ValueError("must hold more than spaces")
+            check_visible(each)
             if len(each) > most:
                 raise ValueError(f"must be at most {most} characters")
         return text

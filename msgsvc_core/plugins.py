@@ -1,5 +1,6 @@
 """Finds plugins by entry point, loads those that are named, and refuses what they get wrong."""
 
+import difflib
 import inspect
 from collections.abc import Coroutine, Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -63,6 +64,13 @@ def by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> di
     return named
 
 
+def package(plugin: Any) -> str:
+    """The package that a plugin, a module or an object, is of."""
+    module = plugin if inspect.ismodule(plugin) else type(plugin)
+    name = module.__name__ if inspect.ismodule(plugin) else module.__module__
+    return str(name).partition(".")[0]
+
+
 async def in_turn(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Awaits what the implementations of an async hook returned; the first failure ends it."""
     waiting = list(calls)
@@ -78,9 +86,12 @@ def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:
     point = installed.get(name)
     if point is None:
         known = ", ".join(sorted(installed)) or "none"
+        # No package is proposed by this name: of a mistyped one anybody could be the author.
+        close = difflib.get_close_matches(name, list(installed), n=1)
+        hint = f"did you mean {close[0]!r}? Otherwise " if close else ""
         raise PluginError(
-            f"plugin {name!r} is not installed (installed: {known}); install it, for example with "
-            f"`pip install msgsvc-{name}`, or take it out of `plugins`"
+            f"plugin {name!r} is not installed (installed: {known}); {hint}install the package that"
+            " brings it, or take it out of `plugins`"
         )
     try:
         module: ModuleType = point.load()

@@ -220,3 +220,8 @@ class LogSettings(Section):
     format: Literal["console", "json"] = Field(
         "console", description="For people, or one JSON object a line."
     )
+    requests: Literal["all", "failed", "none"] = Field(
+        "all",
+        description="Which requests get a line of their own: all, those that failed (5xx, or no answer), or"
+        " none. The metrics count them all.",
+    )

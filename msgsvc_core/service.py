@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import structlog
 from starlette.types import ASGIApp
@@ -32,6 +32,7 @@ from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
 from msgsvc_core.channels.lines import Lines
+from msgsvc_core.channels.outages import ChannelOutages, probe_spec
 from msgsvc_core.channels.own.routes import router as channels_router
 from msgsvc_core.channels.own.service import OwnChannels
 from msgsvc_core.channels.states import ChannelStates, check_job
@@ -76,7 +77,7 @@ from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
 from msgsvc_core.metrics import Metrics
-from msgsvc_core.plugins import answers, in_turn, load_plugins
+from msgsvc_core.plugins import answers, in_turn, load_plugins, package
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security.secret_box import SecretBox
@@ -93,7 +94,7 @@ from msgsvc_core.subscribers.permissions.routes import router as permissions_rou
 from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
-from msgsvc_core.texts import Texts
+from msgsvc_core.texts import CORE, Texts
 from msgsvc_core.tickets import TicketRequest
 
 if TYPE_CHECKING:
@@ -158,7 +159,11 @@ class Service:
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
         self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
-        self.texts = Texts([CORE_LOCALE, *hook.register_locale()], settings.default_lang)
+        own_texts = [
+            (package(each.plugin), cast("Path", each.function()))
+            for each in hook.register_locale.get_hookimpls()
+        ]
+        self.texts = Texts([(CORE, CORE_LOCALE), *own_texts], settings.default_lang)
         self.jobs = JobQueue(self.clock)
         self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
         self.projects = Projects(self.db, self.clock)
@@ -185,6 +190,7 @@ class Service:
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
         self.channel_states = ChannelStates(self)
+        self.channel_outages = ChannelOutages(self)
         self.lines = Lines(self)
         self._registered: dict[type, Any] = {}
         for objects in hook.register_services(service=self):
@@ -206,6 +212,7 @@ class Service:
         check_endpoints(self.endpoints)
         #: What `stop` undoes, the last first.
         self._started = AsyncExitStack()
+        self._is_started = False
 
     @cached_property
     def app(self) -> ASGIApp:
@@ -293,7 +300,7 @@ class Service:
         mailing = [EXPAND_JOB, MAILING_JOB, PURGE_LEDGERS_JOB]
         files = [file_fetching.SPEC, file_purging.SPEC]
         filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
-        return [*own, *mailing, *files, *filing, check_job(self), *plugins]
+        return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
@@ -320,8 +327,19 @@ class Service:
         """Opens the database and begins to work; as `work`, on jobs alone, as `msgsvc worker` does.
 
         Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when what
-        `jobs.runner` needs is not installed; then it leaves nothing open.
+        `jobs.runner` needs is not installed; then it leaves nothing open. A service that has been
+        started, or is being started, raises `RuntimeError`: two sets of tasks would share its parts.
         """
+        if self._is_started:
+            raise RuntimeError("the service has been started: stop it first, or make another one")
+        self._is_started = True
+        try:
+            await self._start(role)
+        except BaseException:
+            self._is_started = False
+            raise
+
+    async def _start(self, role: Role) -> None:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
@@ -353,10 +371,23 @@ class Service:
             # Most goes on without the old keys; `msgsvc doctor` says what to do.
             log.error("secret_keys_lost")
 
+    def begin_stop(self) -> None:
+        """Has requests end that wait for something to happen, e.g. long polls. Call it when the server is
+        told to stop, before it waits for its open requests; `stop` calls it too."""
+        try:
+            self.plugins.hook.on_stopping(service=self)
+        except Exception:
+            # The edge to plugins: the stop goes on.
+            log.exception("plugin_did_not_stop")
+
     async def stop(self) -> None:
         """Ends the work in the order in which nothing is lost, and closes everything."""
+        self.begin_stop()
         started, self._started = self._started, AsyncExitStack()
-        await started.aclose()
+        try:
+            await started.aclose()
+        finally:
+            self._is_started = False
 
     def _new_limiter(self, *, server_time: bool) -> Limiter:
         """In Redis if there is one; by its time, unless someone moves ours."""

@@ -100,6 +100,25 @@ class JobSettings(Section):
         description="Seconds between questions to a platform whether a banned or revoked bot may work"
         " again.",
     )
+    outage_failures: int = Field(
+        5,
+        ge=2,
+        description="Calls in a row that a messenger's platform does not answer, after which it is taken"
+        " to be away: nothing is sent on the channel then, and nothing that waits is held to have failed.",
+    )
+    probe_first_s: float = Field(
+        1.0, gt=0, description="Seconds until a platform that is away is probed for the first time."
+    )
+    probe_most_s: float = Field(
+        60.0,
+        gt=0,
+        description="Most seconds between two probes; each wait is twice the one before.",
+    )
+    trial_calls: int = Field(
+        3,
+        ge=1,
+        description="Calls that are made after a probe succeeded; one that succeeds ends the outage.",
+    )
 
     @field_validator("broker_url")
     @classmethod
@@ -119,6 +138,13 @@ class LimitSettings(Section):
     tags: int = Field(20, ge=1, description="Tags per project.")
     permissions: int = Field(20, ge=1, description="Permissions per project.")
     templates: int = Field(100, ge=1, description="Templates per project.")
+    personal_link_s: int = Field(
+        24 * 3600,
+        ge=60,
+        le=366 * 24 * 3600,
+        description="Seconds for which a subscription link with an `external_id` works, unless the"
+        " request says otherwise.",
+    )
     attributes_bytes: int = Field(
         8192, ge=2, description="Bytes of a subscriber's attributes as JSON."
     )
@@ -132,6 +158,11 @@ class LimitSettings(Section):
     broadcast_recipients: int = Field(100_000, ge=1, description="Subscribers of one mass send.")
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
     recipient_days: int = Field(90, ge=1, description="Days for which who got a mass send is kept.")
+    answer_hours: int = Field(
+        24,
+        ge=1,
+        description="Hours for which a number answers a question, on platforms without buttons.",
+    )
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(
@@ -140,8 +171,8 @@ class LimitSettings(Section):
     delivery_hours: int = Field(
         24,
         ge=1,
-        description="Hours after which a message fails whose platform still asks to wait, counted from"
-        " when it first did; until then that takes up none of its tries.",
+        description="Hours after which a message fails whose platform still asks to wait, or does not"
+        " answer anybody, counted from when it first did; until then that takes up none of its tries.",
     )
 
 

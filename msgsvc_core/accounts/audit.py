@@ -1,4 +1,5 @@
-"""The audit log: who changed what in the dashboard, in the transaction of the change."""
+"""The audit log: who changed what, in the dashboard, by the API or the command line, in the transaction of
+the change."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from msgsvc_core.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.dashboard import Page, PageContext
+    from msgsvc_core.projects.models import ApiKey
     from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
@@ -45,6 +47,27 @@ class Audit:
             ip=ip,
         )
         await store.insert(tx, entry)
+
+    async def write_call(
+        self, tx: Tx, action: str, key: "ApiKey", *, target: str | None, ip: str
+    ) -> None:
+        """Adds what a call of the API changed, in the name of its key."""
+        await self.write(
+            tx,
+            action,
+            project_id=key.project_id,
+            target=target,
+            detail={"by": "api", "key": key.name, "key_id": key.key_id},
+            ip=ip,
+        )
+
+    async def write_command(
+        self, tx: Tx, action: str, project_id: str, target: str | None = None, **detail: object
+    ) -> None:
+        """Adds what the command line changed in a project: whoever has it needs no account."""
+        await self.write(
+            tx, action, project_id=project_id, target=target, detail={"by": "cli", **detail}
+        )
 
     async def write_page(self, tx: Tx, ctx: "PageContext", page: "Page") -> None:
         """Adds what a form of the dashboard did: the page, the ids in its address, what it noted."""

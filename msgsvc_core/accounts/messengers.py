@@ -92,6 +92,11 @@ class MessengerSignIn:
         """By which messengers somebody signs in."""
         return await store.list_linked(tx, account_id)
 
+    async def unlink_all(self, tx: Tx, account_id: str) -> None:
+        """Signs in by no messenger any more, nor by a Yes that is waited for."""
+        await store.unlink_all(tx, account_id)
+        await store.end_of_account(tx, account_id)
+
     async def unlink(self, tx: Tx, account_id: str, bot: str, user_id: str) -> None:
         """Raises `NotFound`."""
         if not await store.unlink(tx, account_id, bot, user_id):

@@ -106,23 +106,30 @@ class Questions:
         if not await store.settle(ctx.tx, request.digest, "pending", "confirmed", account_id):
             return _too_late(_)
         if linking:
-            await self._link(ctx, account_id)
-            return _("From now on this messenger signs you in to the dashboard.")
+            return await self._link(ctx, account_id)
         return _("You are signed in. Go back to the page where you began.")
 
-    async def _link(self, ctx: InboundContext, account_id: str) -> None:
+    async def _link(self, ctx: InboundContext, account_id: str) -> str:
+        """What the person is told. A press that somebody was talked into moves no messenger that is
+        another account's."""
+        _ = ctx._
         user = ctx.update.user
         name = user.username or user.first_name or user.user_id
         now_ms = self._service.clock.now_ms()
-        await store.link(
+        if not await store.link(
             ctx.tx, LinkedMessenger(ctx.channel, user.user_id, account_id, name, now_ms)
-        )
+        ):
+            return _(
+                "This messenger signs in to another account. Unlink it there, under Your account, before"
+                " you link it here."
+            )
         await self._service.audit.write(
             ctx.tx,
             "account.messenger_linked",
             account_id=account_id,
             target=f"{ctx.channel} {user.user_id}",
         )
+        return _("From now on this messenger signs you in to the dashboard.")
 
     async def _find(self, ctx: InboundContext, token: str) -> MessengerRequest | None:
         return await store.find(ctx.tx, digest_of(token), self._service.clock.now_ms())

@@ -64,13 +64,13 @@ async def end_of_account(tx: Tx, account_id: str) -> None:
     )
 
 
-async def link(tx: Tx, messenger: LinkedMessenger) -> None:
-    """Makes a person on a bot the account's, whoever's they were."""
-    await tx.execute(
+async def link(tx: Tx, messenger: LinkedMessenger) -> bool:
+    """Makes a person on a bot the account's. False if they are another's."""
+    done = await tx.execute(
         "INSERT INTO core_account_messengers (bot, user_id, account_id, name, linked_at_ms)"
         " VALUES (:bot, :user_id, :account_id, :name, :linked_at_ms)"
-        " ON CONFLICT (bot, user_id) DO UPDATE SET account_id = :account_id, name = :name,"
-        " linked_at_ms = :linked_at_ms",
+        " ON CONFLICT (bot, user_id) DO UPDATE SET name = :name, linked_at_ms = :linked_at_ms"
+        " WHERE core_account_messengers.account_id = :account_id",
         {
             "bot": messenger.bot,
             "user_id": messenger.user_id,
@@ -78,6 +78,14 @@ async def link(tx: Tx, messenger: LinkedMessenger) -> None:
             "name": messenger.name,
             "linked_at_ms": messenger.linked_at_ms,
         },
+    )
+    return bool(done)
+
+
+async def unlink_all(tx: Tx, account_id: str) -> None:
+    await tx.execute(
+        "DELETE FROM core_account_messengers WHERE account_id = :account_id",
+        {"account_id": account_id},
     )
 
 

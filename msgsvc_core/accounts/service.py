@@ -168,7 +168,8 @@ class Accounts:
         owned = await store.count_owned(tx, account.account_id)
         if plan is not None and plan.max_projects is not None and owned >= plan.max_projects:
             raise Conflict(
-                f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has more"
+                f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has"
+                " more, and the operator of the service changes it"
             )
         project = await self._service.projects.add(tx, name)
         await self.give_project(tx, project.project_id, account.account_id)
@@ -257,7 +258,7 @@ def digest_of(token: str) -> str:
 def _full(plan: Plan) -> Conflict:
     return Conflict(
         f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner among"
-        " them; another plan has more"
+        " them; another plan has more, and the operator of the service changes it"
     )
 
 

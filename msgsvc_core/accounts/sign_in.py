@@ -138,6 +138,13 @@ class SignIn:
         await self._service.messenger_sign_in.end_waiting(tx, account_id)
         return await self._service.accounts.end_others(tx, account_id, session_id)
 
+    async def reset(self, tx: Tx, account_id: str) -> None:
+        """Ends whatever signs an account in beside its password, for who has lost it to somebody: its
+        sessions, its links, its messengers."""
+        await self._service.account_links.end_of_account(tx, account_id)
+        await self._service.messenger_sign_in.unlink_all(tx, account_id)
+        await self._service.accounts.end_others(tx, account_id, "")
+
     async def _open(self, tx: Tx, account: Account, browser: Browser, **detail: Any) -> SignedIn:
         session, token = await self._service.accounts.open_session(
             tx, account.account_id, ip=browser.ip, user_agent=browser.user_agent

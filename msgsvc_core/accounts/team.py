@@ -53,13 +53,18 @@ class Team:
         return member, await store.find_by_email(tx, member.email)
 
     async def join(self, tx: Tx, token: str, account: Account) -> Member:
-        """Makes an account the member that a link invites. Raises `NotFound`, and `Conflict` for who
-        is a member already, and for one more person than the plan has."""
+        """Makes an account the member that a link invites. Raises `NotFound`, `Forbidden` for another
+        account than that of the e-mail which is invited, and `Conflict` for who is a member already, and
+        for one more person than the plan has."""
         link = await self._service.account_links.use(tx, token)
         if link.purpose != "invitation" or link.project_id is None:
             raise NotFound("this link is no invitation")
         await self._lock(tx, link.project_id)
-        member, _known = await self.invitation(tx, link)
+        member, known = await self.invitation(tx, link)
+        if known is None or known.account_id != account.account_id:
+            raise Forbidden(
+                "this invitation is for another e-mail; sign in with the account of that one"
+            )
         if await self._service.members.of_account(tx, member.project_id, account.account_id):
             raise Conflict("you are a member of this project already")
         accounts = self._service.accounts
@@ -110,12 +115,26 @@ class Team:
         member = await self._service.members.find(tx, project_id, member_id)
         if member.role == role or "owner" not in {member.role, role}:
             return
-        if await self.account_of(
-            tx, project_id, member_id
-        ) is not None or member_id in await self._service.account_links.invited(tx, project_id):
+        if await self._signs_in(tx, project_id, member_id):
             raise Conflict(
                 "role: whoever signs in becomes an owner, or ends as one, in the dashboard"
             )
+
+    async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
+        """Whether an API key may change who a member is, and who speaks as them in messengers.
+
+        By a key an admin could make an owner's e-mail and messenger their own. Raises `Conflict` for an
+        owner who signs in, or is invited to.
+        """
+        member = await self._service.members.find(tx, project_id, member_id)
+        if member.role == "owner" and await self._signs_in(tx, project_id, member_id):
+            raise Conflict("an owner who signs in to the dashboard is changed, and linked, there")
+
+    async def _signs_in(self, tx: Tx, project_id: str, member_id: str) -> bool:
+        """Whether a member has an account, or is invited to."""
+        if await self.account_of(tx, project_id, member_id) is not None:
+            return True
+        return member_id in await self._service.account_links.invited(tx, project_id)
 
     async def accounts_of(self, tx: Tx, project_id: str) -> dict[str, Account]:
         """The account of each member that has one, by the member's id."""

@@ -20,7 +20,7 @@ def api_key_of(headers: Mapping[str, str]) -> str | None:
 
 
 async def authenticate(service: Service, headers: Mapping[str, str]) -> tuple[Project, ApiKey]:
-    """Raises `Unauthorized`, `InvalidApiKey` or `ProjectInactive`."""
+    """Raises `Unauthorized` or `InvalidApiKey`. The project may be disabled."""
     return await service.projects.authenticate(api_key_of(headers))
 
 

@@ -21,18 +21,21 @@ from msgsvc_core.api.endpoint import Answer, Endpoint, Query
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
 from msgsvc_core.api.json_input import is_storable, parse_json
+from msgsvc_core.api.pagination import bound_cursor, unbound_cursor
 from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
 from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.errors import ApiError, InvalidApiKey, NotFound, Unauthorized, ValidationFailed
+from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
 
 JSON = "application/json"
 
+#: The headers that an API key comes in.
+API_KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
+
 #: The headers that are asked for here, of the many that a client may send.
-_ASKED = frozenset(
-    {b"authorization", b"x-api-key", b"content-length", b"content-type", b"idempotency-key"}
-)
+_ASKED = API_KEY_HEADERS | {b"content-length", b"content-type", b"idempotency-key"}
 
 
 class Edge:
@@ -59,6 +62,35 @@ class Edge:
         response.raw_headers.extend(headers)
         return response
 
+    async def refuse(self, error: ApiError, request: Request) -> Response:
+        """The answer where there is no endpoint: with the project's rate headers if it has a key, whose
+        requests count here as well."""
+        headers: list[tuple[bytes, bytes]] = []
+        if not API_KEY_HEADERS.isdisjoint(name for name, _ in request.scope["headers"]):
+            try:
+                project, _ = await self._admit(request, request.headers, headers)
+                self._service.projects.check_active(project)
+            except (Unauthorized, InvalidApiKey):
+                # A path that does not exist is no secret.
+                pass
+            except Exception as failure:  # noqa: BLE001 - the edge; `api_error` logs it
+                error = api_error(failure)
+        response = envelope(error, self._errors_url)
+        response.raw_headers.extend(headers)
+        return response
+
+    async def _admit(
+        self, request: Request, asked: Mapping[str, str], headers: list[tuple[bytes, bytes]]
+    ) -> tuple[Project, ApiKey]:
+        """Whose request it is, counted; its rate headers are added to `headers`, whatever follows."""
+        project, key = await authenticate(self._service, asked)
+        request.scope["state"]["project_id"] = project.project_id
+        structlog.contextvars.bind_contextvars(project_id=project.project_id)
+        window = await count_request(self._service, project)
+        headers += rate_headers(window)
+        check_rate(window)
+        return project, key
+
     async def _answer(
         self, endpoint: Endpoint, request: Request, headers: list[tuple[bytes, bytes]]
     ) -> Response:
@@ -77,32 +109,39 @@ class Edge:
             if name in _ASKED
         }
         if not endpoint.public:
-            ctx._project, ctx._key = await authenticate(self._service, asked)
-            request.scope["state"]["project_id"] = ctx._project.project_id
-            structlog.contextvars.bind_contextvars(project_id=ctx._project.project_id)
-            window = await count_request(self._service, ctx._project)
-            headers += rate_headers(window)
-            check_rate(window)
+            ctx._project, ctx._key = await self._admit(request, asked, headers)
+            self._service.projects.check_active(ctx._project)
             check_scope(ctx._key, endpoint.area)
         key = asked.get("idempotency-key")
-        if key is not None and (endpoint.method != "POST" or endpoint.public):
-            key = None
+        if key is not None:
+            key = check_key(key) if endpoint.method == "POST" and not endpoint.public else None
         if endpoint.takes_upload:
             async with read_upload(request, self._service.settings.media) as upload:
                 arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
                 if key is not None:
                     raw = await upload.fingerprint()
-                    return await self._run_once(
-                        endpoint, request, ctx, arguments, check_key(key), raw
-                    )
+                    return await self._run_once(endpoint, request, ctx, arguments, key, raw)
                 return await self._run(endpoint, ctx, arguments)
         raw = await self._read(endpoint, request, asked.get("content-length", "0"))
-        if endpoint.body is not None:
-            check_is_json(asked.get("content-type"))
-        arguments = self._arguments(endpoint, request, raw)
+        try:
+            if endpoint.body is not None:
+                check_is_json(asked.get("content-type"))
+            arguments = self._arguments(endpoint, request, raw)
+        except ApiError:
+            # The key may stand for another request, or for this one before an update of ours.
+            if key is not None and (
+                known := await self._idempotency.recall(
+                    ctx.project_id, key, self._fingerprints(endpoint, request, raw)
+                )
+            ):
+                return _stored(known)
+            raise
         if key is not None:
-            return await self._run_once(endpoint, request, ctx, arguments, check_key(key), raw)
+            return await self._run_once(endpoint, request, ctx, arguments, key, raw)
         return await self._run(endpoint, ctx, arguments)
+
+    def _fingerprints(self, endpoint: Endpoint, request: Request, raw: bytes) -> list[str]:
+        return fingerprints_of(self._service.secrets, endpoint.method, request.scope["path"], raw)
 
     async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
         if not endpoint.writes:
@@ -121,10 +160,17 @@ class Edge:
                 validate(_NoQuery, _query(request), "query")
         else:
             left_out = None if request.scope["query_string"] else endpoint.query_left_out
-            arguments["query"] = left_out or validate(endpoint.query, _query(request), "query")
+            arguments["query"] = left_out or self._read_query(endpoint, request)
         if endpoint.body is not None:
             arguments["body"] = validate(endpoint.body, parse_json(raw))
         return arguments
+
+    def _read_query(self, endpoint: Endpoint, request: Request) -> BaseModel:
+        assert endpoint.query is not None, "there is a query to read"
+        values = _query(request)
+        if "cursor" in values and "cursor" in endpoint.query.model_fields:
+            values["cursor"] = unbound_cursor(values["cursor"], endpoint.path)
+        return validate(endpoint.query, values, "query")
 
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
@@ -135,19 +181,37 @@ class Edge:
             await self._service.db.write(ctx._unit)
             return _respond(endpoint, result)
         if not endpoint.holds_connection or endpoint.shares_transaction:
-            return _respond(endpoint, await endpoint.handler(ctx, **arguments))
+            result = await endpoint.handler(ctx, **arguments)
+            _bind_cursor(endpoint, result)
+            return _respond(endpoint, result)
         db = self._service.db
         async with db.transaction() if endpoint.writes else db.read() as tx:
             ctx._tx = tx
             try:
-                result = await endpoint.handler(ctx, **arguments)
+                result = await self._call(endpoint, ctx, arguments)
             except ApiError as error:
                 if not error.keeps_writes:
                     raise
                 result = error
         if isinstance(result, ApiError):
             raise result
+        _bind_cursor(endpoint, result)
         return _respond(endpoint, result)
+
+    async def _call(self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]) -> Any:
+        """The handler, and the entry of the audit log in its transaction where there is to be one."""
+        result = await endpoint.handler(ctx, **arguments)
+        if endpoint.audited:
+            assert ctx._key is not None, "what is audited asks for a key"
+            named = [str(arguments[name]) for name in endpoint.path_parameters] or _ids_of(result)
+            await self._service.audit.write_call(
+                ctx.tx,
+                f"{endpoint.area}.{endpoint.name}",
+                ctx._key,
+                target=" ".join(named) or None,
+                ip=ctx.client_ip,
+            )
+        return result
 
     async def _run_once(
         self,
@@ -161,7 +225,7 @@ class Edge:
         async def work(target: Tx | Unit) -> StoredAnswer:
             ctx._tx = target if isinstance(target, Tx) else None
             ctx._unit = target if isinstance(target, Unit) else None
-            result = await endpoint.handler(ctx, **arguments)
+            result = await self._call(endpoint, ctx, arguments)
             if result is None:
                 return StoredAnswer(204, "")
             body = _to_json(result).decode()
@@ -177,14 +241,18 @@ class Edge:
         answer = await run(
             ctx.project_id,
             key,
-            fingerprints_of(self._service.secrets, endpoint.method, request.scope["path"], raw),
+            self._fingerprints(endpoint, request, raw),
             work,
             render,
         )
-        response = Response(answer.body, status_code=answer.status, media_type=JSON)
-        if answer.replayed:
-            response.headers["Idempotent-Replayed"] = "true"
-        return response
+        return _stored(answer)
+
+
+def _ids_of(result: Any) -> list[str]:
+    """What was made, by the first of its fields that names it: `webhook_id`, `slug`, `key`, `name`."""
+    fields = type(result).model_fields if isinstance(result, BaseModel) else {}
+    named = [name for name in fields if name.endswith("_id") or name in {"slug", "key", "name"}]
+    return [str(getattr(result, name)) for name in named[:1]]
 
 
 class _JsonResponse(Response):
@@ -213,6 +281,24 @@ def _query(request: Request) -> dict[str, str]:
             raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
         values[name] = value
     return values
+
+
+def _bind_cursor(endpoint: Endpoint, result: Any) -> None:
+    """Makes the cursor of a list good for this list alone, also of one inside an answer, as the messages
+    of a ticket. By the path as it is declared: one resource may go by its id or its number."""
+    if endpoint.writes or not isinstance(result, Answer):
+        return
+    for part in (result, *(value for _, value in result)):
+        if isinstance(part, Answer) and (cursor := getattr(part, "next_cursor", None)) is not None:
+            # The models of lists declare it.
+            part.next_cursor = bound_cursor(cursor, endpoint.path)  # type: ignore[attr-defined]
+
+
+def _stored(answer: StoredAnswer) -> Response:
+    response = Response(answer.body, status_code=answer.status, media_type=JSON)
+    if answer.replayed:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
 
 
 def _respond(endpoint: Endpoint, result: Any) -> Response:

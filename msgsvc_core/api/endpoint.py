@@ -20,9 +20,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.responses import Response
 
 from msgsvc_core.errors import ApiError
@@ -35,9 +46,46 @@ _PATH_PARAMETER = re.compile(r"{(\w+)}")
 
 
 class Body(BaseModel):
-    """Base of request bodies and queries: unknown fields are refused, types are not converted."""
+    """Base of request bodies: unknown fields are refused, and types are not converted.
+
+    JSON has one kind of number, so `60.0` is the integer 60 where one is asked for (JSON Schema 2020-12,
+    section 6.1.1).
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    #: The names, in a body, of what is an integer and can't be a fraction.
+    _integers: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        cls._integers = frozenset(
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if int in (kinds := _kinds_of(field.annotation)) and float not in kinds
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, value: Any) -> Any:
+        if not cls._integers or not isinstance(value, dict):
+            return value
+        whole = {
+            name: int(number)
+            for name in cls._integers
+            if isinstance(number := value.get(name), float) and number.is_integer()
+        }
+        return {**value, **whole} if whole else value
+
+
+def _kinds_of(annotation: Any) -> set[Any]:
+    """The types that a union is of."""
+    kinds = {annotation}
+    for each in get_args(annotation) if get_origin(annotation) in _UNIONS else ():
+        kinds |= _kinds_of(each)
+    return kinds
+
+
+_UNIONS = (Union, UnionType, Annotated)
 
 
 class Query(BaseModel):
@@ -83,6 +131,8 @@ class Endpoint:
     shares_transaction: bool = False
     #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
     shows_secrets: bool = True
+    #: Whether it stands in the audit log, with the API key: what configures the project, no daily traffic.
+    audited: bool = False
     #: Of an answer that is no JSON, for the documentation; None for one without a body.
     media_type: str | None = None
 
@@ -160,7 +210,8 @@ class Router:
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`),
         `shares_transaction` (it may have no transaction, see `ctx.own_tx`), and `shows_secrets` (True;
-        False spares the encryption of answers kept for idempotency keys)."""
+        False spares the encryption of answers kept for idempotency keys), and `audited` (it stands in the
+        audit log: for what configures a project)."""
         return self.add("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Callable[[F], F]:
@@ -185,6 +236,10 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
         if where in seen:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
         seen.add(where)
+        if endpoint.audited and (
+            endpoint.public or endpoint.grouped or not endpoint.holds_connection
+        ):
+            raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
         arguments = set(inspect.signature(endpoint.handler).parameters)
         allowed = {"ctx", "body", "query", "upload", *endpoint.path_parameters}
         if "ctx" not in arguments or arguments - allowed:

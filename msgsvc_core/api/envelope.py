@@ -62,7 +62,12 @@ def api_error(error: Exception) -> ApiError:
 
 def http_error(request: Request, error: HTTPException) -> ApiError:
     """Starlette's own refusals under our codes."""
-    known: dict[int, type[ApiError]] = {404: NotFound, 405: MethodNotAllowed, 500: InternalError}
+    known: dict[int, type[ApiError]] = {
+        404: NotFound,
+        405: MethodNotAllowed,
+        500: InternalError,
+        503: Unavailable,
+    }
     kind = known.get(error.status_code, BadRequest)
     message = f"there is nothing at {request.scope['path']}" if kind is NotFound else error.detail
     answer = kind(message)

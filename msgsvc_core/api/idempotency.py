@@ -41,8 +41,9 @@ PURPOSE = "idempotency"
 _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
-#: again with the same key.
-_NOT_STORED = frozenset({401, 403, 425, 429})
+#: again with the same key. Whether a request's form is refused by its schema or by its handler is none of
+#: the client's business, so neither's 400 is stored, nor 413 (decision 0067).
+_NOT_STORED = frozenset({400, 401, 403, 413, 425, 429})
 
 
 @record
@@ -122,7 +123,13 @@ class Idempotency:
         async with self._alone(project_id, key):
             waited_until = asyncio.get_running_loop().time() + WAIT_S
             while True:
-                unit, answer = await self._prepare(work, to_answer)
+                try:
+                    unit, answer = await self._prepare(work, to_answer)
+                except ApiError:
+                    # What was answered before holds, whatever has changed since.
+                    if known := await self.recall(project_id, key, fingerprints):
+                        return known
+                    raise
                 unit.claim(
                     "core_idempotency",
                     {
@@ -149,6 +156,22 @@ class Idempotency:
                     await asyncio.sleep(RETRY_S)
                 else:
                     return answer
+
+    async def recall(
+        self, project_id: str, key: str, fingerprints: Sequence[str]
+    ) -> StoredAnswer | None:
+        """The stored answer of a request that can't be worked on now; None for a key that is free.
+
+        Raises `IdempotencyConflict` if the key was used for another request.
+        """
+        async with self._db.read() as tx:
+            oldest_ms = self._clock.now_ms() - self._keep_ms
+            known = await tx.fetch_val(
+                "SELECT COUNT(*) AS known FROM core_idempotency WHERE project_id = :project_id"
+                " AND key = :key AND created_at_ms >= :oldest_ms",
+                {"project_id": project_id, "key": key, "oldest_ms": oldest_ms},
+            )
+            return await self._replay(tx, project_id, key, fingerprints) if known else None
 
     async def _prepare(self, work: Work[Unit], to_answer: ToAnswer) -> tuple[Unit, StoredAnswer]:
         """What is to be written, and the answer; an error that is stored like one has no effect."""
@@ -332,8 +355,9 @@ async def _kept(tx: Tx, work: Work[Tx], to_answer: ToAnswer) -> StoredAnswer:
 
 
 def _storable(error: ApiError) -> ApiError:
-    """Raises an error that is not stored."""
-    if error.status >= 500 or error.status in _NOT_STORED:
+    """Raises an error that is not stored. One that keeps its writes, such as a wrong code that was
+    counted, had an effect, which must not be repeated."""
+    if error.status >= 500 or (error.status in _NOT_STORED and not error.keeps_writes):
         raise error
     return error
 

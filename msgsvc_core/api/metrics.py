@@ -1,6 +1,7 @@
 """GET /metrics, for those who may read it (docs/decisions/0010-metrics.md)."""
 
 import hmac
+from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,17 +15,23 @@ from msgsvc_core.service import Service
 
 def metrics_routes(service: Service) -> list[BaseRoute]:
     """GET /metrics."""
-    settings = service.settings.metrics
-    allowed = Networks(settings.allow)
-    token = settings.token.get_secret_value().encode() if settings.token else None
+    is_operator = operators_of(service)
 
     async def metrics(request: Request) -> Response:
-        if not (_has_token(request, token) or _is_near(request, allowed)):
+        if not is_operator(request):
             raise Forbidden("metrics are for those whom the operator lets in (setting `metrics`)")
         text, content_type = await service.metrics.scrape(request.headers.get("accept", ""))
         return Response(text, headers={"Content-Type": content_type})
 
     return [Route("/metrics", metrics)]
+
+
+def operators_of(service: Service) -> Callable[[Request], bool]:
+    """Tells whether a request is of somebody who may see how the installation stands."""
+    settings = service.settings.metrics
+    allowed = Networks(settings.allow)
+    token = settings.token.get_secret_value().encode() if settings.token else None
+    return lambda request: _has_token(request, token) or _is_near(request, allowed)
 
 
 def _has_token(request: Request, token: bytes | None) -> bool:

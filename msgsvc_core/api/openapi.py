@@ -1,6 +1,8 @@
 """Describes the endpoints as OpenAPI 3.1, from the same types that validate."""
 
+import json
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -16,6 +18,8 @@ from msgsvc_core.errors import (
     IdempotencyConflict,
     InternalError,
     InvalidApiKey,
+    InvalidUrl,
+    NotFound,
     PayloadTooLarge,
     ProjectInactive,
     RateLimitProject,
@@ -88,12 +92,40 @@ def errors_of(endpoint: Endpoint) -> list[type[ApiError]]:
         # Those without a body refuse one, and POST refuses a malformed Idempotency-Key;
         # another Content-Type and a broken-off body are a bad request.
         errors += [BadRequest, ValidationFailed, PayloadTooLarge]
-    elif endpoint.query:
+        if endpoint.body and takes_url(endpoint.body):
+            errors.append(InvalidUrl)
+    else:
+        # What stands in the query where nothing belongs is refused too.
         errors.append(ValidationFailed)
+        if endpoint.query and "cursor" in endpoint.query.model_fields:
+            errors.append(BadRequest)
+    if endpoint.path_parameters:
+        # Whatever it names may be missing, or be a text that no database holds.
+        errors.append(NotFound)
     if endpoint.method == "POST" and not endpoint.public:
         errors += [IdempotencyConflict, TooEarly]
     errors += [InternalError, Unavailable] if endpoint.public else EVERYWHERE
     return sorted(set(errors), key=lambda error: (error.status, error.code))
+
+
+@cache
+def takes_url(body: type[BaseModel]) -> bool:
+    """Whether a URL stands anywhere in such a body."""
+    return '"format": "uri"' in json.dumps(body.model_json_schema())
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """The schema, in which `null` as a default says only that a field may be left out.
+
+    Generators take it for a value, and make the field one that is always there.
+    """
+    if isinstance(schema, dict):
+        return {
+            name: _without_null_defaults(value)
+            for name, value in schema.items()
+            if (name, value) != ("default", None)
+        }
+    return [_without_null_defaults(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _schemas(
@@ -113,7 +145,7 @@ def _schemas(
     )
     schemas = {model: schema for (model, _), schema in by_model.items()}
     # pydantic also takes dataclasses, of which we hand it none.
-    return schemas, document.get("$defs", {})  # type: ignore[return-value]
+    return schemas, _without_null_defaults(document.get("$defs", {}))  # type: ignore[return-value]
 
 
 def _operation(

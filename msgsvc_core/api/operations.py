@@ -9,9 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.api.metrics import operators_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.states import ChannelState
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.service import Service
 
@@ -30,7 +32,11 @@ COUNTED_S = 5.0
 
 #: Checks whose failure leaves a process able to serve. A balancer that took every process out when
 #: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
-OPTIONAL_CHECKS = frozenset({"redis"})
+OPTIONAL_CHECKS = frozenset({"redis", "own_channels"})
+
+#: What the checks of the configured messengers begin with. One that is away is no fault of the process
+#: either: requests are taken, and what they queue waits (docs/decisions/0055-outages.md).
+CHANNEL_CHECK = "channel:"
 
 log = structlog.get_logger(__name__)
 
@@ -42,13 +48,16 @@ def operation_routes(service: Service) -> list[BaseRoute]:
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def readyz(_request: Request) -> Response:
+    is_operator = operators_of(service)
+
+    async def readyz(request: Request) -> Response:
         checks = await readiness.checks()
         failing = {name for name, check in checks.items() if not check["ok"]}
-        ready = all(name in OPTIONAL_CHECKS or "stopped" in checks[name] for name in failing)
+        ready = all(name in OPTIONAL_CHECKS or name.startswith(CHANNEL_CHECK) for name in failing)
         status = "ok" if not failing else "degraded" if ready else "failing"
         return JSONResponse(
-            {"status": status, "checks": checks},
+            # Details name hosts, bots and how much there is to do: they are the operator's.
+            {"status": status, "checks": checks} if is_operator(request) else {"status": status},
             status_code=200 if ready else 503,
             headers={} if ready else {"Retry-After": "5"},
         )
@@ -70,44 +79,56 @@ class Readiness:
 
     async def checks(self) -> dict[str, dict[str, Any]]:
         """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
-        revoked, which others can't mend by taking over."""
-        asked, redis, stopped = await asyncio.gather(
-            self._database_and_queue(), self._redis(), self._stopped()
+        revoked, `unavailable_since` for one whose platform does not answer."""
+        asked, redis, troubled = await asyncio.gather(
+            self._database_and_queue(), self._redis(), self._troubled()
         )
         checks = {**asked, **redis}
         channels = self._service.channels.shared
-        found = await asyncio.gather(*(self._channel(one, stopped) for one in channels))
+        found = await asyncio.gather(*(self._channel(one, troubled) for one in channels))
         for channel, health in zip(channels, found, strict=True):
-            checks[f"channel:{channel.name}"] = health
-        own = stopped.keys() & {channel.key for channel in self._service.channels.own}
+            checks[f"{CHANNEL_CHECK}{channel.name}"] = health
+        own = [troubled[one.key] for one in self._service.channels.own if one.key in troubled]
         if own:
-            checks["own_channels"] = {"ok": False, "stopped": True, "detail": {"stopped": len(own)}}
+            stopped = sum(state.stopped for state in own)
+            detail = {"stopped": stopped, "unavailable": len(own) - stopped}
+            checks["own_channels"] = {"ok": False, "detail": detail}
+            if stopped:
+                checks["own_channels"]["stopped"] = True
         return checks
 
-    async def _stopped(self) -> dict[str, ChannelState]:
+    async def _troubled(self) -> dict[str, ChannelState]:
+        """The channels that are stopped, or whose platform is away, by key."""
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S), self._service.db.read() as tx:
                 troubled = await self._service.channel_states.troubled(tx)
         except (DatabaseUnavailable, TimeoutError):
             return {}
-        return {state.channel: state for state in troubled if state.stopped}
+        return {
+            state.channel: state
+            for state in troubled
+            if state.stopped or state.outage_since_ms is not None
+        }
 
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
         now_s = asyncio.get_running_loop().time()
         counted_s, jobs = self._counted
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S), self._service.db.read() as tx:
-                if now_s < counted_s + COUNTED_S:
-                    await tx.fetch_val("SELECT 1 AS one")
-                else:
-                    jobs = await jobs_store.count_by_state(tx)
+                if not await _can_write(tx):
+                    raise DatabaseUnavailable("the database lets nobody write")
+                if now_s >= counted_s + COUNTED_S:
+                    jobs = await jobs_store.count_by_state(tx, self._service.clock.now_ms())
                     self._counted = now_s, jobs
         except (DatabaseUnavailable, TimeoutError) as error:
             failing = {"ok": False, "detail": str(error) or "no answer in time"}
             return {"database": failing, "queue": failing}
         return {
             "database": {"ok": True, "detail": self._service.db.dialect},
-            "queue": {"ok": True, "detail": {"ready": 0, "running": 0, "dead": 0, **jobs}},
+            "queue": {
+                "ok": True,
+                "detail": {"ready": 0, "delayed": 0, "running": 0, "dead": 0, **jobs},
+            },
         }
 
     async def _redis(self) -> dict[str, dict[str, Any]]:
@@ -119,13 +140,17 @@ class Readiness:
         return {"redis": {"ok": False, "detail": f"limits are counted per process: {wrong}"}}
 
     async def _channel(
-        self, channel: Channel, stopped: Mapping[str, ChannelState]
+        self, channel: Channel, troubled: Mapping[str, ChannelState]
     ) -> dict[str, Any]:
-        state = stopped.get(channel.key)
-        if state is not None:
-            # Not asked here: a job does, and what it finds sets the bot going.
+        state = troubled.get(channel.key)
+        # Neither is asked here: jobs do, and what they find sets the bot going.
+        if state is not None and state.stopped:
             detail = f"stopped: {state.reason}: {state.detail}"
             return {"ok": False, "stopped": True, "detail": detail}
+        if state is not None and state.outage_since_ms is not None:
+            since = to_rfc3339(state.outage_since_ms)
+            detail = f"its platform does not answer: {state.outage_detail}"
+            return {"ok": False, "unavailable_since": since, "detail": detail}
         now = self._service.clock.time()
         checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
         if now - checked_at < CHANNEL_HEALTH_S:
@@ -148,3 +173,14 @@ class Readiness:
             health = {"ok": False, "detail": type(error).__name__}
         self._channel_health[channel.name] = (now, health)
         return health
+
+
+async def _can_write(tx: Tx) -> bool:
+    """Whether the server takes writes: after a failover, an old primary does not."""
+    if tx.dialect == "sqlite":
+        await tx.fetch_val("SELECT 1 AS one")
+        return True
+    return not await tx.fetch_val(
+        "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+        " AS read_only"
+    )

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,14 +14,17 @@ from msgsvc_core.errors import BadRequest
 
 T = TypeVar("T")
 
+#: Characters by which a cursor is bound to its list.
+MARK_LENGTH = 8
+
 _POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
 
 
 class PageQuery(Query):
     """Which page of a list. A store is asked for `most` rows after `after`, newest first."""
 
-    limit: int = Field(50, ge=1, le=100, description="Entries of a page.")
-    cursor: str | None = Field(None, description="The `next_cursor` of the page before.")
+    limit: int = Field(default=50, ge=1, le=100, description="Entries of a page.")
+    cursor: str | None = Field(default=None, description="The `next_cursor` of the page before.")
 
     @property
     def after(self) -> str | None:
@@ -36,6 +40,26 @@ class PageQuery(Query):
         """The page out of what a store found, and the cursor of the next one."""
         page = list(found[: self.limit])
         return page, next_cursor(id_of(page[-1])) if len(found) > self.limit else None
+
+
+def bound_cursor(cursor: str, list_name: str) -> str:
+    """The cursor as a client gets it: good for that list alone."""
+    return _mark(list_name) + cursor
+
+
+def unbound_cursor(cursor: str, list_name: str) -> str:
+    """What `bound_cursor` bound. Raises `BadRequest` for a cursor of another list."""
+    mark = _mark(list_name)
+    if not cursor.startswith(mark):
+        raise BadRequest("cursor: not one that this list gave")
+    return cursor.removeprefix(mark)
+
+
+def _mark(list_name: str) -> str:
+    """What the list's cursors begin with. It guards against mistakes; what is in a cursor is no secret,
+    and every store asks for its own project."""
+    digest = hashlib.sha256(list_name.encode()).digest()
+    return base64.urlsafe_b64encode(digest[:6]).decode()
 
 
 def next_cursor(last_id: str) -> str:

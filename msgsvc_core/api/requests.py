@@ -19,7 +19,7 @@ class RequestLog:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._errors_url = service.settings.errors_url
-        self._write_line = request_lines()
+        self._write_line = request_lines(service.settings.log.requests)
         self._metrics = service.metrics.requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,7 +36,7 @@ class RequestLog:
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])
                 headers = [(name, value) for name, value in message["headers"] if name != ID_HEADER]
                 message["headers"] = [*headers, (ID_HEADER, request_id.encode())]
             await send(message)

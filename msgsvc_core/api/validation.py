@@ -7,7 +7,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
 from msgsvc_core.api.json_input import shortened
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.api.types import WrongUrl
+from msgsvc_core.errors import ApiError, InvalidUrl, ValidationFailed
 from msgsvc_core.findings import worded_finding
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
@@ -17,11 +18,22 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], value: Any, whole: str = "body") -> M:
-    """`value` as the model, or `ValidationFailed`. `whole` names the value where no field is at fault."""
+    """`value` as the model. `whole` names the value where no field is at fault.
+
+    Raises `InvalidUrl` where URLs alone are wrong with it, else `ValidationFailed`.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise ValidationFailed(explain(error, whole)) from None
+        raise refusal(error, whole) from None
+
+
+def refusal(error: ValidationError, whole: str = "body") -> ApiError:
+    """What a client is answered."""
+    problems = error.errors(include_url=False, include_input=False)
+    of_urls = (isinstance(problem.get("ctx", {}).get("error"), WrongUrl) for problem in problems)
+    kind = InvalidUrl if all(of_urls) else ValidationFailed
+    return kind(explain(error, whole))
 
 
 def explain(error: ValidationError, whole: str = "body") -> str:

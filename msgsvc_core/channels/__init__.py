@@ -26,6 +26,7 @@ from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
     ChannelUser,
+    ChatMoved,
     MessageEdited,
     MessageReceived,
     MiniAppUser,
@@ -34,6 +35,7 @@ from msgsvc_core.channels.updates import (
     Started,
     Unblocked,
     Update,
+    WebhookAnswer,
     WebhookCall,
 )
 
@@ -52,6 +54,7 @@ __all__ = [
     "ChannelUser",
     "Channels",
     "Chat",
+    "ChatMoved",
     "DeliveryError",
     "ForeignBot",
     "Format",
@@ -74,5 +77,6 @@ __all__ = [
     "Started",
     "Unblocked",
     "Update",
+    "WebhookAnswer",
     "WebhookCall",
 ]

@@ -18,7 +18,8 @@ async def check_channel(channel: Channel) -> ChannelHealth:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await channel.check()
     except TimeoutError:
-        return ChannelHealth(ok=False, detail=f"no answer within {CHECK_TIMEOUT_S:.0f} s")
+        detail = f"no answer within {CHECK_TIMEOUT_S:.0f} s"
+        return ChannelHealth(ok=False, detail=detail, unreachable=True)
     except Exception as error:
         log.exception("channel_broke_contract", channel=channel.key)
         return ChannelHealth(ok=False, detail=f"its check failed: {type(error).__name__}")

@@ -26,12 +26,13 @@ _THERE = (
     " WHERE channel_id = :channel AND removed_at_ms IS NULL))"
 )
 
-_COLUMNS = "channel, settings_digest, profile, cursor, webhook_digest, webhook_at_ms"
+_COLUMNS = "channel, settings_digest, profile, cursor, webhook_digest, webhook_at_ms, account"
 
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """What processes tell each other of a bot. `cursor` is what the last poll returned."""
+    """What processes tell each other of a bot. `cursor` is what the last poll returned, `account` whom its
+    token belongs to, once the platform told it."""
 
     channel: str
     settings_digest: str
@@ -39,6 +40,7 @@ class Bot:
     cursor: str | None
     webhook_digest: str | None
     webhook_at_ms: int | None
+    account: str | None = None
 
 
 async def revision(tx: Tx) -> int:
@@ -73,14 +75,33 @@ async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[
     return [_bot(row) for row in rows]
 
 
-async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
+async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> bool:
+    """Whether what is known is of an account, by another token than that which `digests` stand for."""
+    ours = among("settings_digest", "digests", tx.dialect)
+    found = await tx.fetch_one(
+        "SELECT 1 AS one FROM core_bots WHERE channel = :channel AND account IS NOT NULL"
+        f" AND NOT ({ours})",
+        {"channel": channel, "digests": listed(digests, tx.dialect)},
+    )
+    return found is not None
+
+
+async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
     """What is known of the bot that `digests` stand for, the current key's first; at first nothing.
 
-    Of a project's own channel that was removed meanwhile nothing is kept.
+    With another token of the same `account` it is the same bot. Of a project's own channel that was
+    removed meanwhile nothing is kept.
     """
     ours = among("core_bots.settings_digest", "digests", tx.dialect)
     params = {"channel": channel, "digests": listed(digests, tx.dialect)}
     known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
+    if account is not None:
+        await tx.execute(
+            "UPDATE core_bots SET settings_digest = :digest, webhook_digest = NULL,"
+            " webhook_at_ms = NULL"
+            f" WHERE channel = :channel AND account = :account AND NOT ({ours})",
+            {**params, "digest": digests[0], "account": account},
+        )
     row = await tx.fetch_one(known, params)
     if row is None:
         if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
@@ -91,7 +112,7 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str]) -> Bot:
             f" SELECT CAST(:channel AS TEXT), CAST(:digest AS TEXT), 0 WHERE {_THERE}"
             " ON CONFLICT (channel) DO UPDATE"
             " SET settings_digest = :digest, profile = NULL, cursor = NULL,"
-            f" webhook_digest = NULL, webhook_at_ms = NULL WHERE NOT ({ours})",
+            f" webhook_digest = NULL, webhook_at_ms = NULL, account = NULL WHERE NOT ({ours})",
             {**params, "digest": digests[0], "is_own": int(is_id(channel, OWN_PREFIX))},
         )
         row = await tx.fetch_one(known, params)
@@ -113,6 +134,15 @@ async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:
                 "digest": bot.settings_digest,
             },
         )
+    )
+
+
+async def save_account(tx: Tx, bot: Bot, account: str) -> None:
+    """Notes whom the token belongs to, unless the settings are others by now."""
+    await tx.execute(
+        "UPDATE core_bots SET account = :account"
+        " WHERE channel = :channel AND settings_digest = :digest",
+        {"account": account, "channel": bot.channel, "digest": bot.settings_digest},
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line, gate_of
@@ -91,17 +92,21 @@ async def enqueue_send(
     expires_at_ms: int | None = None,
     then: Then | None = None,
     priority: int = URGENT,
+    lang: str | None = None,
 ) -> None:
     """Has `message` sent after the commit, ahead of everything else; encrypted until then.
 
     From `expires_at_ms` on it is not sent any more. With the priority of messages, `NORMAL`, it comes
-    after those that were queued before it.
+    after those that were queued before it. `lang` is what the person reads, where that is not known of
+    the chat.
     """
     payload: dict[str, Any] = {"chat_id": chat_id, "sealed": _seal(service, message)}
     if expires_at_ms is not None:
         payload["expires_at_ms"] = expires_at_ms
     if then is not None:
         payload["then"] = {"job": then.job, "payload": dict(then.payload)}
+    if lang is not None:
+        payload["lang"] = lang
     await _enqueue(service, tx, channel, "send", priority=priority, **payload)
 
 
@@ -113,10 +118,14 @@ async def enqueue_edit(
     message_ref: str,
     message: OutgoingMessage,
     otherwise: OutgoingMessage | None = None,
+    *,
+    lang: str | None = None,
 ) -> None:
     """Has a message of the bot replaced after the commit; with `otherwise` where the platform does not
     take `message`."""
     sealed: dict[str, Any] = {"sealed": _seal(service, message)}
+    if lang is not None:
+        sealed["lang"] = lang
     if otherwise is not None:
         sealed["otherwise"] = _seal(service, otherwise)
     await _enqueue(service, tx, channel, "edit", chat_id=chat_id, message_ref=message_ref, **sealed)
@@ -210,7 +219,7 @@ async def _run(
     if wait_s is not None:
         return line.later(jobs, now_ms + ceil(wait_s * 1000))
     try:
-        made = partial(_call, service, channel, job.payload)
+        made = partial(_call, service, channel, job)
         return _Ended(message_ref=await line.call(channel, job, chat_id, made))
     except Held:
         return line.again(jobs)
@@ -233,7 +242,7 @@ def _after_failure(
 ) -> _Ended | list[PutBack]:
     """A platform that asks to wait takes up no attempt. What is in doubt is made again: see
     docs/decisions/0007-crash-during-delivery.md."""
-    is_refused = error.reason is Reason.RATE_LIMITED
+    is_refused = error.only_waits
     if is_refused and line.closed:
         return line.again(jobs)
     if is_refused or (error.reason.retryable and jobs[0].attempts < SPEC.max_attempts):
@@ -258,33 +267,36 @@ async def _settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> Non
     await _tell(service, tx, job, _Ended(str(Reason.UNKNOWN), "the service could not deliver it"))
 
 
-async def _call(service: "Service", channel: Channel, payload: dict[str, Any]) -> str | None:
-    """One call, adapted to what the platform can: no edit is a new message, and buttons that it
-    can't show are left out. What it can't take at all is logged, and not sent. Returns the reference
-    of a message that was sent."""
+async def _call(service: "Service", channel: Channel, job: Job) -> str | None:
+    """One call, adapted to what the platform can: no edit is a new message, also where people answer in
+    words, as they look for what is new at the end of the chat. What it can't take at all is logged, and
+    not sent. Returns the reference of a message that was sent."""
+    payload = job.payload
     if payload["call"] == "answer_button":
         await channel.answer_button(payload["button_ref"], payload["text"])
         return None
     try:
-        return await _show(service, channel, payload, payload["sealed"])
+        return await _show(service, channel, payload, payload["sealed"], job.job_id)
     except DeliveryError as error:
         otherwise = payload.get("otherwise")
         if otherwise is None or error.reason is not Reason.INVALID_MESSAGE:
             raise
         log.warning("channel_call_otherwise", channel=channel.key, error=error.text)
-        return await _show(service, channel, payload, otherwise)
+        return await _show(service, channel, payload, otherwise, f"{job.job_id}-otherwise")
 
 
 async def _show(
-    service: "Service", channel: Channel, payload: dict[str, Any], sealed: str
+    service: "Service", channel: Channel, payload: dict[str, Any], sealed: str, key: str
 ) -> str | None:
     message = _adapted(_unseal(service, sealed), channel.capabilities)
     if problem := channel.problem(message):
         raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-    if payload["call"] == "edit" and channel.capabilities.edit:
+    takes = channel.capabilities
+    if payload["call"] == "edit" and takes.edit and takes.buttons == "native":
         await channel.edit(payload["chat_id"], payload["message_ref"], message)
         return None
-    return await channel.send(payload["chat_id"], message)
+    chat_id, lang = payload["chat_id"], payload.get("lang")
+    return await words.send(service, channel, chat_id, message.with_key(key), lang=lang)
 
 
 def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
@@ -293,7 +305,10 @@ def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
         message = replace(message, text="".join(span.text for span in spans), format="plain")
     if message.media and message.media.type not in takes.media_types:
         message = replace(message, media=None)
-    return message if takes.buttons else replace(message, buttons=())
+    if not takes.answers:
+        rows = (tuple(b for b in row if b.url is not None) for row in message.buttons)
+        message = replace(message, buttons=tuple(row for row in rows if row))
+    return message
 
 
 def _seal(service: "Service", message: OutgoingMessage) -> str:

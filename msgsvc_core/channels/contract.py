@@ -2,14 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import IO, Literal
+from dataclasses import dataclass, field
+from typing import IO, Literal, get_args
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
 from msgsvc_core.channels.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.channels.outgoing import Format, OutgoingMessage
-from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookCall
+from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
+from msgsvc_core.visible_text import has_visible
+
+#: What a platform has for buttons: its own; nothing, so that people answer with a number or a word; or
+#: nothing and no answers either, so that only addresses can be shown.
+Buttons = Literal["native", "words", "links"]
+
+#: Characters that the instruction for numbered replies may take, in any language.
+HINT_LENGTH = 60
 
 #: How updates come: not at all by our doing, by asking the platform, or by its calls to us.
 Receiving = Literal["nothing", "poll", "webhook"]
@@ -20,7 +28,7 @@ class Capabilities:
     """What a platform takes.
 
     A project's message that asks for more is refused before any call is made. What the bot says by
-    itself is adapted: an edit becomes a new message, buttons are left out.
+    itself is adapted: an edit becomes a new message.
     """
 
     #: Length of a text as a person sees it, without markup (interface spec, section 8: 4,000 for every
@@ -31,7 +39,12 @@ class Capabilities:
     text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
-    buttons: bool = True
+    #: Where it is not `native`, `send` and `edit` get messages without any: the core writes addresses
+    #: into the text, and for `words` the other buttons by number, whose answers it takes for presses.
+    buttons: Buttons = "native"
+    #: Whether a link can start the bot with a payload; else `deep_link` opens the chat with it, and
+    #: people write `start` and a code that the service shows them.
+    start_links: bool = True
     edit: bool = True
     #: Whether an edit may bring another file; else a message's file stays.
     edit_media: bool = False
@@ -41,8 +54,25 @@ class Capabilities:
     receives_files: bool = False
     #: Whether a message tells which one it answers (`MessageReceived.reply_to`).
     tells_replies: bool = False
+    #: How the platform calls `/hooks/<key>` and what is below it; all else is answered with 405.
+    hook_methods: frozenset[str] = frozenset({"POST"})
     #: A menu of the bot's commands, which `set_commands` fills.
     commands: bool = False
+    #: Whether the platform shows a message once however often it is sent with the same
+    #: `OutgoingMessage.key`, and `send` returns the same id each time. What is in doubt is then sent
+    #: again, and nothing ends as `unknown` because a connection or a process broke.
+    repeatable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.buttons not in get_args(Buttons):
+            raise ValueError(
+                f"Capabilities.buttons is one of {', '.join(get_args(Buttons))}, not {self.buttons!r}"
+            )
+
+    @property
+    def answers(self) -> bool:
+        """Whether people can answer a question that has buttons, one way or another."""
+        return self.buttons != "links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +99,20 @@ class ChannelHealth:
 
     `revoked` says that the bot is banned, or its token no longer valid: until somebody mends that,
     every call would fail, so none is made.
+
+    `unreachable` says that the platform gave no answer, or none but to come later: nothing was found out
+    of the bot. Of a `DeliveryError` that is its `reason.retryable`.
+
+    `account` is the platform's own id of the bot, the same for every token of it: what was taken in by
+    one token is known by the next.
     """
 
     ok: bool
     detail: str = ""
     profile: BotProfile | None = None
     revoked: bool = False
+    unreachable: bool = False
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +121,13 @@ class ChannelIdentity:
 
     `key` is unique in the deployment and names the bot wherever projects meet: in lanes, chats and
     addresses. It is the name where the configuration makes the channel for every project, and an id
-    where it is a project's own.
+    where it is a project's own. `title` is what people call the messenger; empty for a kind without one.
     """
 
     name: str
     key: str
     project_id: str | None = None
+    title: str = field(default="", compare=False)
 
 
 class Channel(ABC):
@@ -120,7 +159,12 @@ class Channel(ABC):
 
     @abstractmethod
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        """Shows `message` in the chat; returns the platform's id of it, unique within the chat."""
+        """Shows `message` in the chat; returns the platform's id of it, unique within the chat.
+
+        `message.key` is the same when the same message is sent again: hand it to a platform that drops
+        repeats (`capabilities.repeatable`), e.g. as transaction or message id. Make the call once: whether
+        it is made again, after a failure or a crash, is decided by who called.
+        """
 
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
@@ -145,6 +189,7 @@ class Channel(ABC):
     def deep_link(self, payload: str) -> str:
         """The URL that opens the bot and makes it receive `Started(payload=payload)`.
 
+        Where `capabilities.start_links` is False it opens the chat with the bot, whatever the payload.
         `payload` is 1-64 characters of `A-Z a-z 0-9 _ -`. Raises `ChannelNotReady` where the link
         needs the bot's profile, and that is not known yet.
         """
@@ -163,8 +208,10 @@ class Channel(ABC):
             return f"format: this channel does not take {message.format!r}"
         if message.media and message.media.type not in takes.media_types:
             return f"media.type: this channel does not take {message.media.type!r}"
-        if message.buttons and not takes.buttons:
-            return "buttons: this channel does not take any"
+        if takes.buttons == "links" and any(
+            b.data is not None for row in message.buttons for b in row
+        ):
+            return "buttons: people can't press any on this channel; give them a url"
         return self._problem_of_length(message)
 
     def appearance(self, message: OutgoingMessage) -> list[Span]:
@@ -181,6 +228,8 @@ class Channel(ABC):
             return "text: shows nothing but markup"
         if message.media and takes.max_caption_length is not None:
             longest, where = takes.max_caption_length, " beside a file"
+        if takes.buttons != "native" and message.buttons:
+            longest -= _length_in_words(message)
         # No unit counts more than two for one of Python's characters.
         if 2 * len(message.text) <= longest:
             return None
@@ -220,12 +269,21 @@ class Channel(ABC):
         """
         raise InvalidWebhook("this channel takes no webhooks")
 
+    def answer_webhook(self, call: WebhookCall) -> WebhookAnswer | None:
+        """What the platform is answered that `parse_update` found to be the platform, e.g. the challenge
+        by which it makes sure of an address; None for the usual `{"ok": true}`.
+
+        Asked after the call's updates were taken in.
+        """
+        return None
+
     async def poll_updates(self, cursor: str | None) -> Polled:
         """Waits for updates, for half a minute at most, and returns them in order, none if none came.
 
         Called in turn where `receiving` is `poll`, by one process at a time. `cursor` is what the call
         before returned, from before a restart too: by it, what was returned then is acknowledged to
-        the platform. None asks for whatever the platform has kept, and ends its calls by webhook.
+        the platform. None asks for whatever the platform has kept, and ends its calls by webhook. What
+        was got before a failure need not be lost: see `Polled.error`.
         """
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
@@ -266,5 +324,15 @@ class Channel(ABC):
         return self.profile
 
 
+def _length_in_words(message: OutgoingMessage) -> int:
+    """What buttons add to a text at most, each as a line of its own: see `words.in_words`."""
+    added = [
+        2 * len(button.text) + 2 * len(button.url or "") + len("\n12 - ")
+        for row in message.buttons
+        for button in row
+    ]
+    return sum(added) + HINT_LENGTH
+
+
 def _shows_something(message: OutgoingMessage) -> bool:
-    return any(span.text.strip() for span in to_spans(message.text, message.format))
+    return any(has_visible(span.text) for span in to_spans(message.text, message.format))

@@ -3,6 +3,12 @@
 from enum import StrEnum
 from typing import Literal
 
+from msgsvc_core.errors import Unavailable
+
+#: Seconds after which whoever found no bot ready may ask again: about as often as platforms are asked
+#: who their bots are.
+READY_RETRY_S = 5
+
 
 class Reason(StrEnum):
     """Why a delivery failed (interface spec, section 6)."""
@@ -31,6 +37,9 @@ class DeliveryError(Exception):
     `scope` says whom the wait concerns: the whole bot, or this chat alone.
     `in_doubt` means that the platform may have done it all the same, e.g. when the connection broke
     after the request was sent: a message then ends as `unknown` and is not sent a second time.
+    `moved_to` is where the chat goes on, with whatever reason: what was to be sent is sent there, and
+    everybody's chat is that from now on.
+    `outage` is set by who made the call: the platform answers nobody, so this was no try of the message.
     """
 
     def __init__(
@@ -41,6 +50,7 @@ class DeliveryError(Exception):
         *,
         scope: Literal["bot", "chat"] = "bot",
         in_doubt: bool = False,
+        moved_to: str | None = None,
     ) -> None:
         super().__init__(f"{reason}: {text}")
         self.reason = reason
@@ -48,6 +58,18 @@ class DeliveryError(Exception):
         self.retry_after_s = retry_after_s
         self.scope = scope
         self.in_doubt = in_doubt
+        self.moved_to = moved_to
+        self.outage = False
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether the failure takes up none of the tries of a message, only time."""
+        return self.reason is Reason.RATE_LIMITED or self.outage
+
+
+class LocalFailure(DeliveryError):
+    """The platform was not asked: a file that goes with the message could not be fetched, or our own database
+    is away. That says nothing of the platform."""
 
 
 class InvalidWebhook(Exception):
@@ -64,3 +86,10 @@ class ChannelNotReady(Exception):
 
 class ForeignBot(Exception):
     """A project's own bot was about to act for another project; the update is then left unclaimed."""
+
+
+def no_bot_ready() -> Unavailable:
+    """What is answered while no platform has told who its bot is, so that there can be no link to one."""
+    return Unavailable(
+        "no bot is ready yet; its messenger could not be asked", retry_after_s=READY_RETRY_S
+    )

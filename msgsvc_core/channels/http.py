@@ -141,6 +141,9 @@ class PlatformHttp:
                 # Whatever the environment says: proxies are a setting of the channel.
                 trust_env=False,
             )
+            # aiohttp makes a PUT or DELETE anew by itself when a kept connection breaks, though the platform
+            # may have read it. Nobody but our caller may decide that.
+            self._session._retry_connection = False
         return self._session
 
     def _url(self, path: str) -> str:

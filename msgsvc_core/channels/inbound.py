@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 
-from msgsvc_core.channels import calls
+from msgsvc_core.channels import calls, offers, starting, words
 from msgsvc_core.channels.commands import (
     COMMAND_NAME,
     START_PAYLOAD,
@@ -24,6 +24,7 @@ from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
+    ChatMoved,
     MessageEdited,
     MessageReceived,
     Started,
@@ -31,7 +32,7 @@ from msgsvc_core.channels.updates import (
     Update,
 )
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.texts import LANGUAGES, Translate
+from msgsvc_core.texts import LANGUAGES, Translate, package_of
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -69,6 +70,8 @@ class InboundContext:
     lang: str
     _: Translate
     argument: str = ""
+    #: Whether something was said to this update already: see `answer_button`.
+    replied: bool = False
 
     def serves(self, project_id: str) -> bool:
         """Whether the bot may act for this project; a project's own does so for nobody else.
@@ -78,9 +81,23 @@ class InboundContext:
         own = self.service.channels[self.channel].identity.project_id
         return own in {None, project_id}
 
-    async def reply(self, message: OutgoingMessage) -> None:
-        """Has `message` sent to the chat, after the commit."""
-        await calls.enqueue_send(self.service, self.tx, self.channel, self.update.chat_id, message)
+    @property
+    def answers_in_words(self) -> bool:
+        """Whether the platform has no buttons, and people answer with a number or a word."""
+        return self.service.channels[self.channel].capabilities.buttons == "words"
+
+    async def reply(self, message: OutgoingMessage, *, asks: bool = False) -> None:
+        """Has `message` sent to the chat, after the commit.
+
+        `asks` says that words are expected as its answer: where people answer in words, what the chat was
+        offered before counts no more.
+        """
+        if asks and self.answers_in_words:
+            await offers.end(self.tx, self.channel, self.update.chat_id)
+        self.replied = True
+        await calls.enqueue_send(
+            self.service, self.tx, self.channel, self.update.chat_id, message, lang=self.lang
+        )
 
     async def edit(
         self, message_ref: str, message: OutgoingMessage, otherwise: OutgoingMessage | None = None
@@ -88,13 +105,31 @@ class InboundContext:
         """Has a message of the bot replaced, after the commit; with `otherwise` where the platform does
         not take `message`, e.g. a button's address."""
         chat_id = self.update.chat_id
+        if self.answers_in_words:
+            # Its question is over, or is asked anew by `message`.
+            await offers.end(self.tx, self.channel, chat_id)
+        self.replied = True
         await calls.enqueue_edit(
-            self.service, self.tx, self.channel, chat_id, message_ref, message, otherwise
+            self.service,
+            self.tx,
+            self.channel,
+            chat_id,
+            message_ref,
+            message,
+            otherwise,
+            lang=self.lang,
         )
 
     async def answer_button(self, text: str | None = None) -> None:
-        """Ends the waiting state of the pressed button, with an optional notice."""
+        """Ends the waiting state of the pressed button, with an optional notice.
+
+        Where the press was made in words, the notice is a message, unless something was said already.
+        """
         assert isinstance(self.update, ButtonPressed)
+        if self.answers_in_words:
+            if text is not None and not self.replied:
+                await self.reply(OutgoingMessage(text))
+            return
         await calls.enqueue_answer(
             self.service, self.tx, self.channel, self.update.button_ref, text
         )
@@ -157,12 +192,15 @@ class Inbound:
 
     def menu(self) -> list[BotCommand]:
         """The same, as platforms show them."""
-        translates = {lang: self._service.texts.into(lang) for lang in LANGUAGES}
         return [
-            BotCommand(rule.name, {lang: rule.about(_) for lang, _ in translates.items()})
-            for rule in self._rules
-            if rule.on == "command" and rule.about is not None
+            BotCommand(rule.name, {lang: self.about(rule, lang) for lang in LANGUAGES})
+            for rule in self.commands
         ]
+
+    def about(self, rule: InboundRule, lang: str) -> str:
+        """What a command is for, in the words of whose command it is."""
+        assert rule.about is not None, "people are not told of it"
+        return rule.about(self._service.texts.into(lang, package_of(rule.about)))
 
     async def receive(self, channel: str, update: Update) -> None:
         """Handles an update once, however often the platform sends it. `channel` is the bot's key.
@@ -242,8 +280,29 @@ class Inbound:
             case _:
                 log.info("update_unclaimed", channel=ctx.channel)
 
+    async def _follow_chat(self, ctx: InboundContext) -> None:
+        """Where somebody is now is where they can be reached."""
+        update, subscribers = ctx.update, self._service.subscribers
+        if isinstance(update, ChatMoved):
+            await subscribers.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
+            return
+        is_group = self._service.channels[ctx.channel].is_group(update.chat_id)
+        if not is_group and not isinstance(update, Blocked):
+            await subscribers.seen_in_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
+
     async def _handle(self, ctx: InboundContext) -> None:
+        # A message's id is unique in its chat alone: a press is looked up where the message was sent to.
+        is_press = isinstance(ctx.update, ButtonPressed)
+        if not is_press:
+            await self._follow_chat(ctx)
+        await self._dispatch(ctx)
+        if is_press:
+            await self._follow_chat(ctx)
+
+    async def _dispatch(self, ctx: InboundContext) -> None:
         match ctx.update:
+            case ChatMoved():
+                pass
             case Started(payload=""):
                 await self._offer(ctx, "command", "start")
             case Started(payload=payload):
@@ -275,6 +334,8 @@ class Inbound:
             if not await self._offer(ctx, "edit", ""):
                 log.info("edit_unclaimed", channel=ctx.channel)
             return
+        if await self._answer_in_words(ctx, message):
+            return
         command = read_command(message.text)
         profile = self._service.channels[ctx.channel].profile
         if command is not None and command.is_for(profile.username if profile else None):
@@ -288,11 +349,27 @@ class Inbound:
         if not await self._offer(ctx, "message", ""):
             log.info("message_unclaimed", channel=ctx.channel)
 
+    async def _answer_in_words(self, ctx: InboundContext, message: MessageReceived) -> bool:
+        """Takes a text for the press of a button, or for a start, where the platform has none of them."""
+        takes = self._service.channels[ctx.channel].capabilities
+        found = await words.press_in(ctx, message.text)
+        if found is not None:
+            choice, message_ref = found
+            await self._handle(_as_pressed(ctx, choice, message_ref))
+            return True
+        if takes.start_links:
+            return False
+        payload = await starting.payload_in(self._service, ctx.tx, message.text)
+        if payload is None:
+            return False
+        await self._handle(_as_started(ctx, payload))
+        return True
+
     async def _offer(self, ctx: InboundContext, on: str, text: str) -> bool:
         for rule in self._rules:
             if rule.on != on or not _fits(rule, text):
                 continue
-            if await rule.handler(ctx) is not False:
+            if await self._run(rule, ctx) is not False:
                 if on in {"start", "button", "command"}:
                     await self._tell_of_aside(ctx)
                 return True
@@ -301,7 +378,15 @@ class Inbound:
     async def _tell_of_aside(self, ctx: InboundContext) -> None:
         for rule in self._rules:
             if rule.on == "aside":
-                await rule.handler(ctx)
+                await self._run(rule, ctx)
+
+    async def _run(self, rule: InboundRule, ctx: InboundContext) -> bool | None:
+        """Calls the handler, which speaks with the texts of its own package."""
+        ctx._ = self._service.texts.into(ctx.lang, package_of(rule.handler))
+        try:
+            return await rule.handler(ctx)
+        finally:
+            ctx._ = self._service.texts.into(ctx.lang)
 
     async def _unknown_button(self, ctx: InboundContext) -> None:
         log.info("button_unknown", channel=ctx.channel)
@@ -330,6 +415,21 @@ class Inbound:
 
 def _fits(rule: InboundRule, text: str) -> bool:
     return rule.name == text if rule.on == "command" else text.startswith(rule.prefix)
+
+
+def _as_pressed(ctx: InboundContext, choice: words.Choice, message_ref: str) -> InboundContext:
+    update = ctx.update
+    press = ButtonPressed(
+        update_id=update.update_id,
+        chat_id=update.chat_id,
+        user=update.user,
+        data=choice.data,
+        message_ref=message_ref,
+        # Nobody waits for the end of such a press.
+        button_ref="",
+        text=choice.label,
+    )
+    return replace(ctx, update=press)
 
 
 def _as_started(ctx: InboundContext, payload: str) -> InboundContext:

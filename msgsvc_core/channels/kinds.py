@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -32,6 +32,9 @@ class ChannelKind:
     settings: type[Section]
     create: Callable[["Service", ChannelIdentity, Any], Channel]
     operator_settings: frozenset[str] = frozenset()
+    #: What people call the messenger ("Telegram"), for pages and texts. Without it they read the name of
+    #: the channel, which suits a kind that stands for any messenger.
+    title: str = ""
 
     @property
     def reserved(self) -> frozenset[str]:
@@ -73,7 +76,8 @@ class ChannelKinds:
         kind = self._kind(kind_name)
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
-        return kind.create(self._service, identity, _validated(kind, options))
+        titled = replace(identity, title=kind.title)
+        return kind.create(self._service, titled, _validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
         """Raises `WrongSettings` for what a project can't set, too."""

@@ -4,13 +4,15 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.contract import Channel, Pace
-from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
 from msgsvc_core.channels.turns import Order
 from msgsvc_core.db import DatabaseUnavailable, Tx
@@ -43,6 +45,9 @@ SPREAD = 0.2
 
 UNPACED = Pace()
 
+#: What a platform says of one message or person: it answers, so it is not away.
+ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE_LIMITED})
+
 log = structlog.get_logger(__name__)
 
 
@@ -64,6 +69,8 @@ class Line:
         #: Jobs that were claimed and whose calls have not begun.
         self._ahead: set[str] = set()
         self._stopped = False
+        jobs = service.settings.jobs
+        self._circuit = CircuitBreaker(failures=jobs.outage_failures, trial_calls=jobs.trial_calls)
         #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
         #: what the database knows of it.
         self._pause_ends_ms = 0
@@ -82,8 +89,10 @@ class Line:
     def closed(self) -> bool:
         """Whether no call may be made now."""
         # Asked for every call, and hardly ever so.
-        return self._stopped or (
-            self._pause_ends_ms > 0 and self._pause_ends_ms > self._monotonic_ms()
+        return (
+            self._stopped
+            or self._circuit.blocks
+            or (self._pause_ends_ms > 0 and self._pause_ends_ms > self._monotonic_ms())
         )
 
     @property
@@ -115,7 +124,13 @@ class Line:
             entry = None
         else:
             entry = await self._enter(pacer, job, chat_id)
+        if self._ahead:
             self._ahead.discard(job.job_id)
+        permit = self._circuit.begin()
+        if permit is None:
+            if entry is not None:
+                entry.cancel()
+            raise Held
         try:
             try:
                 made = await make()
@@ -123,9 +138,14 @@ class Line:
                 if entry is not None:
                     entry.end(time.monotonic())
         except DeliveryError as error:
-            await self._learn(channel, chat_id, error)
+            await self._learn(channel, chat_id, error, permit)
+            raise
+        except BaseException:
+            self._circuit.released(permit)
             raise
         self._refusals = 0
+        if self._circuit.succeeded():
+            await self._end_outage(channel)
         return made
 
     async def in_order(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
@@ -160,9 +180,10 @@ class Line:
 
     def again(self, jobs: Sequence[Job]) -> list[PutBack]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
+        now_ms = self._service.clock.now_ms()
         for job in jobs:
-            if job.run_at_ms > job.created_at_ms:
-                self.order.note(job, job.run_at_ms)
+            # The bot may work again before later ones of the receiver, already claimed, hear of it.
+            self.order.note(job, max(now_ms, job.run_at_ms))
         return [PutBack(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
@@ -202,6 +223,10 @@ class Line:
                 # Of a channel that is gone nobody would ever say that it works again.
                 is_here = self._service.channels.get(self.key) is not None
                 self._stopped = is_here and state is not None and state.stopped
+                is_out = is_here and state is not None and state.outage_since_ms is not None
+                self._circuit.synchronize(
+                    is_out=is_out, trial=0 if state is None else state.outage_trial
+                )
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
@@ -210,8 +235,13 @@ class Line:
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
             most_ms = round(LOOK_S * 1000)
-            wait_ms = most_ms if self._stopped else min(left_ms, most_ms)
+            waits = self._stopped or self._circuit.blocks
+            wait_ms = most_ms if waits else min(left_ms, most_ms)
             return Room(0, PACED_BATCHES, now_ms + max(1, wait_ms))
+        if self._circuit.left is not None:
+            # A trial: a few calls.
+            left = max(0, self._circuit.left - len(self._ahead))
+            return Room(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
         pacer = self._paced()
         if pacer is None or pacer.bot is None:
             return None
@@ -224,7 +254,7 @@ class Line:
         return Room(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
 
     def claimed(self, jobs: Sequence[Job]) -> None:
-        if self._pacer is not None:
+        if self._pacer is not None or self._circuit.left is not None:
             self._ahead.update(job.job_id for job in jobs)
 
     def put_back(self, job: Job, until_ms: int) -> None:
@@ -241,8 +271,15 @@ class Line:
         self._stopped = stopped
         self._looked_at_s = -math.inf
 
-    async def _learn(self, channel: Channel, chat_id: str | None, error: DeliveryError) -> None:
-        """Keeps to what a refusal says of the bot, or the chat."""
+    def outage_changed(self) -> None:
+        """Somebody here noted that the platform's outage is over, or is on trial."""
+        self._looked_at_s = -math.inf
+
+    async def _learn(
+        self, channel: Channel, chat_id: str | None, error: DeliveryError, permit: Permit
+    ) -> None:
+        """Keeps to what a failure says of the platform, the bot, or the chat."""
+        await self._judge(channel, error, permit)
         if error.reason is Reason.RATE_LIMITED:
             self._service.metrics.channels.refused(self.key, error.scope)
             if error.scope == "chat" and chat_id is not None:
@@ -254,6 +291,51 @@ class Line:
                 await self._pause(error)
         elif error.reason is Reason.BOT_BANNED and not await self._stopped_by(channel, error):
             raise Held from error
+
+    async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
+        """What a failure says of whether the platform is there at all."""
+        is_away = error.reason is Reason.PLATFORM_UNAVAILABLE
+        if error.reason in ANSWERS:
+            if self._circuit.succeeded():
+                await self._end_outage(channel)
+        elif not is_away or isinstance(error, LocalFailure) or not self._is_current(channel):
+            self._circuit.released(permit)
+        else:
+            opened = self._circuit.failed(permit)
+            # The first of them may be the message's own fault: it has been tried once more.
+            error.outage = self._circuit.unanswered > 1
+            if opened:
+                await self._note_outage(channel, error, permit)
+
+    def _is_current(self, channel: Channel) -> bool:
+        """Whether the channel has not been changed since: of another bot, an old failure says nothing."""
+        return self._service.channels.get(self.key) is channel
+
+    async def _note_outage(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
+        """Writes that the platform is away, or, after a trial, that it still is."""
+        outages = self._service.channel_outages
+        async with self._writing_state("outage_not_written") as tx:
+            if permit.trial is None or not await outages.trial_failed(
+                tx, channel, permit.trial, error.text
+            ):
+                await outages.begin(tx, channel, error.text)
+
+    async def _end_outage(self, channel: Channel) -> None:
+        async with self._writing_state("recovery_not_written") as tx:
+            await self._service.channel_outages.end(tx, channel)
+
+    @asynccontextmanager
+    async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:
+        """A transaction whose failure is logged as `failure`: the next look takes the database's word, and
+        the next call shows anew how the platform is."""
+        self._writing += 1
+        try:
+            async with self._service.db.transaction() as tx:
+                yield tx
+        except Exception:
+            log.exception(failure, channel=self.key)
+        finally:
+            self._writing -= 1
 
     async def _pause(self, error: DeliveryError) -> None:
         if error.retry_after_s is None and not self.closed:
@@ -392,6 +474,11 @@ class Lines:
     def changed(self, key: str, *, stopped: bool) -> None:
         """Tells the line, and the runner, of a change that was committed here."""
         self[key].changed(stopped=stopped)
+        self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
+
+    def outage_changed(self, key: str) -> None:
+        """The same of an outage of the channel's platform."""
+        self[key].outage_changed()
         self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
 
 

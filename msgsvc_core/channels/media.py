@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import aiohttp
 
-from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
 from msgsvc_core.channels.media_checks import MediaChecks
 from msgsvc_core.channels.outgoing import Media
@@ -189,5 +189,5 @@ def invalid(why: str) -> DeliveryError:
     return DeliveryError(Reason.INVALID_MESSAGE, f"media.url: {why}")
 
 
-def unavailable(why: str) -> DeliveryError:
-    return DeliveryError(Reason.PLATFORM_UNAVAILABLE, f"media.url: {why}")
+def unavailable(why: str) -> LocalFailure:
+    return LocalFailure(Reason.PLATFORM_UNAVAILABLE, f"media.url: {why}")

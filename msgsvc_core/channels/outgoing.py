@@ -1,6 +1,7 @@
 """What is shown in a chat: a text in one of three formats, buttons, a file."""
 
 from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from msgsvc_core.record import record
@@ -29,13 +30,22 @@ class Media:
 
 @record
 class OutgoingMessage:
-    """What is shown in a chat. `buttons` are rows from top to bottom."""
+    """What is shown in a chat. `buttons` are rows from top to bottom.
+
+    `key` names the message towards its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same whenever this
+    message is sent again, and no other message's. It is no part of the content.
+    """
 
     text: str
     format: Format = "plain"
     buttons: tuple[tuple[Button, ...], ...] = ()
     media: Media | None = None
     silent: bool = False
+    key: str = field(default="", compare=False)
+
+    def with_key(self, key: str) -> "OutgoingMessage":
+        """The same message under a key, as it is handed to a channel."""
+        return replace(self, key=key)
 
     def to_payload(self) -> dict[str, Any]:
         """JSON for a job's payload or a column; `from_payload` reads it back."""

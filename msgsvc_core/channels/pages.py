@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.channels.commands import START_PAYLOAD
-from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook
+from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook, no_bot_ready
 from msgsvc_core.channels.updates import WebhookCall
 from msgsvc_core.errors import Unauthorized
 from msgsvc_core.service import Service
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 def channel_routes(service: Service) -> list[BaseRoute]:
-    """GET /qr/{channel}/{payload}.svg and POST /hooks/{channel}."""
+    """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with what is below it."""
 
     async def qr(request: Request) -> Response:
         channel, payload = request.path_params["channel"], request.path_params["payload"]
@@ -33,16 +33,16 @@ def channel_routes(service: Service) -> list[BaseRoute]:
         try:
             svg = qr_svg(bot.deep_link(payload))
         except ChannelNotReady:
-            raise HTTPException(503) from None
+            raise no_bot_ready() from None
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
-        await _take(service, request)
-        return JSONResponse({"ok": True})
+        return await _take(service, request)
 
     return [
         Route("/qr/{channel}/{payload}.svg", qr),
-        Route("/hooks/{channel}", hook, methods=["POST"]),
+        Route("/hooks/{channel}", hook, methods=["GET", "POST"]),
+        Route("/hooks/{channel}/{path:path}", hook, methods=["GET", "POST"]),
     ]
 
 
@@ -55,17 +55,30 @@ def qr_svg(link: str) -> bytes:
     return out.getvalue()
 
 
-async def _take(service: Service, request: Request) -> None:
+async def _take(service: Service, request: Request) -> Response:
     channel = await service.channels.find(request.path_params["channel"])
     if channel is None:
         raise HTTPException(404)
+    methods = channel.capabilities.hook_methods
+    if request.method not in methods:
+        raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
+    path, query = request.path_params.get("path", ""), request.url.query
     body = await read_body(
         request.receive,
         request.headers.get("content-length", "0"),
         service.settings.server.max_body_bytes,
     )
     headers = {key.lower(): value for key, value in request.headers.items()}
-    call = WebhookCall(body, headers, service.channels.hook_secrets(channel))
+    whole = f"{service.channels.hook_url(channel)}{'/' if path else ''}{path}"
+    call = WebhookCall(
+        body,
+        headers,
+        service.channels.hook_secrets(channel),
+        method=request.method,
+        path=path,
+        query=dict(request.query_params),
+        url=f"{whole}?{query}" if query else whole,
+    )
     try:
         updates = channel.parse_update(call)
     except InvalidWebhook as error:
@@ -73,3 +86,12 @@ async def _take(service: Service, request: Request) -> None:
         raise Unauthorized("this call is not from the messenger's platform") from None
     for update in updates:
         await service.inbound.receive(channel.key, update)
+    answer = channel.answer_webhook(call)
+    if answer is None:
+        return JSONResponse({"ok": True})
+    return Response(
+        answer.body,
+        answer.status,
+        # What it echoes came from whoever called.
+        headers={"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"},
+    )

@@ -1,7 +1,7 @@
 """What is done for one bot by the process that has it: who it is, where it is called, what came."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
@@ -9,7 +9,7 @@ import structlog
 from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.bots import Bot
-from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.jobs.contract import exponential
@@ -22,6 +22,9 @@ BACKOFF = exponential(first_s=1, most_s=60)
 
 #: Seconds after which it is asked again who a bot is: its owner may rename it.
 PROFILE_S = 3600.0
+
+#: Seconds until a platform is asked again to show the bot's commands.
+MENU_AGAIN_S = 60.0
 
 #: Milliseconds for which a webhook that was set is taken to be there, so that processes that start
 #: one after the other set it once.
@@ -105,19 +108,21 @@ class Reception:
             self._channel, health, asked_at_ms=asked_at_ms
         )
         if not health.ok:
-            reason = Reason.BOT_BANNED if health.revoked else Reason.PLATFORM_UNAVAILABLE
-            raise DeliveryError(reason, health.detail)
+            raise DeliveryError(_reason_of(health), health.detail)
         return PROFILE_S
 
-    async def _show_commands(self) -> None:
+    async def _show_commands(self) -> float | None:
         """Fills the bot's menu. A platform that won't have it is not asked again: people can do without."""
         service = self._service
         try:
             await self._channel.set_commands(service.inbound.menu(), service.settings.default_lang)
         except DeliveryError as error:
             if error.reason.retryable:
-                raise
+                # Not a word of updates: they may come all the same.
+                log.warning("commands_not_shown", channel=self._channel.key, error=str(error))
+                return max(MENU_AGAIN_S, error.retry_after_s or 0)
             log.warning("commands_refused", channel=self._channel.key, error=str(error))
+        return None
 
     async def _set_webhook(self) -> None:
         """Tells the platform where to call, unless another process just has."""
@@ -146,6 +151,11 @@ class Reception:
             await self._service.inbound.receive(self._channel.key, update)
         if polled.cursor != self._cursor:
             await self._save_cursor(bot, polled.cursor)
+        if polled.error is not None:
+            if not polled.updates:
+                raise polled.error
+            log.warning("updates_in_part", channel=self._channel.key, error=str(polled.error))
+            return max(BACKOFF(1), polled.error.retry_after_s or 0)
         waited = asyncio.get_running_loop().time() - asked_at >= WAITED_S
         return 0 if polled.updates or waited else PAUSE_S
 
@@ -162,9 +172,24 @@ class Reception:
         """What other processes noted of the bot; asked once."""
         if self._bot is None:
             digests = self._service.channels.digests(self._channel)
+            account = await self._account(digests)
             async with self._service.db.transaction() as tx:
                 if self._channel.receiving == "poll":
                     await bots.forget_webhook(tx, self._channel.key)
-                bot = await bots.begin(tx, self._channel.key, digests)
+                bot = await bots.begin(tx, self._channel.key, digests, account)
             self._bot, self._cursor = bot, bot.cursor
         return self._bot
+
+    async def _account(self, digests: Sequence[str]) -> str | None:
+        """Whom the token belongs to, where that decides whether what is known is of the same bot."""
+        async with self._service.db.read() as tx:
+            if not await bots.is_of_another_token(tx, self._channel.key, digests):
+                return None
+        health = await check_channel(self._channel)
+        if not health.ok:
+            raise DeliveryError(_reason_of(health), health.detail)
+        return health.account
+
+
+def _reason_of(health: ChannelHealth) -> Reason:
+    return Reason.BOT_BANNED if health.revoked else Reason.PLATFORM_UNAVAILABLE

@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.channels import bots
+from msgsvc_core.channels import bots, starting
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
-from msgsvc_core.channels.failures import ForeignBot
+from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKind, ChannelKinds, WrongSettings
 from msgsvc_core.channels.own.following import Follower
 from msgsvc_core.channels.receiving import Receiver
 from msgsvc_core.channels.turns import Turns
 from msgsvc_core.channels.uses import Uses, close_quietly
-from msgsvc_core.errors import Unavailable, ValidationFailed
+from msgsvc_core.db import Tx
+from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.ids import is_id
 from msgsvc_core.settings import SettingsError
 
@@ -32,6 +33,8 @@ class Channels:
         #: The digests of a channel's settings under every secret key, the current one first.
         self._digests: dict[str, tuple[str, ...]] = {}
         self._shared = {name: self._create_shared(name) for name in service.settings.channels}
+        #: Whom the bots' tokens belong to, as far as this process noted it.
+        self._accounts: dict[str, str] = {}
         self._own: dict[str, Channel] = {}
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
         self._uses = Uses()
@@ -120,25 +123,77 @@ class Channels:
             raise ForeignBot(f"the bot {key} serves another project")
         return identity.name
 
+    def display_name(self, name: str, project_id: str = "") -> str:
+        """What people read for a channel: "Telegram".
+
+        Where the project has several of a kind, the channel's name follows: "Telegram (Support)". A kind
+        without a title is read by that name alone: `messenger_a` is "Messenger A". Without `project_id` it
+        is a channel that serves the whole installation.
+        """
+        channel, words = self.of(project_id, name), words_of(name)
+        title = "" if channel is None else channel.identity.title
+        if not title:
+            return words
+        alike = [each for each in self.all_of(project_id) if each.identity.title == title]
+        return title if len(alike) < 2 else f"{title} ({words})"
+
     # ---- links and addresses --------------------------------------------------------------------
 
     def deep_links(
-        self, project_id: str, payload: str, names: Iterable[str] | None = None
+        self,
+        project_id: str,
+        payload: str,
+        names: Iterable[str] | None = None,
+        *,
+        asks: bool = False,
     ) -> dict[str, str]:
         """The link per channel that starts its bot with `payload`.
 
-        A bot that the platform has not told us the name of yet is left out. Raises `Unavailable` when
-        no bot is left.
+        A bot that the platform has not told us the name of yet is left out, and one that nobody can
+        answer if it `asks` something. Raises `Unavailable` when no bot is left.
         """
         links: dict[str, str] = {}
         for channel in self.all_of(project_id):
+            if asks and not channel.capabilities.answers:
+                continue
             if names is None or channel.name in names:
                 link = channel.link(payload)
                 if link is not None:
                     links[channel.name] = link
         if not links:
-            raise Unavailable("no bot is ready yet; its messenger could not be asked")
+            raise no_bot_ready()
         return links
+
+    def start_messages(self, project_id: str, payload: str, links: Iterable[str]) -> dict[str, str]:
+        """What a person writes to the bot, for each channel of `links` whose link can't carry a payload.
+
+        A long payload has a short code there: see `remember_start`.
+        """
+        text = starting.start_message(self._service, payload)
+        return {
+            channel.name: text
+            for channel in self.all_of(project_id)
+            if channel.name in links and not channel.capabilities.start_links
+        }
+
+    async def remember_start(
+        self, tx: Tx, project_id: str, payload: str, expires_at_ms: int
+    ) -> None:
+        """Has the short code of `payload` work until then, if the project has a channel that needs it."""
+        if any(not channel.capabilities.start_links for channel in self.all_of(project_id)):
+            await starting.remember(self._service, tx, payload, expires_at_ms)
+
+    def check_answers(self, project_id: str, name: str | None) -> None:
+        """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,
+        with None, on any of the project's."""
+        if name is not None:
+            channel = self.of(project_id, name)
+            if channel is not None and not channel.capabilities.answers:
+                raise ValidationFailed(f"channel: people can't answer a bot on {name}")
+            return
+        channels = self.all_of(project_id)
+        if channels and not any(channel.capabilities.answers for channel in channels):
+            raise ValidationFailed("channel: people can't answer a bot on any of the project's")
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
         """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
@@ -178,6 +233,7 @@ class Channels:
         if named.get(channel.name) is channel:
             del named[channel.name]
         self._digests.pop(key, None)
+        self._accounts.pop(key, None)
         self._uses.retire(channel)
         self._tell_watchers()
 
@@ -194,13 +250,18 @@ class Channels:
         """
         if self.get(channel.key) is not channel:
             return
-        if health.profile is None or health.profile == channel.profile:
+        is_noted = health.account is None or self._accounts.get(channel.key) == health.account
+        if health.profile is None or (health.profile == channel.profile and is_noted):
             return
         channel.profile = health.profile
         async with self._service.db.transaction() as tx:
-            bot = await bots.begin(tx, channel.key, self.digests(channel))
+            bot = await bots.begin(tx, channel.key, self.digests(channel), health.account)
+            if health.account is not None and bot.account != health.account:
+                await bots.save_account(tx, bot, health.account)
             if bot.profile != health.profile:
                 await bots.save_profile(tx, bot, health.profile)
+        if health.account is not None:
+            self._accounts[channel.key] = health.account
 
     def digests(self, channel: Channel) -> tuple[str, ...]:
         """By which a bot of today is known on another day, or in another process."""
@@ -244,6 +305,7 @@ class Channels:
     def _place(self, channel: Channel, digests: tuple[str, ...]) -> None:
         assert channel.identity.project_id is not None, "an own channel has its project"
         before = self._own.get(channel.key)
+        self._accounts.pop(channel.key, None)
         if before is not None and set(digests) & set(self.digests(before)):
             channel.profile = before.profile
         self._own[channel.key] = channel
@@ -256,3 +318,13 @@ class Channels:
     def _tell_watchers(self) -> None:
         for changed in self._watchers:
             changed()
+
+
+#: Letters of a word up to which it is taken for an abbreviation.
+ABBREVIATION = 3
+
+
+def words_of(name: str) -> str:
+    """A channel's name as words: `messenger_a` is "Messenger A", `max` "MAX"."""
+    words = name.replace("_", " ").replace("-", " ").split()
+    return " ".join(w.upper() if len(w) <= ABBREVIATION else w.capitalize() for w in words)

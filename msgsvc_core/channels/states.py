@@ -22,7 +22,10 @@ from msgsvc_core.record import record
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-_COLUMNS = "channel, status, reason, detail, paused_until_ms, changed_at_ms"
+_COLUMNS = (
+    "channel, status, reason, detail, paused_until_ms, changed_at_ms, outage_since_ms,"
+    " outage_detail, outage_probes, outage_trial, outage_probe_at_ms"
+)
 
 #: Later than any moment, in Unix milliseconds.
 EVER_MS = 2**53
@@ -32,7 +35,12 @@ log = structlog.get_logger(__name__)
 
 @record
 class ChannelState:
-    """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped."""
+    """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped.
+
+    `outage_since_ms` is since when its platform has not answered, None while it does; `outage_detail` what
+    was seen last. After `outage_probes` probes the next one is at `outage_probe_at_ms`; `outage_trial` is
+    the probe that succeeded, after which a few real calls are made, else 0.
+    """
 
     channel: str
     status: str
@@ -40,6 +48,11 @@ class ChannelState:
     detail: str | None
     paused_until_ms: int
     changed_at_ms: int
+    outage_since_ms: int | None = None
+    outage_detail: str | None = None
+    outage_probes: int = 0
+    outage_trial: int = 0
+    outage_probe_at_ms: int | None = None
 
     @property
     def stopped(self) -> bool:
@@ -57,6 +70,10 @@ class ChannelStopped(ChannelRecovered):
 
     reason: str
     detail: str
+
+
+class ChannelUnavailable(ChannelStopped):
+    """Fields of `channel.unavailable`, as those of `channel.stopped`."""
 
 
 class ChannelStates:
@@ -136,6 +153,7 @@ class ChannelStates:
         """The channel's settings have changed, and the bot may well work now; a pause still holds."""
         if await self._work(tx, channel_key):
             tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
+        await self._service.channel_outages.forget(tx, channel_key)
 
     async def forget(self, tx: Tx, channel_key: str) -> None:
         """The channel is gone, or another bot now."""
@@ -143,6 +161,7 @@ class ChannelStates:
             "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_key}
         )
         tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
+        tx.on_commit(partial(self._service.lines.outage_changed, channel_key))
 
     async def find(self, tx: Tx, channel_key: str) -> ChannelState | None:
         """None where there was never anything to say."""
@@ -153,10 +172,11 @@ class ChannelStates:
         return None if row is None else _state(row)
 
     async def troubled(self, tx: Tx) -> list[ChannelState]:
-        """Those that are stopped, or told to wait."""
+        """Those that are stopped, told to wait, or whose platform is away."""
         rows = await tx.fetch_all(
             f"SELECT {_COLUMNS} FROM core_channel_states"
-            " WHERE status = 'stopped' OR paused_until_ms > :now_ms ORDER BY channel",
+            " WHERE status = 'stopped' OR paused_until_ms > :now_ms OR outage_since_ms IS NOT NULL"
+            " ORDER BY channel",
             {"now_ms": self._service.clock.now_ms()},
         )
         return [_state(row) for row in rows]
@@ -228,4 +248,4 @@ def check_job(service: "Service") -> JobSpec:
 
 
 def _state(row: Row) -> ChannelState:
-    return ChannelState(**{name: row[name] for name in _COLUMNS.split(", ")})
+    return ChannelState(**{name: row[name] for name in _COLUMNS.replace(" ", "").split(",")})

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgsvc_core.channels.failures import DeliveryError
 from msgsvc_core.channels.outgoing import MediaType
 
 
@@ -94,18 +95,32 @@ class Unblocked(Update):
     """The person lets the bot write again, without having pressed Start."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMoved(Update):
+    """The chat goes on under another id, e.g. a group that was made larger: nobody has left."""
+
+    new_chat_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What `poll_updates` found. `cursor` goes into its next call, and acknowledges these updates."""
+    """What `poll_updates` found. `cursor` goes into its next call, and acknowledges these updates.
+
+    A channel that asks in several places puts how far it is in each into one cursor. Where one of them
+    failed, it returns what the others brought, their place in the cursor, and the failure as `error`.
+    """
 
     updates: tuple[Update, ...]
     cursor: str | None
+    error: DeliveryError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookCall:
     """A platform's call to a bot's address under `/hooks`: the raw body, and header names in lower case.
 
+    `path` is what follows the bot's address, without a slash in front; `query` has the last value of each
+    name; `url` is the whole address as the platform knows it, for signatures that cover it.
     `secrets` are those that may have been given to `set_webhook`, the current one first: an older one
     is still used by the platform until it has been told the new one.
     """
@@ -113,11 +128,24 @@ class WebhookCall:
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    method: str = "POST"
+    path: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
 
     def has_secret(self, header: str) -> bool:
         """Whether `header` holds one of the secrets, compared in constant time."""
         given = self.headers.get(header, "").encode()
         return any(hmac.compare_digest(given, secret.encode()) for secret in self.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookAnswer:
+    """What a platform is answered that wants more than to hear that all is well, e.g. a challenge."""
+
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,17 +53,23 @@ def create(
 def link(
     email: Email,
     password: Annotated[
-        bool, typer.Option("--password", help="The link sets a new password, within a day.")
+        bool,
+        typer.Option(
+            "--password",
+            help="The link sets a new password, within a day. Sessions end, and messengers are unlinked.",
+        ),
     ] = False,
     forget_codes: Annotated[
         bool,
         typer.Option("--forget-codes", help="Remove the second factor: the phone is gone."),
     ] = False,
     config: ConfigOption = None,
+    as_json: Json = False,
 ) -> None:
-    """Print a link that signs somebody in once; whoever has it is them."""
+    """Print a one-time sign-in link. Anyone holding it can sign in as this account."""
     purpose: LinkPurpose = "password" if password else "sign_in"
-    typer.echo(asyncio.run(_link(config, email, purpose, forget_codes=forget_codes)))
+    url = asyncio.run(_link(config, email, purpose, forget_codes=forget_codes))
+    typer.echo(json.dumps({"link": url}) if as_json else url)
 
 
 @app.command("list")
@@ -141,6 +147,8 @@ async def _link(
         account = await service.accounts.by_email(tx, email)
         if forget_codes:
             await service.second_factor.remove(tx, account.account_id)
+        if purpose == "password":
+            await service.sign_in.reset(tx, account.account_id)
         await _note(service, tx, "account.link_made", account)
         token = await service.account_links.for_account(tx, account.account_id, purpose)
         return service.account_links.url(token)

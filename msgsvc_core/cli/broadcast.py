@@ -103,6 +103,8 @@ async def _change(
         mailing = await service.mailings.find_any(tx, job_id)
         change = getattr(service.mailings, what)
         changed: Mailing = await change(tx, *mailing.key)
+        project_id, target = mailing.key
+        await service.audit.write_command(tx, f"broadcast.{what}", project_id, target)
         return changed
 
 
@@ -147,9 +149,10 @@ def _left(service: Service, mailing: Mailing) -> str:
 
 
 def _line(mailing: Mailing) -> str:
+    doubt = f" ({mailing.unknown} of them perhaps received)" if mailing.unknown else ""
     line = (
-        f"{mailing.status}: {mailing.sent} sent, {mailing.failed} failed, {mailing.skipped} skipped"
-        f" of {mailing.total}"
+        f"{mailing.status}: {mailing.sent} sent, {mailing.failed} failed{doubt},"
+        f" {mailing.skipped} skipped of {mailing.total}"
     )
     return f"{line}\n{mailing.error}" if mailing.error else line
 

@@ -89,7 +89,12 @@ async def _create(
                 f"no area is named {unknown[0]!r}; there are {', '.join(sorted(areas))}",
                 param_hint="--scope",
             )
-        return await service.projects.create_key(project_id, name, scopes)
+        async with service.db.transaction() as tx:
+            made = await service.projects.add_key(tx, project_id, name, scopes)
+            await service.audit.write_command(
+                tx, "key.create", project_id, made[0].key_id, name=name, scopes=", ".join(scopes)
+            )
+        return made
 
 
 async def _list(config: Path | None, project_id: str) -> Sequence[ListedKey]:
@@ -115,5 +120,6 @@ def _row(plain: Mapping[str, Any]) -> list[str]:
 
 
 async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:
-    async with opened(config) as service:
-        await service.projects.revoke_key(project_id, key_id)
+    async with opened(config) as service, service.db.transaction() as tx:
+        await service.projects.end_key(tx, project_id, key_id)
+        await service.audit.write_command(tx, "key.revoke", project_id, key_id)

@@ -132,6 +132,11 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
         else:
             mend = f"look at [channels.{channel.name}] in the configuration"
             yield problem(subject, health.detail or "does not work", mend)
+        if not channel.capabilities.answers:
+            text = "people can't answer a bot there, so nobody can sign in by it"
+            yield warning(
+                subject, text, "use another messenger for sign-in, and this one for messages"
+            )
     async for finding in _check_own_channels(service):
         yield finding
     if not channels and not service.channels.own:
@@ -211,7 +216,7 @@ async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
 
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
     async with service.db.read() as tx:
-        counts = await jobs_store.count_by_state(tx)
+        counts = await jobs_store.count_by_state(tx, service.clock.now_ms())
         with_work = await lanes.with_work(tx)
         runners = await lanes.count_runners(tx, service.clock.now_ms())
     if service.settings.jobs.runner == "dramatiq" and not runners:

@@ -86,7 +86,11 @@ def remove(
 async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Member:
     async with opened(config) as service, service.db.transaction() as tx:
         await service.projects.find(tx, project_id)
-        return await service.members.add(tx, project_id, body)
+        member = await service.members.add(tx, project_id, body)
+        await service.audit.write_command(
+            tx, "member.add", project_id, member.member_id, role=member.role
+        )
+        return member
 
 
 async def _list(config: Path | None, project_id: str) -> list[Member]:
@@ -110,6 +114,8 @@ async def _remove(config: Path | None, project_id: str, member_id: str, *, erase
     async with opened(config) as service, service.db.transaction() as tx:
         end = service.members.erase if erase else service.members.remove
         await end(tx, project_id, member_id)
+        action = "member.erase" if erase else "member.remove"
+        await service.audit.write_command(tx, action, project_id, member_id)
 
 
 def _plain(member: Member) -> dict[str, Any]:

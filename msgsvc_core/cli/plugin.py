@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from msgsvc_core.cli.scaffold.packages import Kind, NewPlugin, NotWritable, write_package
+from msgsvc_core.cli.scaffold.packages import NewPlugin, NotWritable, write_package
 from msgsvc_core.cli.tables import show_table
 
 app = typer.Typer(no_args_is_help=True, help="Write plugins.")
@@ -39,14 +39,25 @@ Directory = Annotated[
 ]
 Author = Annotated[str, typer.Option("--author", help="Who writes it, for its package.")]
 Description = Annotated[str, typer.Option("--description", help="What it is, in a sentence.")]
+Plain = Annotated[
+    bool,
+    typer.Option(
+        "--plain",
+        help="For a platform without buttons and links that start a bot, as Matrix or SMS.",
+    ),
+]
 
 
 @new.command("channel")
 def new_channel(
-    name: Name, directory: Directory = None, author: Author = "", description: Description = ""
+    name: Name,
+    directory: Directory = None,
+    author: Author = "",
+    description: Description = "",
+    plain: Plain = False,
 ) -> None:
     """Write a channel: a messenger over HTTP, with a fake of it and the conformance kit."""
-    _write("channel", name, directory, author, description)
+    _write(NewPlugin("channel", name, author, description, plain), directory)
 
 
 @new.command("area")
@@ -54,11 +65,11 @@ def new_area(
     name: Name, directory: Directory = None, author: Author = "", description: Description = ""
 ) -> None:
     """Write an area: endpoints, tables, events and texts, with the conformance kit."""
-    _write("area", name, directory, author, description)
+    _write(NewPlugin("area", name, author, description), directory)
 
 
-def _write(kind: Kind, name: str, directory: Path | None, author: str, description: str) -> None:
-    plugin = NewPlugin(kind, name, author, description)
+def _write(plugin: NewPlugin, directory: Path | None) -> None:
+    kind = plugin.kind
     folder = directory or Path(plugin.distribution)
     try:
         files = write_package(plugin, folder)

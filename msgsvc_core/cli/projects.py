@@ -86,15 +86,19 @@ def enable(project_id: ProjectId, config: ConfigOption = None) -> None:
 async def _create(config: Path | None, name: str, email: str | None) -> Project:
     async with opened(config) as service, service.db.transaction() as tx:
         if email is None:
-            return await service.projects.add(tx, name)
-        account = await service.accounts.by_email(tx, email)
-        return await service.accounts.create_project(tx, account, name)
+            project = await service.projects.add(tx, name)
+        else:
+            account = await service.accounts.by_email(tx, email)
+            project = await service.accounts.create_project(tx, account, name)
+        await service.audit.write_command(tx, "project.create", project.project_id, name=name)
+        return project
 
 
 async def _give(config: Path | None, project_id: str, email: str) -> None:
     async with opened(config) as service, service.db.transaction() as tx:
         account = await service.accounts.by_email(tx, email)
         await service.accounts.give_project(tx, project_id, account.account_id)
+        await service.audit.write_command(tx, "project.give", project_id, account.account_id)
 
 
 async def _list(config: Path | None) -> list[Project]:
@@ -103,8 +107,10 @@ async def _list(config: Path | None) -> list[Project]:
 
 
 async def _set_active(config: Path | None, project_id: str, *, active: bool) -> None:
-    async with opened(config) as service:
-        await service.projects.set_active(project_id, active)
+    async with opened(config) as service, service.db.transaction() as tx:
+        await service.projects.switch(tx, project_id, active=active)
+        action = "project.enable" if active else "project.disable"
+        await service.audit.write_command(tx, action, project_id)
 
 
 def _plain(project: Project) -> dict[str, str]:

@@ -30,7 +30,7 @@ def reference(
         ),
     ] = None,
 ) -> None:
-    """Write the reference of endpoints, events, errors, settings and hooks."""
+    """Write the reference of channels, endpoints, events, errors, settings and hooks."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = load_settings(config) if config else of_everything()
     for name, text in reference_pages(Service(settings)).items():
@@ -46,7 +46,11 @@ def of_everything() -> Settings:
 
 def reference_pages(service: Service) -> dict[str, str]:
     """The pages by file name."""
+    # Megabytes of an HTTP client, which no other command of the line needs at once.
+    from msgsvc_core.cli.channel_reference import channel_page  # noqa: PLC0415 - see above
+
     pages = {
+        "channels.md": channel_page(),
         "endpoints.md": _endpoints(service),
         "errors.md": _errors(service),
         "events.md": _events(service),
@@ -108,8 +112,8 @@ def _errors(service: Service) -> Iterator[str]:
 def _events(service: Service) -> Iterator[str]:
     yield from ("", "# Events", "")
     yield (
-        "Every payload has `occurred_at`; those of a subscriber have `subscriber_id`, `channel`,"
-        " `first_name`, `username`, `lang`, `tags` and `external_id` as well."
+        "Every payload has `occurred_at`, and in webhooks `event_id`; those of a subscriber have"
+        " `subscriber_id`, `channel`, `first_name`, `username`, `lang`, `tags` and `external_id` as well."
     )
     for name, spec in sorted(service.events.catalogue.items()):
         whose = "of a subscriber" if spec.of_subscriber else "of the project"

@@ -60,7 +60,8 @@ async def _serve(settings: Settings) -> None:
 
     try:
         async with service:
-            await Server(service.app, guard, listening=say_where).serve(sockets=[listener])
+            server = Server(service.app, guard, listening=say_where, stopping=service.begin_stop)
+            await server.serve(sockets=[listener])
     finally:
         listener.close()
 

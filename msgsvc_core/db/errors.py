@@ -80,6 +80,9 @@ def is_lost(error: Exception) -> bool:
     if isinstance(error, sqlite3.Error):
         # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE
+    if _is(error, "LOCK_TIMEOUT"):
+        # To asyncpg a kind of the error of a database that takes no connections.
+        return False
     # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
     return (isinstance(error, OSError) or _is(error, "LOST")) and not isinstance(error, ValueError)
 

@@ -3,6 +3,7 @@ what it brings along it is some 15 MiB (see `revisions`)."""
 
 import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -29,6 +30,10 @@ MIGRATION_LOCK = 7_136_742_001
 #: Seconds until a SQLite file that another process migrates is tried again.
 RETRY_S = 0.05
 
+#: Alembic's `op` and `context` are proxies of the whole process, to the migration that began last: one
+#: is run at a time, whichever service, loop and thread it is of.
+_one_at_a_time = threading.Lock()
+
 
 async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
     """Applies what is pending, of all owners in one transaction; returns it as `owner:revision`."""
@@ -38,12 +43,24 @@ async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         return [name for source in sources for name in _upgrade(connection, source)]
 
-    engine = _engine(url)
+    async with _alone():
+        engine = _engine(url)
+        try:
+            async with _connected(engine) as connection:
+                return await connection.run_sync(run)
+        finally:
+            await engine.dispose()
+
+
+@asynccontextmanager
+async def _alone() -> AsyncIterator[None]:
+    # Tried again and again: who waited in the lock would stop the loop of who has it.
+    while not _one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - no event spans threads and loops
+        await asyncio.sleep(RETRY_S)
     try:
-        async with _connected(engine) as connection:
-            return await connection.run_sync(run)
+        yield
     finally:
-        await engine.dispose()
+        _one_at_a_time.release()
 
 
 def pending(sources: Sequence[MigrationSource], applied: Mapping[str, str | None]) -> list[str]:

@@ -20,4 +20,8 @@ LOST = (
     asyncpg.CrashShutdownError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    # An old primary after a failover, or one that is being maintained.
+    asyncpg.ReadOnlySQLTransactionError,
+    # A database that takes no connections (`ALLOW_CONNECTIONS false`).
+    asyncpg.ObjectNotInPrerequisiteStateError,
 )

@@ -80,11 +80,25 @@ class _BoundedConnection(PostgresConnection):
         connection, self._connection = self._connection, None
         pool = self._database._pool
         try:
+            if connection is not None and _is_read_only(connection):
+                # After a failover the next one may be to the new primary.
+                await connection.close(timeout=GIVE_BACK_S)
             # None: the pool was closed meanwhile, and cut this connection off too.
             if pool is not None:
                 await pool.release(connection, timeout=GIVE_BACK_S)
         finally:
             self._bounded.wanted -= 1
+
+
+def _is_read_only(connection: Any) -> bool:
+    """Whether the server lets nobody write, by what it has told of itself (PostgreSQL 14 and newer)."""
+    if connection.is_closed():
+        return False
+    settings = connection.get_settings()
+    return "on" in {
+        getattr(settings, "in_hot_standby", None),
+        getattr(settings, "default_transaction_read_only", None),
+    }
 
 
 async def _leave_session(_connection: Any) -> None:

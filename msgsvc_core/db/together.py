@@ -4,10 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Generic, TypeVar
 
+from msgsvc_core.db.again import again_if_undone
 from msgsvc_core.db.database import Database
-from msgsvc_core.db.errors import DatabaseUnavailable
+from msgsvc_core.db.errors import DatabaseUnavailable, Undone
 from msgsvc_core.db.tx import Tx
 
 R = TypeVar("R")
@@ -93,14 +95,15 @@ class Together(Generic[R, V]):
         if not batch:
             return
         try:
-            outcomes = await self._in_transaction([request for request, _ in batch])
+            outcomes = await self._in_transactions([request for request, _ in batch])
         except asyncio.CancelledError:
             # The loop is ending; whether the commit was made is not known.
             for _, done in batch:
                 done.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - raised to whoever asked
-            if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
+            is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Undone)
+            if len(batch) > 1 and not is_away:
                 # One of them is at fault, or waits for somebody; the others are not, and don't.
                 for one in batch:
                     task = asyncio.create_task(self._do([one]))
@@ -115,6 +118,12 @@ class Together(Generic[R, V]):
                 done.set_exception(outcome)
             else:
                 done.set_result(outcome)
+
+    async def _in_transactions(self, requests: Sequence[R]) -> Sequence[V | Exception]:
+        """What becomes of the requests; one by itself is begun anew after a deadlock."""
+        if len(requests) > 1:
+            return await self._in_transaction(requests)
+        return await again_if_undone(partial(self._in_transaction, requests))
 
     async def _in_transaction(self, requests: Sequence[R]) -> Sequence[V | Exception]:
         async with self._db.transaction(few=self._few, on_disk=self._on_disk) as tx:

@@ -74,7 +74,9 @@ class GroupWriter:
         """Returns when everything handed over so far is committed or refused."""
         while self._queue or self._under_way:
             self._start()
-            await asyncio.wait(set(self._under_way))
+            # None is, where all who waited were cancelled.
+            if self._under_way:
+                await asyncio.wait(set(self._under_way))
 
     def _start(self) -> None:
         self._is_starting = False

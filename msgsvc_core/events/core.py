@@ -1,6 +1,6 @@
 """The events that the core itself emits."""
 
-from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped
+from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
 from msgsvc_core.messages.models import (
@@ -54,6 +54,12 @@ CORE_EVENTS = (
         "channel.stopped",
         "The messenger banned your own bot, or revoked its token. What is queued waits.",
         ChannelStopped,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.unavailable",
+        "The platform of your own bot does not answer. What is queued waits, and goes out afterwards.",
+        ChannelUnavailable,
         of_subscriber=False,
     ),
     EventSpec(

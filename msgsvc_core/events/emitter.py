@@ -69,6 +69,9 @@ class Events:
         await in_turn(
             self._service.plugins.hook.on_events(service=self._service, tx=tx, events=events)
         )
+        label, count = self._service.metrics.channels.label, self._service.metrics.events.count
+        happened = [(one.name, label(one.subscriber.bot) if one.subscriber else "") for one in new]
+        tx.on_commit(lambda: count(happened))
         heard = [event for event in events if self._listeners[event.name]]
         if heard:
             tx.on_commit(lambda: self._tell_later(heard))

@@ -19,7 +19,10 @@ IMPERSONAL = frozenset(
 )
 
 #: Fields that are null where a person has none.
-NULLABLE = frozenset({"username", "external_id"})
+NULLABLE = frozenset({"external_id"})
+
+#: Fields that a person or an integrator chose, who may have chosen what looks like an id of ours.
+CHOSEN = frozenset({"first_name", "username", "external_id"})
 
 
 def anonymous(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +65,7 @@ async def forget_events(ctx: JobContext, project_id: str, subscriber_id: str) ->
 
 def _stays(name: str, value: Any) -> bool:
     if isinstance(value, str):
-        return name in IMPERSONAL or (name not in NULLABLE and bool(_ID.fullmatch(value)))
+        return name in IMPERSONAL or (name not in CHOSEN and bool(_ID.fullmatch(value)))
     return not isinstance(value, dict | list)
 
 

@@ -192,7 +192,11 @@ class LaneRunner:
         return lane
 
     async def _run(self, jobs: Sequence[Job], gate: Gate | None) -> None:
-        """Hands a batch to its handlers, the jobs of one name together."""
+        """Hands a batch to its handlers, the jobs of one name together.
+
+        Names go side by side. One after the other, jobs of the second would not have begun while the next
+        batch does, and what that holds for the same receiver would overtake them.
+        """
         # A process that stood still for the length of a lease finds its own jobs free. Those that are
         # in a handler here go on there, under the lease that was just taken.
         jobs = [job for job in jobs if job.job_id not in self._working]
@@ -205,18 +209,23 @@ class LaneRunner:
             in_hand.discard(job_id)
             self._working.discard(job_id)
 
+        batches = [
+            Batch(
+                self._service,
+                self._specs[name],
+                list(same),
+                runner_id=self._lease.runner_id,
+                stopping=lambda: self._stopping,
+                settled=settled,
+                gate=gate,
+            )
+            for name, same in groupby(jobs, key=lambda job: job.name)
+        ]
         try:
-            for name, same in groupby(jobs, key=lambda job: job.name):
-                batch = Batch(
-                    self._service,
-                    self._specs[name],
-                    list(same),
-                    runner_id=self._lease.runner_id,
-                    stopping=lambda: self._stopping,
-                    settled=settled,
-                    gate=gate,
-                )
-                await batch.run()
+            if len(batches) == 1:
+                await batches[0].run()
+            else:
+                await _all(batches)
         finally:
             self._working -= in_hand
             self._service.jobs.in_hand -= len(jobs)
@@ -294,6 +303,14 @@ class LaneRunner:
         for lane_name, due_ms in found.items():
             if due_ms <= now_ms and lane_name not in self._draining:
                 self.wake(lane_name)
+
+
+async def _all(batches: Sequence[Batch]) -> None:
+    """Runs batches side by side, and raises what the first of them did when all have ended."""
+    ended = await asyncio.gather(*(batch.run() for batch in batches), return_exceptions=True)
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 def _name_of_process() -> str:

@@ -321,10 +321,18 @@ async def hasten_with_key(tx: Tx, name: str, key: str, from_ms: int, now_ms: int
     )
 
 
-async def count_by_state(tx: Tx) -> dict[str, int]:
-    """How many jobs are `ready`, `running` and `dead`."""
-    rows = await tx.fetch_all("SELECT state, COUNT(*) AS count FROM core_jobs GROUP BY state")
-    return {row["state"]: row["count"] for row in rows}
+async def count_by_state(tx: Tx, now_ms: int) -> dict[str, int]:
+    """How many jobs are `ready`, `delayed` (ready, but not before a later time), `running` and `dead`."""
+    rows = await tx.fetch_all(
+        "SELECT state, COUNT(*) AS count,"
+        " SUM(CASE WHEN state = 'ready' AND run_at_ms > :now_ms THEN 1 ELSE 0 END) AS delayed"
+        " FROM core_jobs GROUP BY state",
+        {"now_ms": now_ms},
+    )
+    counts = {row["state"]: row["count"] for row in rows}
+    if delayed := sum(int(row["delayed"]) for row in rows):
+        counts |= {"ready": counts["ready"] - delayed, "delayed": delayed}
+    return counts
 
 
 def _job(row: Row) -> Job:

@@ -18,14 +18,19 @@ _TAGS = (
 
 
 def condition(
-    project_id: str, audience: Audience, resend_of: str | None, dialect: Dialect
+    project_id: str,
+    audience: Audience,
+    resend_of: str | None,
+    dialect: Dialect,
+    *,
+    active: bool = True,
 ) -> tuple[str, dict[str, Any]]:
-    """Which active subscribers `s` are meant, and the parameters.
+    """Which active subscribers `s` are meant, or which that are not active, and the parameters.
 
     Counted, where EXISTS would do: PostgreSQL makes a join of that, and without statistics yet it went
     through all who carry a tag for each of them.
     """
-    parts = ["s.project_id = :project_id", "s.status = 'active'"]
+    parts = ["s.project_id = :project_id", f"s.status {'=' if active else '<>'} 'active'"]
     params: dict[str, Any] = {"project_id": project_id}
 
     def among(column: str, name: str, values: Sequence[str]) -> str:
@@ -78,6 +83,19 @@ async def count_by_bot(
     return {row["bot"]: row["count"] for row in rows}
 
 
+async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachable: int) -> int:
+    """How many of those who are named by their ids will be skipped, beside the `reachable` ones."""
+    if not audience.subscriber_ids:
+        return 0
+    if audience.names_alone:
+        return len(set(audience.subscriber_ids)) - reachable
+    where, params = condition(project_id, audience, None, tx.dialect, active=False)
+    found: int = await tx.fetch_val(
+        f"SELECT COUNT(*) AS count FROM core_subscribers s WHERE {where}", params
+    )
+    return found
+
+
 async def step_end(tx: Tx, project_id: str, after: str, most: int) -> str | None:
     """The last id of the next `most` subscribers of the project; None if there are no more.
 
@@ -119,11 +137,39 @@ async def expand(
     )
 
 
+async def expand_unreachable(
+    tx: Tx,
+    project_id: str,
+    job_id: str,
+    audience: Audience,
+    *,
+    after: str,
+    until: str,
+    before_ms: int,
+) -> int:
+    """Writes those of a step into the ledger who are named by their ids, and have left or blocked the
+    bot: skipped from the start, as whoever names somebody wants to know. Returns how many."""
+    if not audience.subscriber_ids:
+        return 0
+    where, params = condition(project_id, audience, None, tx.dialect, active=False)
+    return await tx.execute(
+        "INSERT INTO core_recipients"
+        " (project_id, subscriber_id, job_id, bot, status, attempts, reason, error)"
+        " SELECT s.project_id, s.subscriber_id, CAST(:job_id AS text), s.bot, 'skipped', 0,"
+        " CASE s.status WHEN 'blocked' THEN 'user_blocked_bot' END,"
+        " CASE s.status WHEN 'blocked' THEN 'has blocked the bot' ELSE 'not subscribed' END"
+        f" FROM core_subscribers s WHERE {where} AND s.subscriber_id > :after"
+        " AND s.subscriber_id <= :until AND s.created_at_ms <= :before_ms"
+        " ORDER BY s.subscriber_id ON CONFLICT (project_id, subscriber_id, job_id) DO NOTHING",
+        {**params, "job_id": job_id, "after": after, "until": until, "before_ms": before_ms},
+    )
+
+
 async def bots_of(tx: Tx, project_id: str, job_id: str) -> list[str]:
     """The bots that a ledger's recipients are reached by."""
     rows = await tx.fetch_all(
         "SELECT DISTINCT bot FROM core_recipients"
-        " WHERE project_id = :project_id AND job_id = :job_id ORDER BY bot",
+        " WHERE project_id = :project_id AND job_id = :job_id AND status = 'queued' ORDER BY bot",
         {"project_id": project_id, "job_id": job_id},
     )
     return [row["bot"] for row in rows]

@@ -42,7 +42,8 @@ async def _let_go(service: "Service", tx: Tx, mailing: Mailing, job: Job) -> Non
 
 
 async def give_up(post: Post, tx: Tx, job: Job) -> None:
-    """Settles those whom a process that died had in hand: nobody knows whether they got it."""
+    """Settles those whom a process that died had in hand: nobody knows whether they got it. On a platform
+    that drops repeats they are sent to again."""
     mailing = post.mailing
     way = await store.find_way(tx, *mailing.key, post.line.key)
     if way is None or not way.in_hand:
@@ -51,5 +52,8 @@ async def give_up(post: Post, tx: Tx, job: Job) -> None:
         tx, [(mailing.project_id, subscriber_id) for subscriber_id in way.in_hand]
     )
     letters = [Letter(subscriber, 0, job) for subscriber in found.values()]
-    await outcomes.give_up(post, tx, letters)
+    if post.repeats and mailing.status == "running":
+        await outcomes.repeat(post, tx, letters)
+    else:
+        await outcomes.give_up(post, tx, letters)
     await store.set_way(tx, *mailing.key, replace(way, in_hand=[]))

@@ -50,7 +50,17 @@ async def _step(ctx: JobContext, job: Job) -> bool:
             until=end,
             before_ms=mailing.started_at_ms or now_ms,
         )
-        await store.expanded(tx, *mailing.key, more=more, expanded_to=end)
+        skipped = await audience.expand_unreachable(
+            tx,
+            project_id,
+            mailing.job_id,
+            asked,
+            after=mailing.expanded_to,
+            until=end,
+            before_ms=mailing.started_at_ms or now_ms,
+        )
+        more += skipped
+        await store.expanded(tx, *mailing.key, more=more, skipped=skipped, expanded_to=end)
         await ctx.progressed(tx, job)
         most = service.settings.limits.broadcast_recipients
         if mailing.total + more <= most:
@@ -80,7 +90,12 @@ async def _begin_sending(ctx: JobContext, job: Job) -> None:
         mailing = await store.lock(tx, project_id, mailing_id)
         if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
             return
-        await store.fixed(tx, mailing, now_ms)
+        asked = Audience.model_validate(mailing.audience)
+        missing = 0
+        if asked.names_alone and mailing.resend_of is None:
+            # Who is not there has no row, but counts as who left does.
+            missing = len(set(asked.subscriber_ids or ())) - mailing.total
+        await store.fixed(tx, mailing, now_ms, missing=missing)
         bots = await audience.bots_of(tx, *mailing.key)
         await store.add_ways(tx, *mailing.key, bots)
         if mailing.status == "running":

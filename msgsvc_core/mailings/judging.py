@@ -1,6 +1,7 @@
 """What of a mailing is refused: at the call, and of its audience once more when it begins."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,17 +21,26 @@ from msgsvc_core.record import record
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
+#: What may be an id of a subscriber (interface spec, section 2).
+_SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
+
 
 @record
 class Judged:
-    """A mailing that may be started: its contents as they are kept, and who would get it, by bot."""
+    """A mailing that may be started: its contents as they are kept, who would get it, by bot, and how
+    many of those who are named would be skipped."""
 
     content: str
     counts: dict[str, int]
+    unreachable: int
+
+    @property
+    def reachable(self) -> int:
+        return sum(self.counts.values())
 
     @property
     def total(self) -> int:
-        return sum(self.counts.values())
+        return self.reachable + self.unreachable
 
 
 async def judge(service: "Service", tx: Tx, project_id: str, new: NewMailing) -> Judged:
@@ -43,7 +53,9 @@ async def judge(service: "Service", tx: Tx, project_id: str, new: NewMailing) ->
     counts = await _counts(service, tx, project_id, new.audience)
     _check_shown(service, read_column(content))
     await _check_channels(service, read_column(content), counts)
-    return Judged(content, counts)
+    reachable = sum(counts.values())
+    unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
+    return Judged(content, counts, unreachable)
 
 
 async def reach(service: "Service", tx: Tx, project_id: str, asked: Audience) -> int:
@@ -79,6 +91,12 @@ def _check_sizes(service: "Service", new: NewMailing) -> None:
     most = service.settings.limits.broadcast_ids
     if len(new.audience.subscriber_ids or ()) > most:
         raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
+    # Here and not in the type: mailings of before are read by that too.
+    for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
+        if not _SUBSCRIBER_ID.fullmatch(subscriber_id):
+            raise ValidationFailed(
+                f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
+            )
     metadata = new.message.metadata
     if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
         raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")

@@ -39,22 +39,26 @@ class Outcome:
 @record
 class Tried:
     """A recipient who is to be sent to, with their attempts so far, and since when the platform asks to
-    wait with them, in Unix milliseconds."""
+    wait with them, in Unix milliseconds. `in_doubt` is whether one of the attempts may have shown it."""
 
     subscriber_id: str
     attempts: int = 0
     refused_from_ms: int | None = None
+    in_doubt: bool = False
 
 
 async def due_again(tx: Tx, mailing: Mailing, bot: str, now_ms: int, most: int) -> list[Tried]:
     """Recipients who are to be tried again now."""
     rows = await tx.fetch_all(
-        "SELECT subscriber_id, attempts, refused_from_ms FROM core_recipients"
+        "SELECT subscriber_id, attempts, refused_from_ms, reason FROM core_recipients"
         f" WHERE {_OF_MAILING} AND bot = :bot"
         " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :most",
         {**_key(mailing), "bot": bot, "now_ms": now_ms, "most": most},
     )
-    return [Tried(*row) for row in rows]
+    return [
+        Tried(subscriber_id, attempts, refused_from_ms, in_doubt=reason is not None)
+        for subscriber_id, attempts, refused_from_ms, reason in rows
+    ]
 
 
 async def next_again_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
@@ -37,6 +38,8 @@ class Letter:
     content: OutgoingMessage | None = None
     message_ref: str | None = None
     failure: DeliveryError | None = None
+    #: Whether an earlier try may have shown it to them.
+    in_doubt: bool = False
     #: In how many milliseconds to try again, no call having been made; None if one was.
     again_in_ms: int | None = None
 
@@ -55,6 +58,11 @@ class Post:
     channel: Channel | None
     line: Line
     failure: DeliveryError | None = None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether what is in doubt may be sent again: see `Capabilities.repeatable`."""
+        return self.channel is not None and self.channel.capabilities.repeatable
 
 
 def obstacle(post: Post, subscriber: Subscriber | None) -> str | None:
@@ -127,7 +135,9 @@ async def send(post: Post, letter: Letter) -> None:
         if wait_s is not None:
             letter.again_in_ms = ceil(wait_s * 1000)
             return
-        made = partial(channel.send, chat_id, letter.content)
+        # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
+        content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
+        made = partial(words.send, post.service, channel, chat_id, content)
         letter.message_ref = await line.call(channel, letter.job, chat_id, made)
     except Held:
         letter.again_in_ms = 0

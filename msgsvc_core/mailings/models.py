@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.types import OnlyTrue
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.localized import Language, Localized, visible
 from msgsvc_core.messages.models import check_source
@@ -22,7 +23,7 @@ RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
 class Audience(Body):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
 
-    all: Literal[True] | None = Field(None, description="Everybody who is subscribed.")
+    all: OnlyTrue | None = Field(None, description="Everybody who is subscribed.")
     tags_any: list[TagName] | None = Field(
         None, min_length=1, max_length=100, description="They carry one of these tags at least."
     )
@@ -38,7 +39,10 @@ class Audience(Body):
     channels: list[str] | None = Field(None, min_length=1, max_length=100)
     langs: list[Language] | None = Field(None, min_length=1, max_length=10)
     subscriber_ids: list[str] | None = Field(
-        None, min_length=1, description="At most 10,000; those who are not subscribed are left out."
+        None,
+        min_length=1,
+        description="At most 10,000. Of those who are named, whoever has left, has blocked the bot or is"
+        " not there is `skipped`.",
     )
 
     @model_validator(mode="after")
@@ -47,6 +51,11 @@ class Audience(Body):
         if (self.all is None) == (not filters):
             raise ValueError("give either all, or one filter at least")
         return self
+
+    @property
+    def names_alone(self) -> bool:
+        """Whether it is ids, and nothing that people might not meet."""
+        return self.to_column().keys() == {"subscriber_ids"}
 
     def to_column(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True)
@@ -129,6 +138,7 @@ class Mailing:
     send_at_ms: int | None
     total: int
     sent: int
+    #: Those of `unknown` among them.
     failed: int
     skipped: int
     #: Why it could not go on, for people.
@@ -149,6 +159,8 @@ class Mailing:
     charged: int | None = None
     #: When its ledger was removed.
     purged_at_ms: int | None = None
+    #: Of `failed`, those of whom nobody knows whether they got it.
+    unknown: int = 0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -177,6 +189,7 @@ class Mailing:
             timed_from=0,
             charged=total,
             purged_at_ms=None,
+            unknown=0,
         )
 
     @property
@@ -206,6 +219,7 @@ class Mailing:
             "job_id": self.job_id,
             "sent": self.sent,
             "failed": self.failed,
+            "unknown": self.unknown,
             "skipped": self.skipped,
             "total": self.total,
         }
@@ -235,12 +249,13 @@ class MailingProgress(Answer):
     """How far a message to an audience is: for plugins whose answers name a mailing.
 
     `progress` goes from 0 to 1; `eta_seconds` is null while it does not run. When it has ended, `total` is
-    the sum of `sent`, `failed` and `skipped`.
+    the sum of `sent`, `failed` and `skipped`; `failed` holds those of `unknown`.
     """
 
     status: MailingStatus
     sent: int
     failed: int
+    unknown: int
     skipped: int
     total: int
     progress: float
@@ -253,6 +268,7 @@ class MailingProgress(Answer):
             status=mailing.status,
             sent=mailing.sent,
             failed=mailing.failed,
+            unknown=mailing.unknown,
             skipped=mailing.skipped,
             total=mailing.total,
             progress=mailing.progress(),

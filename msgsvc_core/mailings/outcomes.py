@@ -13,13 +13,19 @@ from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.ledger import Outcome
 from msgsvc_core.mailings.letters import Letter, Post
 from msgsvc_core.messages.deliveries import Delivery
-from msgsvc_core.messages.delivery import BACKOFF, count_endings, failure_event, success_event
+from msgsvc_core.messages.delivery import (
+    BACKOFF,
+    DIED,
+    count_endings,
+    failure_event,
+    success_event,
+)
 from msgsvc_core.messages.models import Ending, Message
 from msgsvc_core.messages.store import add_ended
 from msgsvc_core.messages.substitution import WrongVariable
 
-#: What is said of those who were in hand when a process died.
-DIED = "the service stopped while the platform was being called"
+#: The reason of recipients who wait to be sent to again, and may have got it already.
+DOUBT = str(Reason.UNKNOWN)
 
 
 async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> bool:
@@ -43,7 +49,11 @@ async def settle(post: Post, tx: Tx, letters: Sequence[Letter]) -> bool:
     ended = [end for subscriber_id, end in ends.items() if subscriber_id in noted]
     counts = Counter(ending.status for _, ending in ended)
     await store.count(
-        tx, post.mailing, counts["sent"], counts["failed"] + counts["unknown"], skipped=0
+        tx,
+        post.mailing,
+        sent=counts["sent"],
+        failed=counts["failed"] + counts["unknown"],
+        unknown=counts["unknown"],
     )
     await _tell(post, tx, ended)
     return len(ends) < len(letters)
@@ -54,7 +64,20 @@ async def skip(post: Post, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
     if skipped:
         outcomes = [Outcome(each, "skipped", error=error) for each, error in skipped]
         noted = await ledger.note(tx, post.mailing, outcomes)
-        await store.count(tx, post.mailing, 0, 0, skipped=len(noted))
+        await store.count(tx, post.mailing, skipped=len(noted))
+
+
+async def repeat(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
+    """Has those sent to again who were in hand when a process died: the platform drops what they got."""
+    now_ms = post.service.clock.now_ms()
+    await ledger.note(
+        tx,
+        post.mailing,
+        [
+            Outcome(each.subscriber_id, "queued", reason=DOUBT, error=DIED, run_at_ms=now_ms)
+            for each in letters
+        ],
+    )
 
 
 async def give_up(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
@@ -97,20 +120,24 @@ def _again(post: Post, letter: Letter) -> Outcome | None:
     """When a letter is to be sent again; None if it has come to its end.
 
     A platform that asks to wait takes up none of the attempts, only time; what is in doubt is not
-    tried again (docs/decisions/0007-crash-during-delivery.md).
+    tried again (docs/decisions/0007-crash-during-delivery.md), unless the platform drops repeats.
     """
     failure, now_ms = letter.failure, post.service.clock.now_ms()
+    in_doubt = letter.in_doubt or (failure is not None and failure.in_doubt)
     if letter.again_in_ms is not None:
         return Outcome(
             letter.subscriber_id,
             "queued",
+            reason=DOUBT if in_doubt else None,
             run_at_ms=now_ms + letter.again_in_ms,
             refused_from_ms=letter.refused_from_ms,
         )
-    if failure is None or failure.in_doubt or not failure.reason.retryable:
+    if failure is None or not failure.reason.retryable:
+        return None
+    if failure.in_doubt and not post.repeats:
         return None
     limits = post.service.settings.limits
-    is_refused = failure.reason is Reason.RATE_LIMITED
+    is_refused = failure.only_waits
     # Since its first refusal: a mailing may well take longer, by its pace or a pause.
     since_ms = letter.refused_from_ms or now_ms
     if is_refused:
@@ -130,6 +157,7 @@ def _again(post: Post, letter: Letter) -> Outcome | None:
         letter.subscriber_id,
         "queued",
         tries,
+        reason=DOUBT if in_doubt else None,
         error=failure.text,
         run_at_ms=run_at_ms,
         refused_from_ms=since_ms if is_refused else None,
@@ -152,7 +180,7 @@ def _ending(post: Post, letter: Letter) -> Ending:
     message, failure = _message(post, letter), letter.failure
     if failure is None:
         return Ending(message, "sent", ref=letter.message_ref)
-    if failure.in_doubt:
+    if failure.in_doubt or letter.in_doubt:
         return Ending(message, "unknown", reason="unknown", error=failure.text)
     return Ending(message, "failed", reason=str(failure.reason), error=failure.text)
 
@@ -168,7 +196,7 @@ def _message(post: Post, letter: Letter) -> Message:
         status="queued",
         content=letter.content or post.content.unfilled,
         metadata=mailing.metadata,
-        reason=None,
+        reason=DOUBT if letter.in_doubt else None,
         error=None,
         attempts=letter.attempts + 1,
         message_ref=None,

@@ -265,19 +265,27 @@ class _Turn:
         )
         letters: list[Letter] = []
         skipped: list[tuple[str, str]] = []
+        #: Who must not be sent to any more, and may have got it before.
+        doubtful: list[Letter] = []
         is_paced = self._line.room() is not None
         for each in taken:
             subscriber_id = each.subscriber_id
             subscriber = found.get((project_id, subscriber_id))
             if (why := obstacle(post, subscriber)) is not None:
-                skipped.append((subscriber_id, why))
+                if each.in_doubt and subscriber is not None:
+                    doubtful.append(Letter(subscriber, each.attempts, self._job))
+                else:
+                    skipped.append((subscriber_id, why))
                 continue
             assert subscriber is not None, "who is missing is not subscribed"
             job = self._job
             if is_paced:
                 job = replace(job, job_id=f"{job.job_id}:{subscriber_id}")
-            letters.append(Letter(subscriber, each.attempts, job, each.refused_from_ms))
+            letters.append(
+                Letter(subscriber, each.attempts, job, each.refused_from_ms, in_doubt=each.in_doubt)
+            )
         await outcomes.skip(post, tx, skipped)
+        await outcomes.give_up(post, tx, doubtful)
         return letters
 
     # ---- their calls ----------------------------------------------------------------------------

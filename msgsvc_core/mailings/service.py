@@ -10,7 +10,7 @@ from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.mailings import audience, recipients, store
-from msgsvc_core.mailings.judging import judge, reach
+from msgsvc_core.mailings.judging import Judged, judge, reach
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
@@ -100,7 +100,7 @@ class Mailings:
             next_us=0,
             timed_from_ms=None,
             timed_from=0,
-            charged=judged.total,
+            charged=judged.reachable,
             purged_at_ms=None,
         )
         await self._add(tx, mailing)
@@ -110,9 +110,10 @@ class Mailings:
         """What people get, as an example. Raises what `previews.samples` does."""
         return await samples(self._service, tx, project_id, message)
 
-    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> int:
-        """How many would get a mailing now; nothing is charged. Raises what else `start` does."""
-        return (await judge(self._service, tx, project_id, new)).total
+    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> Judged:
+        """How many would get a mailing now, or be skipped; nothing is charged. Raises what else `start`
+        does."""
+        return await judge(self._service, tx, project_id, new)
 
     async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
         """Credits that a mailing to so many would cost now; 0 where nothing is billed."""
@@ -121,6 +122,10 @@ class Mailings:
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
         return await reach(self._service, tx, project_id, asked)
+
+    async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
+        """Whether it was sent again to those of unknown fate, which can be done once."""
+        return await store.was_resent(tx, *mailing.key)
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Starts a mailing of the same contents to those of whom nobody knows whether they got it.
@@ -259,7 +264,9 @@ class Mailings:
 
     async def _add(self, tx: Tx, mailing: Mailing) -> None:
         await store.insert(tx, mailing)
-        charge = Charge(mailing.project_id, OPERATION, mailing.job_id, quantity=mailing.total)
+        charge = Charge(
+            mailing.project_id, OPERATION, mailing.job_id, quantity=mailing.charged or 0
+        )
         await self._service.charge(tx, charge)
         await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
 

@@ -13,7 +13,7 @@ _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
     " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
     " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from, charged,"
-    " purged_at_ms"
+    " purged_at_ms, unknown"
 )
 _KEY = "project_id = :project_id AND job_id = :job_id"
 
@@ -120,22 +120,34 @@ async def start(tx: Tx, project_id: str, job_id: str, now_ms: int) -> bool:
     )
 
 
-async def expanded(tx: Tx, project_id: str, job_id: str, *, more: int, expanded_to: str) -> None:
-    """Notes how far the ledger is written."""
+async def expanded(
+    tx: Tx, project_id: str, job_id: str, *, more: int, skipped: int, expanded_to: str
+) -> None:
+    """Notes how far the ledger is written: by how many more, `skipped` of whom are so from the start."""
     await tx.execute(
-        f"UPDATE core_mailings SET total = total + :more, expanded_to = :expanded_to WHERE {_KEY}",
-        {"project_id": project_id, "job_id": job_id, "more": more, "expanded_to": expanded_to},
+        "UPDATE core_mailings SET total = total + :more, skipped = skipped + :skipped,"
+        f" expanded_to = :expanded_to WHERE {_KEY}",
+        {
+            "project_id": project_id,
+            "job_id": job_id,
+            "more": more,
+            "skipped": skipped,
+            "expanded_to": expanded_to,
+        },
     )
 
 
-async def fixed(tx: Tx, mailing: Mailing, now_ms: int) -> None:
-    """Notes that all of the ledger is written, and sending may begin.
+async def fixed(tx: Tx, mailing: Mailing, now_ms: int, *, missing: int) -> None:
+    """Notes that all of the ledger is written, and sending may begin. `missing` were named, and are not
+    there.
 
     From then on it says who is meant, so the ids that were asked for are not kept beside it: who is
     erased leaves the ledger alone.
     """
     await tx.execute(
         "UPDATE core_mailings SET audience = :audience, expanded_to = NULL,"
+        " total = total + :missing, skipped = skipped + :missing,"
+        " timed_from = sent + failed + skipped + :missing,"
         f" timed_from_ms = :now_ms, next_us = :next_us WHERE {_KEY}",
         {
             "project_id": mailing.project_id,
@@ -143,6 +155,7 @@ async def fixed(tx: Tx, mailing: Mailing, now_ms: int) -> None:
             "audience": to_json(mailing.shown_audience),
             "now_ms": now_ms,
             "next_us": now_ms * 1000,
+            "missing": missing,
         },
     )
 
@@ -200,16 +213,19 @@ async def set_audience(tx: Tx, mailing: Mailing) -> None:
     )
 
 
-async def count(tx: Tx, mailing: Mailing, sent: int, failed: int, skipped: int) -> None:
-    """Adds to the counts."""
+async def count(
+    tx: Tx, mailing: Mailing, *, sent: int = 0, failed: int = 0, unknown: int = 0, skipped: int = 0
+) -> None:
+    """Adds to the counts; `failed` holds those of `unknown`."""
     await tx.execute(
         "UPDATE core_mailings SET sent = sent + :sent, failed = failed + :failed,"
-        f" skipped = skipped + :skipped WHERE {_KEY}",
+        f" unknown = unknown + :unknown, skipped = skipped + :skipped WHERE {_KEY}",
         {
             "project_id": mailing.project_id,
             "job_id": mailing.job_id,
             "sent": sent,
             "failed": failed,
+            "unknown": unknown,
             "skipped": skipped,
         },
     )

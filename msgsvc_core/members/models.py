@@ -2,14 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import refuse_null
+from msgsvc_core.api.types import Kept
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.mail_address import normalized
 from msgsvc_core.record import record
+from msgsvc_core.visible_text import has_visible
 
 #: What somebody may do; `agent` and those above it answer customers.
 Role = Literal["owner", "admin", "agent", "viewer"]
@@ -47,7 +48,7 @@ class Member:
 
 def _visible(name: str) -> str:
     name = " ".join(name.split())
-    if not name or not name.isprintable():
+    if not has_visible(name) or not name.isprintable():
         raise ValueError("must hold letters, and no control characters")
     return name
 
@@ -78,11 +79,9 @@ class AddMemberBody(Body):
 class UpdateMemberBody(Body):
     """Changes of a member; what is left out stays."""
 
-    name: Name | None = None
-    email: Email | None = None
-    role: AnyRole | None = None
-
-    _no_null = field_validator("name", "email", "role")(refuse_null)
+    name: Kept[Name] = None
+    email: Kept[Email] = None
+    role: Kept[AnyRole] = None
 
 
 class MemberLinkBody(Body):

@@ -33,7 +33,7 @@ async def list_members(ctx: Context, query: MemberQuery) -> MemberList:
     return MemberList(data=[MemberAnswer.of(one) for one in page], next_cursor=following)
 
 
-@router.post("/v1/members", status=201, errors=(Conflict,))
+@router.post("/v1/members", status=201, errors=(Conflict,), audited=True)
 async def add_member(ctx: Context, body: AddMemberBody) -> MemberAnswer:
     """Adds a member. An e-mail names one member of a project, in whatever case it is written."""
     return MemberAnswer.of(await ctx.service.members.add(ctx.tx, ctx.project_id, body))
@@ -45,12 +45,15 @@ async def get_member(ctx: Context, member_id: str) -> MemberAnswer:
     return MemberAnswer.of(await ctx.service.members.find(ctx.tx, ctx.project_id, member_id))
 
 
-@router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict))
+@router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def update_member(ctx: Context, member_id: str, body: UpdateMemberBody) -> MemberAnswer:
     """Changes a member's name, e-mail and role; what is left out stays.
 
-    Who signs in to the dashboard is made an owner there, and ends as one there.
+    Who signs in to the dashboard is made an owner there, and ends as one there; such an owner's name and
+    e-mail change there too.
     """
+    if body.name is not None or body.email is not None:
+        await ctx.service.team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     if body.role is not None:
         await ctx.service.team.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
     return MemberAnswer.of(
@@ -58,7 +61,7 @@ async def update_member(ctx: Context, member_id: str, body: UpdateMemberBody) ->
     )
 
 
-@router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict))
+@router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def delete_member(ctx: Context, member_id: str, query: RemovingQuery) -> None:
     """Removes a member, who from then on works no more, in messengers neither.
 
@@ -71,12 +74,14 @@ async def delete_member(ctx: Context, member_id: str, query: RemovingQuery) -> N
     await end(ctx.tx, ctx.project_id, member_id)
 
 
-@router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict))
+@router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict), audited=True)
 async def link_member(ctx: Context, member_id: str, body: MemberLinkBody) -> LinkAnswer:
     """Makes a link by which a member works inside a messenger: whoever opens it first is that member.
 
-    One per channel, also as a QR code, and all together work once. Give it to nobody else.
+    One per channel, also as a QR code, and all together work once. Give it to nobody else. An owner who
+    signs in to the dashboard is linked there.
     """
+    await ctx.service.team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     payload, expires_at_ms = await ctx.service.member_links.create(
         ctx.tx, ctx.project_id, member_id, body.expires_in
     )
@@ -89,7 +94,9 @@ async def link_member(ctx: Context, member_id: str, body: MemberLinkBody) -> Lin
     )
 
 
-@router.delete("/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,))
+@router.delete(
+    "/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,), audited=True
+)
 async def unlink_member(ctx: Context, member_id: str, subscriber_id: str) -> None:
     """Ends what a member does by one messenger; they stay a subscriber there."""
     await ctx.service.members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)

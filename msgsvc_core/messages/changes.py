@@ -8,7 +8,7 @@ from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import Conflict
-from msgsvc_core.jobs.contract import NORMAL, NewJob
+from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.messages import changes_store, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.models import EditBody, Ending, Message
@@ -32,9 +32,12 @@ class MessageChanges:
         """Has a message show something else. The same edit again changes nothing.
 
         Raises `NotFound`, `ValidationFailed` for what the channel does not take, and `Conflict` for a
-        message that can't be edited: its channel can't, or it was deleted or never sent.
+        message that can't be edited: its channel can't, or it was deleted, is about to be, or was never
+        sent.
         """
         message = await self._locked(tx, project_id, message_id)
+        if await self._service.jobs.has_open(tx, JOB, _deletion(message)):
+            raise Conflict("the message is being deleted")
         content = body.changed(message.content)
         if content == message.content:
             return message
@@ -90,6 +93,7 @@ class MessageChanges:
         return await self._service.messages.find(tx, project_id, message_id)
 
     async def _enqueue(self, tx: Tx, message: Message, change: Change) -> None:
+        is_deletion = change == "delete"
         await self._service.jobs.enqueue(
             tx,
             NewJob(
@@ -100,10 +104,17 @@ class MessageChanges:
                     "change": change,
                 },
                 lane=lane_of(message.bot),
-                priority=NORMAL,
+                # A deletion waits for no edit: one may wait for minutes for the host of its file.
+                priority=URGENT if is_deletion else NORMAL,
+                key=_deletion(message) if is_deletion else None,
                 project_id=message.project_id,
             ),
         )
+
+
+def _deletion(message: Message) -> str:
+    """The key of the job that deletes a message: there is one at a time."""
+    return f"delete {message.message_id}"
 
 
 def _edit_problem(channel: Channel, message: Message, *, new_media: bool) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.channels import words
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
@@ -101,7 +102,7 @@ async def _run(batch: Batch, job: Job, jobs: Sequence[Job]) -> list[PutBack]:
         return line.later(jobs, service.clock.now_ms() + later.wait_ms)
     except DeliveryError as error:
         if not gives_up(service, job, error):
-            is_refused = error.reason is Reason.RATE_LIMITED
+            is_refused = error.only_waits
             at_ms = line.retry_at_ms(error, BACKOFF, job.attempts)
             back = line.later(jobs, at_ms, counts=not is_refused)
             return told_to_wait(back) if is_refused else back
@@ -159,7 +160,7 @@ async def _call(batch: Batch, job: Job, message: Message, subscriber: Subscriber
             content = replace(content, media=None)
         if problem := channel.problem(message.content):
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-        make = partial(channel.edit, chat_id, message.message_ref, content)
+        make = partial(words.edit, batch.service, channel, chat_id, message.message_ref, content)
     else:
         make = partial(channel.delete, chat_id, message.message_ref)
     wait_s = line.too_early_s(chat_id, PATIENCE_S)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.failures import DeliveryError
+from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
 from msgsvc_core.jobs.contract import Job, JobContext
 from msgsvc_core.messages import store
@@ -33,6 +33,12 @@ class Delivery:
     file: "Check | None" = None
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether an earlier try may have shown the message, or the last one."""
+        before = self.message.status == "sending" or self.message.reason == Reason.UNKNOWN
+        return before or (self.failure is not None and self.failure.in_doubt)
+
+    @property
     def chat_id(self) -> str:
         assert self.subscriber is not None, "what is due has a receiver"
         return self.subscriber.chat_id
@@ -49,6 +55,11 @@ class Round:
     @property
     def service(self) -> "Service":
         return self.ctx.service
+
+    @property
+    def repeats(self) -> bool:
+        """Whether what is in doubt may be sent again: see `Capabilities.repeatable`."""
+        return self.channel is not None and self.channel.capabilities.repeatable
 
 
 async def load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
@@ -73,7 +84,10 @@ async def load(service: "Service", jobs: Sequence[Job]) -> list[Delivery]:
 
 def is_due(this: Round, delivery: Delivery) -> bool:
     """Whether the message is still to be sent; `obstacle` says why not, if it is still queued."""
-    return delivery.message.status == "queued" and obstacle(this, delivery) is None
+    status = delivery.message.status
+    # What another runner had begun, and did not live to end.
+    is_open = status == "queued" or (status == "sending" and this.repeats)
+    return is_open and obstacle(this, delivery) is None
 
 
 def obstacle(this: Round, delivery: Delivery) -> str | None:

@@ -2,7 +2,8 @@
 
 A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the
 process dies between the two, nobody knows whether the person saw it; it then becomes `unknown` and is
-never sent again (API, "Broadcasts": nothing is sent twice silently).
+never sent again (API, "Broadcasts": nothing is sent twice silently). On a platform that drops repeats it
+is sent again, with the same key (docs/decisions/0057-exactly-once.md).
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from msgsvc_core.channels import words
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
@@ -40,6 +42,10 @@ JOB = "message.deliver"
 BACKOFF = exponential(first_s=1, factor=2, most_s=300)
 
 log = structlog.get_logger(__name__)
+
+
+#: What is said of those whose runner did not live to write their outcome.
+DIED = "the service stopped while the platform was being called"
 
 
 class _Edited(Exception):
@@ -76,10 +82,10 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
     async with asyncio.TaskGroup() as calls:
         async for first in spread([first for first in firsts if not first.held]):
             calls.create_task(_send(this, first))
-    final = [first for first in firsts if _is_final(service, first)]
+    final = [first for first in firsts if _is_final(this, first)]
     if final:
         await again_if_undone(partial(_settle_final, ctx, final))
-    unsent = [chat for chat in chats if chat[0].marked and not _is_final(service, chat[0])]
+    unsent = [chat for chat in chats if chat[0].marked and not _is_final(this, chat[0])]
     if unsent:
         await _put_back(this, unsent)
     is_unsent = {id(chat) for chat in unsent}
@@ -108,8 +114,9 @@ async def _begin(
     for delivery in due:
         if problem := _problem(this, delivery):
             delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
-        if delivery.failure and _is_final(service, delivery):
-            refused.append(delivery)
+        if delivery.failure and _is_final(this, delivery):
+            # What may have been shown is not refused any more: it ends in doubt.
+            (not_due if delivery.in_doubt else refused).append(delivery)
         else:
             chats[delivery.chat_id].append(delivery)
     waiting = files.take_waiting(this.line, chats, service.clock.now_ms(), BACKOFF)
@@ -124,7 +131,9 @@ async def _begin(
             if refused := await _still_refused(tx, refused):
                 await files.note_tries(tx, refused)
                 ended += await _settle(service, tx, refused)
-            marked = await store.mark_sending(tx, [first.message for first in firsts])
+            marked = await store.mark_sending(
+                tx, [first.message for first in firsts], repeats=this.repeats
+            )
             await counting.count(service, tx, ended)
     except _Edited:
         again = [*not_due, *refused, *(delivery for chat in chats.values() for delivery in chat)]
@@ -178,19 +187,19 @@ def _problem(this: Round, delivery: Delivery) -> str | None:
 async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
     """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
     service = this.service
-    error = "the service stopped while the platform was being called"
     endings: list[Ending] = []
     in_doubt: list[Delivery] = []
     for delivery in deliveries:
         message = delivery.message
-        if message.status == "sending":
+        if delivery.in_doubt and message.status in {"sending", "queued"}:
+            error = DIED if message.error is None else message.error
             endings.append(Ending(message, "unknown", reason="unknown", error=error))
             in_doubt.append(delivery)
         elif message.status == "queued":
             endings.append(Ending(message, "skipped", error=obstacle(this, delivery)))
     ended = await store.finish(tx, endings, service.clock.now_ms())
     tx.on_commit(partial(count_endings, service, endings))
-    failure = DeliveryError(Reason.UNKNOWN, error)
+    failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
     await service.events.emit_many(
         tx,
         [failure_event(each, failure) for each in in_doubt if each.message.message_id in ended],
@@ -199,11 +208,20 @@ async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) ->
 
 
 async def _send(this: Round, delivery: Delivery) -> None:
-    channel, chat_id = this.channel, delivery.chat_id
+    channel, chat_id, message = this.channel, delivery.chat_id, delivery.message
     assert channel is not None, "what is due has a channel"
     try:
         delivery.message_ref = await this.line.call(
-            channel, delivery.job, chat_id, partial(channel.send, chat_id, delivery.message.content)
+            channel,
+            delivery.job,
+            chat_id,
+            partial(
+                words.send,
+                this.service,
+                channel,
+                chat_id,
+                message.content.with_key(message.message_id),
+            ),
         )
     except Held:
         delivery.held = True
@@ -214,22 +232,24 @@ async def _send(this: Round, delivery: Delivery) -> None:
         delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
 
 
-def _is_final(service: "Service", delivery: Delivery) -> bool:
+def _is_final(this: Round, delivery: Delivery) -> bool:
     """Whether the message was sent, or has failed for good.
 
     A platform that asks to wait takes up none of the attempts, only time. What is in doubt is not
-    tried again (docs/decisions/0007-crash-during-delivery.md).
+    tried again (docs/decisions/0007-crash-during-delivery.md), unless the platform drops repeats.
     """
     failure = delivery.failure
     if failure is None:
         return not delivery.held
-    return failure.in_doubt or gives_up(service, delivery.job, failure)
+    if failure.in_doubt and not this.repeats:
+        return True
+    return gives_up(this.service, delivery.job, failure)
 
 
 def gives_up(service: "Service", job: Job, failure: DeliveryError) -> bool:
     """Whether a call that failed so is not made again."""
     limits = service.settings.limits
-    if failure.reason is Reason.RATE_LIMITED:
+    if failure.only_waits:
         # Since the first time: it may have waited for a stopped bot, or a service that was down.
         now_ms = service.clock.now_ms()
         since_ms = now_ms if job.refused_from_ms is None else job.refused_from_ms
@@ -243,7 +263,7 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
     back: list[PutBack] = []
     for first, *rest in chats:
         failure, jobs = first.failure, [first.job, *(delivery.job for delivery in rest)]
-        is_refused = failure is not None and failure.reason is Reason.RATE_LIMITED
+        is_refused = failure is not None and failure.only_waits
         if failure is None or (is_refused and line.closed):
             # All of the lane waits, so they need not wait for themselves.
             again = line.again(jobs)
@@ -256,9 +276,18 @@ async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
             back += told_to_wait(later) if is_refused else later
     firsts = [first for first, *_ in chats]
     async with this.ctx.putting_back(back) as tx:
-        await store.unmark_sending(tx, [first.message for first in firsts if first.held])
+        held = [first for first in firsts if first.held]
+        await store.unmark_sending(tx, [each.message for each in held if not each.in_doubt])
         await store.mark_queued(
-            tx, [(first.message, first.failure.text) for first in firsts if first.failure]
+            tx,
+            [
+                *((each.message, DIED, Reason.UNKNOWN) for each in held if each.in_doubt),
+                *(
+                    (first.message, first.failure.text, Reason.UNKNOWN if first.in_doubt else None)
+                    for first in firsts
+                    if first.failure
+                ),
+            ],
         )
 
 
@@ -302,7 +331,7 @@ def _ending(delivery: Delivery) -> Ending:
     failure = delivery.failure
     if failure is None:
         return Ending(delivery.message, "sent", ref=delivery.message_ref)
-    if failure.in_doubt:
+    if delivery.in_doubt:
         return Ending(delivery.message, "unknown", reason="unknown", error=failure.text)
     return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
 
@@ -332,7 +361,8 @@ def success_event(delivery: Delivery) -> NewEvent:
 
 def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
     """`delivery.failed` of a message."""
-    reason = Reason.UNKNOWN if failure.in_doubt else failure.reason
+    in_doubt = delivery.in_doubt or failure.in_doubt
+    reason = Reason.UNKNOWN if in_doubt else failure.reason
     # The spec gives `unknown` no flag: it needs a person's look.
     flags = (
         {"retryable": None, "should_unsubscribe": None}
@@ -347,6 +377,7 @@ def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
             "batch_id": delivery.message.batch_id,
             "job_id": delivery.message.job_id,
             "metadata": delivery.message.metadata,
+            "status": "unknown" if in_doubt else "failed",
             "reason": str(reason),
             **flags,
             "error": failure.text,
@@ -372,7 +403,13 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
         found = await service.subscribers.find_many(tx, [receiver])
         delivery = Delivery(job, message, found.get(receiver))
         await service.events.emit_many(
-            tx, [failure_event(delivery, DeliveryError(Reason.UNKNOWN, text))]
+            tx,
+            [
+                failure_event(
+                    delivery,
+                    DeliveryError(Reason.UNKNOWN, text, in_doubt=status == "unknown"),
+                )
+            ],
         )
         tx.on_commit(partial(count_endings, service, endings))
         await counting.count(service, tx, endings)

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import HttpUrl, MomentMs, refuse_null
+from msgsvc_core.api.types import HttpUrl, Kept, MomentMs
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
@@ -16,6 +16,7 @@ from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey
+from msgsvc_core.visible_text import check_visible
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
@@ -26,16 +27,10 @@ BUTTON_DATA_BYTES = 64
 METADATA_BYTES = 4096
 
 
-def _check_visible(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must hold more than spaces")
-    return text
-
-
 class ButtonBody(Body):
     """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
 
-    text: str = Field(min_length=1, max_length=64)
+    text: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_visible)]
     url: HttpUrl | None = None
     data: str | None = Field(None, min_length=1)
 
@@ -68,7 +63,7 @@ def to_rows(rows: list[list[ButtonBody]]) -> tuple[tuple[Button, ...], ...]:
     )
 
 
-MessageText = Annotated[str, Field(min_length=1), AfterValidator(_check_visible)]
+MessageText = Annotated[str, Field(min_length=1), AfterValidator(check_visible)]
 
 
 class HasSource(Protocol):
@@ -81,17 +76,27 @@ class HasSource(Protocol):
     def template(self) -> str | None: ...
 
     @property
-    def model_fields_set(self) -> set[str]: ...
+    def format(self) -> str: ...
+
+    @property
+    def media(self) -> Any: ...
+
+    @property
+    def buttons(self) -> Any: ...
 
 
 def check_source(body: HasSource) -> None:
-    """For validators: a body has a text of its own, or a template and nothing that the template has."""
+    """For validators: a body has a text of its own, or a template and nothing that the template has.
+
+    A default that is written out says no more than one that is left out.
+    """
     if body.template is None:
         if body.text is None:
             raise wrong_field("text", "is required, unless template is given")
         return
-    for field in ("text", "format", "media", "buttons"):
-        if field in body.model_fields_set:
+    own = {"text": body.text, "format": body.format, "media": body.media, "buttons": body.buttons}
+    for field, value in own.items():
+        if value and (field, value) != ("format", "plain"):
             raise wrong_field(field, "can't stand beside template, which has its own")
 
 
@@ -166,14 +171,12 @@ class SendBody(Body):
 class EditBody(Body):
     """What a message is to show from now on. What is left out stays as it is."""
 
-    text: MessageText | None = None
-    format: Format | None = None
-    media: MediaBody | None = None
-    buttons: list[list[ButtonBody]] | None = Field(
+    text: Kept[MessageText] = None
+    format: Kept[Format] = None
+    media: Kept[MediaBody] = None
+    buttons: Kept[list[list[ButtonBody]]] = Field(
         None, description="Rows from top to bottom, in place of all that are there; `[]` for none."
     )
-
-    _no_null = field_validator("text", "format", "media", "buttons", mode="before")(refuse_null)
 
     @model_validator(mode="after")
     def _one_at_least(self) -> "EditBody":
@@ -353,8 +356,12 @@ class DeliverySuccess(Answer):
 
 
 class DeliveryFailed(DeliverySuccess):
-    """Fields of `delivery.failed`. Act on the flags, not on the text of `error`."""
+    """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
+    `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived.
+    """
+
+    status: Literal["failed", "unknown"]
     reason: str
     retryable: bool | None
     should_unsubscribe: bool | None
@@ -362,11 +369,13 @@ class DeliveryFailed(DeliverySuccess):
 
 
 class BatchCompleted(Answer):
-    """Fields of `batch.completed`: `total` is the sum of the others."""
+    """Fields of `batch.completed`: `total` is the sum of `sent`, `failed` and `skipped`. `failed` holds
+    those of `unknown`: the service can't tell whether they arrived."""
 
     batch_id: str
     sent: int
     failed: int
+    unknown: int
     skipped: int
     total: int
 

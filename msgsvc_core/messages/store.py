@@ -140,34 +140,42 @@ async def find_permissions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tupl
     return {(row["project_id"], row["key"]): True for row in rows}
 
 
-async def mark_sending(tx: Tx, messages: Sequence[Message]) -> dict[str, OutgoingMessage | None]:
+async def mark_sending(
+    tx: Tx, messages: Sequence[Message], *, repeats: bool = False
+) -> dict[str, OutgoingMessage | None]:
     """Notes, before the platform is called, that it will be: see `delivery`.
 
-    Returns the ids of those that were `queued` until now: only who marked a message may send it. With
-    them goes what an edited message is now: it may have been edited since it was read.
+    Returns the ids of those that were `queued` until now: only who marked a message may send it. Where
+    the platform drops repeats, those are marked again that another runner did not live to end. With them
+    goes what an edited message is now: it may have been edited since it was read.
     """
     if not messages:
         return {}
+    found = "'queued', 'sending'" if repeats else "'queued'"
     # Not `IS NOT NULL`: in RETURNING, SQLite 3.40 takes that for true of this column.
     rows = await tx.fetch_all(
         "UPDATE core_messages AS m SET status = 'sending', attempts = attempts + 1, shown = NULL"
         f" FROM {key_table(_KEY, tx.dialect)}"
-        " WHERE m.project_id = keys.project AND m.message_id = keys.message AND m.status = 'queued'"
+        f" WHERE m.project_id = keys.project AND m.message_id = keys.message AND m.status IN ({found})"
         " RETURNING message_id, CASE WHEN edited_at_ms > 0 THEN content END AS edited",
         key_params([message.key for message in messages], tx.dialect),
     )
     return {row["message_id"]: _content(row["edited"]) for row in rows}
 
 
-async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str]]) -> None:
-    """Puts messages back that the platform refused for now, each with what it said."""
+async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str, str | None]]) -> None:
+    """Puts messages back that the platform refused for now, each with what it said, and with the reason
+    `unknown` if it may have been shown all the same."""
     if refused:
         await tx.execute(
-            "UPDATE core_messages AS m SET status = 'queued', error = keys.error"
-            f" FROM {key_table((*_KEY, 'error'), tx.dialect)}"
+            "UPDATE core_messages AS m SET status = 'queued', error = keys.error,"
+            " reason = COALESCE(keys.reason, m.reason)"
+            f" FROM {key_table((*_KEY, 'error', 'reason'), tx.dialect)}"
             " WHERE m.project_id = keys.project AND m.message_id = keys.message"
             " AND m.status = 'sending'",
-            key_params([(*message.key, error) for message, error in refused], tx.dialect),
+            key_params(
+                [(*message.key, error, reason) for message, error, reason in refused], tx.dialect
+            ),
         )
 
 

@@ -30,12 +30,22 @@ class ChannelMetrics:
             registry=registry,
         )
 
+        self._outages = Counter(
+            "msgsvc_channel_outages",
+            "Times that a platform was found to answer nobody.",
+            ("channel",),
+            registry=registry,
+        )
+
     def label(self, channel: str) -> str:
         """How a channel is shown: by its name in the configuration, or as a project's own."""
         return channel if channel in self._configured else OWN_CHANNEL
 
     def waited(self, channel_key: str, seconds: float) -> None:
         self._waits.labels(self.label(channel_key)).observe(seconds)
+
+    def outage_began(self, channel_key: str) -> None:
+        self._outages.labels(self.label(channel_key)).inc()
 
     def refused(self, channel_key: str, scope: str) -> None:
         self._refused.labels(self.label(channel_key), scope).inc()

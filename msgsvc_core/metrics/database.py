@@ -56,6 +56,8 @@ class DatabaseMetrics(Collector):
         #: Bots that are stopped, and when the last pause ends, by channel label.
         self._stopped: dict[str, int] = {}
         self._paused_until_s: dict[str, float] = {}
+        #: Since when a platform is away, 0 while none is.
+        self._away_since_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
         """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
@@ -96,11 +98,15 @@ class DatabaseMetrics(Collector):
     def _note_channels(self, troubled: Iterable["ChannelState"]) -> None:
         configured = self._service.settings.channels
         stopped, paused = dict.fromkeys(configured, 0), dict.fromkeys(configured, 0.0)
+        away = dict.fromkeys(configured, 0.0)
         for state in troubled:
             label = self._service.metrics.channels.label(state.channel)
             stopped[label] = stopped.get(label, 0) + state.stopped
             paused[label] = max(paused.get(label, 0.0), state.paused_until_ms / 1000)
-        self._stopped, self._paused_until_s = stopped, paused
+            if state.outage_since_ms is not None:
+                since_s = state.outage_since_ms / 1000
+                away[label] = min(since_s, away.get(label) or since_s)
+        self._stopped, self._paused_until_s, self._away_since_s = stopped, paused, away
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         return self.collect()
@@ -147,10 +153,18 @@ class DatabaseMetrics(Collector):
             "Until when a platform told a bot to wait; 0 without a wait.",
             labels=("channel",),
         )
+        away = GaugeMetricFamily(
+            "msgsvc_channel_unavailable_since_timestamp_seconds",
+            "Since when a platform has answered nobody; 0 while it answers.",
+            labels=("channel",),
+        )
         if self._up:
+            for label, since_s in self._away_since_s.items():
+                away.add_metric((label,), since_s)
             for label, count in self._stopped.items():
                 stopped.add_metric((label,), count)
             for label, until_s in self._paused_until_s.items():
                 paused.add_metric((label,), until_s)
         yield stopped
         yield paused
+        yield away

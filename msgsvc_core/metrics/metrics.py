@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 
 from msgsvc_core.metrics.channels import ChannelMetrics
 from msgsvc_core.metrics.database import DatabaseMetrics
+from msgsvc_core.metrics.events import EventMetrics
 from msgsvc_core.metrics.requests import RequestMetrics
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Metrics:
     def __init__(self, service: "Service") -> None:
         self.registry = CollectorRegistry()
         self.requests = RequestMetrics()
+        self.events = EventMetrics()
         self.channels = ChannelMetrics(service.settings.channels, self.registry)
         self.database = DatabaseMetrics(service)
         self._deliveries = Counter(
@@ -43,6 +45,7 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(self.requests)
+        self.registry.register(self.events)
         self.registry.register(self.database)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.api.types import check_http_url
+from msgsvc_core.api.types import origin_of
 
 
 def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ()) -> dict[str, str]:
@@ -11,9 +11,7 @@ def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ())
     `forms_to` are origins, beside ours, to which a form of the page may lead in the end: browsers follow
     no redirect to another.
     """
-    for origin in forms_to:
-        check_http_url(origin)
-    allowed = " ".join(("'self'", *forms_to))
+    allowed = " ".join(("'self'", *map(origin_of, forms_to)))
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
         f" form-action {allowed}; base-uri 'none'; frame-ancestors 'none'"

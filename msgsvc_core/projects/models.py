@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.types import Kept
 from msgsvc_core.localized import Localized, visible
 from msgsvc_core.settings import LimitSettings
 
@@ -112,7 +113,9 @@ class ProjectAnswer(Answer):
 class ProjectBody(Body):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
-    name: str = Field("", description="What people read in messages: 1-64 printable characters.")
+    name: Kept[str] = Field(
+        None, description="What people read in messages: 1-64 printable characters."
+    )
     welcome: BotText | None = Field(
         None,
         description="What a bot says to who has subscribed: a text, or one per language. `{{ first_name }}`"

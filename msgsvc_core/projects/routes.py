@@ -19,7 +19,7 @@ async def get_project(ctx: Context) -> ProjectAnswer:
     return await _shown(ctx)
 
 
-@router.patch("/v1/project")
+@router.patch("/v1/project", audited=True)
 async def update_project(ctx: Context, body: ProjectBody) -> ProjectAnswer:
     """Changes the project's name, and what its bots say to who has subscribed or left."""
     await ctx.service.projects.update(ctx.tx, ctx.project_id, body)

@@ -86,7 +86,7 @@ class Projects:
     async def update(self, tx: Tx, project_id: str, body: ProjectBody) -> None:
         """Changes what `body` names. Raises `ValidationFailed` as `create` does."""
         given = body.model_fields_set
-        if "name" in given:
+        if body.name is not None:
             _check_name(body.name)
             await store.set_name(tx, project_id, body.name)
             tx.on_commit(self._forget_keys)
@@ -104,9 +104,13 @@ class Projects:
         In other processes that holds after a second at most.
         """
         async with self._db.transaction() as tx:
-            if not await store.set_status(tx, project_id, "active" if active else "disabled"):
-                raise NotFound(f"there is no project {project_id!r}")
-        self._forget_keys()
+            await self.switch(tx, project_id, active=active)
+
+    async def switch(self, tx: Tx, project_id: str, *, active: bool) -> None:
+        """`set_active` in a transaction of the caller's."""
+        if not await store.set_status(tx, project_id, "active" if active else "disabled"):
+            raise NotFound(f"there is no project {project_id!r}")
+        tx.on_commit(self._forget_keys)
 
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
@@ -151,9 +155,9 @@ class Projects:
         tx.on_commit(self._forget_keys)
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
-        """The project of an API key.
+        """The project of an API key, which may be disabled: see `check_active`.
 
-        Raises `Unauthorized` without a key, `InvalidApiKey` for an unknown one, `ProjectInactive`.
+        Raises `Unauthorized` without a key, `InvalidApiKey` for an unknown one.
         """
         if not secret:
             raise Unauthorized("an API key is needed: Authorization: Bearer msk_...")
@@ -161,10 +165,15 @@ class Projects:
         if found is None:
             raise InvalidApiKey("the API key is unknown or revoked")
         project, key = found
+        if project.status == "active":
+            self.key_uses.note(key)
+        return project, key
+
+    @staticmethod
+    def check_active(project: Project) -> None:
+        """Raises `ProjectInactive` for one that is disabled."""
         if project.status != "active":
             raise ProjectInactive(f"the project {project.name!r} is disabled")
-        self.key_uses.note(key)
-        return project, key
 
     async def _find_key(self, secret: str) -> tuple[Project, ApiKey] | None:
         hashed = digest(secret)

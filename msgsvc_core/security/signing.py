@@ -20,6 +20,10 @@ PREFIX = "whsec_"
 #: Random bytes in a signing secret: the output size of SHA-256 (API, "Webhooks").
 SECRET_BYTES = 32
 
+#: The least bytes of a key (Standard Webhooks, "Signature scheme"): one that was cut off, or decodes to
+#: nothing, is known to everybody.
+LEAST_KEY_BYTES = 24
+
 #: The only signature scheme so far; a verifier skips the names it doesn't know.
 SCHEME = "v1"
 
@@ -105,7 +109,7 @@ def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
 def verify_standard(headers: Mapping[str, str], body: bytes, secrets: str | Sequence[str]) -> bool:
     """Whether the headers of Standard Webhooks sign `body`, as `verify` tells of our own.
 
-    ValueError for a secret that is empty or not of `new_secret`'s form.
+    ValueError for a secret that is empty, too short or not of `new_secret`'s form.
     """
     keys = [_standard_key(secret) for secret in _as_secrets(secrets)]
     values = {name.lower(): value for name, value in headers.items()}
@@ -191,4 +195,7 @@ def _is_number(text: str) -> bool:
 def _standard_key(secret: str) -> bytes:
     if not secret.startswith(PREFIX):
         raise ValueError(f"a signing secret begins with {PREFIX}")
-    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    if len(key) < LEAST_KEY_BYTES:
+        raise ValueError(f"a signing secret holds at least {LEAST_KEY_BYTES} bytes")
+    return key

@@ -182,8 +182,10 @@ class GuardedConnection(HttpToolsProtocol):
             pass
         elif self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
-        else:
+        elif self._names_one_host():
             self._begin(self.app)
+        else:
+            self._begin(self._guard.refuse("not_http", _no_host()))
         self.headers = _TRAILERS
 
     def _begin(self, app: Any) -> None:
@@ -249,9 +251,17 @@ class GuardedConnection(HttpToolsProtocol):
             app = self._guard.refuse("head_too_large", self._too_large())
         elif self._spare and self.url != HEALTH:
             app = self._guard.refuse("full", _full())
+        elif not self._names_one_host():
+            app = self._guard.refuse("not_http", _no_host())
         self._begin(app)
         if self._spare:
             self.cycle.keep_alive = False
+
+    def _names_one_host(self) -> bool:
+        """Whether the head is as RFC 9112 demands it, section 3.2: whose host is meant must not depend
+        on who reads it. HTTP/1.0 knows of none."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        return len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0")
 
     def send_400_response(self, _msg: str) -> None:
         self._refuse("not_http", BadRequest("this is not HTTP/1.1, or not well-formed"))
@@ -264,7 +274,13 @@ class GuardedConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         refusal = self._guard.refuse(reason, error)
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.write(refusal.to_http())
+        elif self._phase is BODY and not self.pipeline and not cycle.response_started:
+            # Of the request whose body can't be read: what its handler says goes nowhere from here on.
+            cycle.disconnected = True
+            cycle.message_event.set()
             self.transport.write(refusal.to_http())
         # What still comes can't be read to its end.
         self._phase = BETWEEN
@@ -290,6 +306,10 @@ def _in_kernel(transport: asyncio.Transport) -> int:
         # It has just been closed, and has no socket or no file any more.
         return 0
     return int.from_bytes(answer, sys.byteorder)
+
+
+def _no_host() -> ApiError:
+    return BadRequest("the request must have exactly one Host header")
 
 
 def _full() -> ApiError:

@@ -24,7 +24,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
-    """Serves `app` under the rules of `guard`; `listening` is called once it takes requests.
+    """Serves `app` under the rules of `guard`; `listening` is called once it takes requests, `stopping` when
+    it is told to take no more.
 
     With `signals` it ends at SIGINT or SIGTERM; without, when its `should_exit` is set.
     """
@@ -35,6 +36,7 @@ class Server(uvicorn.Server):
         guard: Guard,
         *,
         listening: Callable[[list[socket.socket]], None] = lambda _sockets: None,
+        stopping: Callable[[], None] = lambda: None,
         signals: bool = True,
     ) -> None:
         config = uvicorn.Config(
@@ -56,11 +58,16 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._guard = guard
         self._listening = listening
+        self._stopping = stopping
         self._signals = SIGNALS if signals else ()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._listening(sockets or [])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % SWEEP_TICKS == 0:

@@ -1,4 +1,7 @@
-"""Subscription links: who opens one in a messenger subscribes to the project."""
+"""Subscription links: who opens one in a messenger subscribes to the project.
+
+A link with an `external_id` says who somebody is, so it says it once, to the first who opens it: whoever
+opens it later, in whichever messenger, subscribes as nobody in particular (docs/decisions/0070)."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -36,7 +39,10 @@ class SubscriptionLinks:
         await self._service.tags.make(tx, project_id, body.tags)
         await self._service.permissions.check(tx, project_id, body.permissions)
         token = new_token()
-        expires_at_ms = self._service.clock.now_ms() + body.expires_in * 1000
+        lasts_s = body.expires_in
+        if body.external_id is not None and "expires_in" not in body.model_fields_set:
+            lasts_s = self._service.settings.limits.personal_link_s
+        expires_at_ms = self._service.clock.now_ms() + lasts_s * 1000
         await store.insert_link(
             tx,
             project_id,
@@ -62,6 +68,12 @@ class SubscriptionLinks:
         if project.status != "active":
             return False
         await ctx.enter_project(project_id)
+        external_id = link["external_id"]
+        if external_id is not None and not await store.take_link(
+            ctx.tx, project_id, link["digest"]
+        ):
+            # Another has opened it at this moment.
+            external_id = None
         _, has_begun = await self._service.subscribers.subscribe(
             ctx.tx,
             project_id,
@@ -71,7 +83,7 @@ class SubscriptionLinks:
             source="deep_link",
             tags=link["tags"],
             permissions=link["permissions"],
-            external_id=link["external_id"],
+            external_id=external_id,
         )
         if not has_begun:
             # Whoever subscribed now is welcomed; whoever opens another link is answered too.

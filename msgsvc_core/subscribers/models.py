@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MomentMs, refuse_null
+from msgsvc_core.api.types import Kept, MomentMs
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.localized import Language
 from msgsvc_core.record import record
@@ -54,7 +54,8 @@ class Subscriber:
             "subscriber_id": self.subscriber_id,
             "channel": self.channel,
             "first_name": self.first_name,
-            "username": self.username,
+            # A text in any case (interface spec, section 2).
+            "username": self.username or "",
             "lang": self.lang,
             "tags": list(self.tags),
             "external_id": self.external_id,
@@ -79,7 +80,7 @@ class SubscriberAnswer(Answer):
     subscriber_id: str
     channel: str
     first_name: str
-    username: str | None
+    username: str = Field(description="Empty for people without one.")
     lang: Literal["ru", "en"]
     tags: list[str]
     permissions: list[str]
@@ -147,15 +148,13 @@ class UpdateSubscriberBody(Body):
     external_id: str | None = Field(
         None, description="Your own id of the person; null unbinds the one they have."
     )
-    lang: Language | None = None
-    tags: list[TagName] | None = Field(
+    lang: Kept[Language] = None
+    tags: Kept[list[TagName]] = Field(
         None, description="All tags that they shall carry; other ones are taken."
     )
-    attributes: dict[str, Any] | None = Field(
+    attributes: Kept[dict[str, Any]] = Field(
         None, description="What you want to keep of them, in place of what there is."
     )
-
-    _no_null = field_validator("lang", "tags", "attributes")(refuse_null)
 
 
 class LinkBody(Body):
@@ -165,20 +164,29 @@ class LinkBody(Body):
     permissions: list[PermissionKey] = Field(
         default=[], description="What who opens it grants by that."
     )
-    external_id: str | None = Field(None, description="Your own id of the person.")
+    external_id: str | None = Field(
+        None, description="Your own id of the person; the first who opens the link is them."
+    )
     expires_in: int = Field(
         LINK_EXPIRES_IN_S,
         ge=60,
         le=366 * 24 * 3600,
-        description="Seconds for which the link works.",
+        description="Seconds for which the link works; with an `external_id` the default is the setting"
+        " `limits.personal_link_s`, a day.",
     )
 
 
 class LinkAnswer(Answer):
     """A link per channel, and the address of its QR code as SVG."""
 
+    leave_out_none = frozenset({"start_messages"})
+
     links: dict[str, str]
     qr: dict[str, str]
+    start_messages: dict[str, str] | None = Field(
+        None,
+        description="What the person writes to the bot, per channel whose link only opens the chat.",
+    )
     expires_at: str
 
 

@@ -51,8 +51,10 @@ async def create_link(ctx: Context, body: LinkBody) -> LinkAnswer:
     payload, expires_at_ms = await ctx.service.links.create(ctx.tx, ctx.project_id, body)
     channels = ctx.service.channels
     links = channels.deep_links(ctx.project_id, payload)
+    await channels.remember_start(ctx.tx, ctx.project_id, payload, expires_at_ms)
     return LinkAnswer(
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         expires_at=to_rfc3339(expires_at_ms),
     )

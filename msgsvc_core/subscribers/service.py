@@ -282,6 +282,14 @@ class Subscribers:
         until they press Start, or the project subscribes them. No event: they had left before."""
         await store.end_blocked(tx, channel, user_id)
 
+    async def seen_in_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None:
+        """A bot reaches a person in this chat from now on; `channel` is the bot's key."""
+        await store.set_chat(tx, channel, user_id, chat_id)
+
+    async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
+        """The chat goes on under another id, for everybody whom the bot reaches there."""
+        await store.move_chat(tx, channel, chat_id, new_chat_id)
+
     async def leave(self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str) -> bool:
         """Unsubscribes somebody; False if they were not active, and then nothing is changed or told.
 

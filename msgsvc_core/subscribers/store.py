@@ -216,6 +216,36 @@ async def hold_people(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
     )
 
 
+async def set_chat(tx: Tx, bot: str, user_id: str, chat_id: str) -> None:
+    """Where a bot reaches a person, in all projects."""
+    await tx.execute(
+        "UPDATE core_subscribers SET chat_id = :chat_id WHERE (project_id, subscriber_id) IN"
+        " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
+        " AND user_id = :user_id AND chat_id <> :chat_id"
+        f" ORDER BY project_id{held_with_keys(tx.dialect)})",
+        {"bot": bot, "user_id": user_id, "chat_id": chat_id},
+    )
+
+
+async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
+    """The chat under its new id, with what is known of it, unless that is known already."""
+    params = {"bot": bot, "chat_id": chat_id, "new_chat_id": new_chat_id}
+    await tx.execute(
+        "UPDATE core_subscribers SET chat_id = :new_chat_id WHERE (project_id, subscriber_id) IN"
+        " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
+        " AND chat_id = :chat_id"
+        f" ORDER BY user_id, project_id{held_with_keys(tx.dialect)})",
+        params,
+    )
+    for table in ("core_chats", "core_offers"):
+        await tx.execute(
+            f"UPDATE {table} SET chat_id = :new_chat_id WHERE channel = :bot AND chat_id = :chat_id"
+            f" AND NOT EXISTS (SELECT 1 FROM {table} there WHERE there.channel = :bot"
+            " AND there.chat_id = :new_chat_id)",
+            params,
+        )
+
+
 async def end_active(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
     """Ends a person's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
     rows = await tx.fetch_all(
@@ -333,7 +363,8 @@ async def insert_link(
 
 
 async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | None:
-    """`project_id`, `tags`, `permissions` and `external_id` of a link that still works."""
+    """`project_id`, `digest`, `tags`, `permissions` and `external_id` of a link that still works;
+    `external_id` is None once somebody has taken it."""
     row = await tx.fetch_one(
         "SELECT project_id, tags, permissions, external_id FROM core_links"
         " WHERE digest = :digest AND expires_at_ms > :now_ms",
@@ -343,10 +374,22 @@ async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | Non
         return None
     return {
         "project_id": row["project_id"],
+        "digest": digest,
         "tags": json.loads(row["tags"]),
         "permissions": json.loads(row["permissions"]),
         "external_id": row["external_id"],
     }
+
+
+async def take_link(tx: Tx, project_id: str, digest: str) -> bool:
+    """Takes the `external_id` from a link. False if it has none any more."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_links SET external_id = NULL"
+            " WHERE project_id = :project_id AND digest = :digest AND external_id IS NOT NULL",
+            {"project_id": project_id, "digest": digest},
+        )
+    )
 
 
 async def _find_one(

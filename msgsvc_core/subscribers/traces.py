@@ -43,6 +43,11 @@ async def delete_chats(tx: Tx, erased: Subscriber) -> bool:
         " WHERE project_id = :project_id AND name = :name))))"
     )
     await tx.execute(
+        "DELETE FROM core_offers WHERE (channel, chat_id) IN"
+        f" (SELECT channel, chat_id FROM core_chats WHERE {theirs})",
+        params,
+    )
+    await tx.execute(
         f"DELETE FROM core_chats WHERE {theirs} AND NOT EXISTS (SELECT 1 FROM core_subscribers s"
         " WHERE s.bot = core_chats.channel AND s.user_id = core_chats.user_id"
         " AND s.subscriber_id <> :subscriber_id)",

@@ -50,6 +50,9 @@ class SendOnlyChannel(Channel):
 class RecordingChannel(Channel):
     """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send, and
     `refusals` by edits, deletions and fetches. `contents` are the files that people sent, by `file_ref`.
+
+    With `capabilities.repeatable` a message is shown once for each key, and a failure that is in doubt is
+    raised after the message was shown. `keys` are those of all calls of `send`.
     """
 
     capabilities = Capabilities(receives_files=True)
@@ -60,15 +63,22 @@ class RecordingChannel(Channel):
         self.edited: list[Sent] = []
         self.deleted: list[tuple[str, str]] = []
         self.answered: list[tuple[str, str | None]] = []
+        self.keys: list[str] = []
         self.failures: list[DeliveryError] = []
         self.refusals: list[DeliveryError] = []
         self.contents: dict[str, bytes] = {}
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        if self.failures:
-            raise self.failures.pop(0)
-        ref = f"m{len(self.sent) + 1}"
-        self.sent.append(Sent(chat_id, ref, message))
+        self.keys.append(message.key)
+        failure = self.failures.pop(0) if self.failures else None
+        is_lost = isinstance(failure, DeliveryError) and failure.in_doubt
+        if failure is not None and not (is_lost and self.capabilities.repeatable):
+            raise failure
+        ref = f"m-{message.key}" if self.capabilities.repeatable else f"m{len(self.sent) + 1}"
+        if all(sent.message_ref != ref for sent in self.sent):
+            self.sent.append(Sent(chat_id, ref, message))
+        if failure is not None:
+            raise failure
         return ref
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:

@@ -52,6 +52,7 @@ def signed_webhook(
         f"{prefix}-Timestamp": str(at),
         f"{prefix}-Delivery-Id": id_,
         f"{prefix}-Event": event,
+        **({f"{prefix}-Event-Id": str(data["event_id"])} if "event_id" in data else {}),
         **standard_headers(id_, body, [secret], at),
     }
     return headers, body

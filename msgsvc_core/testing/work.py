@@ -23,7 +23,8 @@ async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
                 "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
                 " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
                 " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
-                " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms)))",
+                " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms"
+                " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
                 {"now_ms": service.clock.now_ms()},
             )
         return not count and not in_hand(service)

@@ -2,6 +2,7 @@
 
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
+from msgsvc_core.testing.fixtures import Tenant
 from msgsvc_core.testing.work import until
 from tests.accounts.people import browser, new_account
 
@@ -27,6 +28,38 @@ async def test_entries_sessions_and_links_go_when_their_time_is_over(
 
     assert kept == {"audit": 1, "account_sessions": 0, "account_links": 0, "account_requests": 0}
     assert (await rows(service))["audit"] == 0
+
+
+async def test_what_an_api_key_configures_is_logged_once_in_its_name(
+    service: Service, tenant: Tenant
+) -> None:
+    calls = [
+        ("POST", "/v1/permissions", {"key": "sale", "title": "Sale"}, "one-key-0001"),
+        # Answered from its key, and refused: neither changes anything.
+        ("POST", "/v1/permissions", {"key": "sale", "title": "Sale"}, "one-key-0001"),
+        ("POST", "/v1/permissions", {"key": "sale", "title": "Sale"}, "one-key-0002"),
+        ("PUT", "/v1/permissions/sale", {"title": "Sales"}, None),
+        ("DELETE", "/v1/permissions/sale", None, None),
+        ("POST", "/v1/events", {"event": "bought", "subscriber_id": "sub_1"}, None),
+    ]
+    for method, path, body, key in calls:
+        headers = {"Idempotency-Key": key} if key else {}
+        await tenant.client.request(method, path, json=body, headers=headers)
+
+    async with service.db.read() as tx:
+        found = await service.audit.of_project(
+            tx, tenant.project.project_id, account_id=None, after=None, most=9
+        )
+
+    assert [(entry.action, entry.target) for entry in reversed(found)] == [
+        ("subscribers.create_permission", "sale"),
+        ("subscribers.update_permission", "sale"),
+        ("subscribers.delete_permission", "sale"),
+    ]
+    assert {(entry.detail["by"], entry.account_id) for entry in found} == {("api", None)}
+    [key_id] = {entry.detail["key_id"] for entry in found}
+    [listed] = await service.projects.list_keys(tenant.project.project_id)
+    assert (key_id, found[0].detail["key"]) == (listed.key.key_id, listed.key.name)
 
 
 async def test_a_project_shows_its_own_entries_and_those_of_one_person(service: Service) -> None:

@@ -125,6 +125,37 @@ async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
         assert await claim(service, secret) is None
 
 
+async def test_one_press_moves_no_messenger_to_another_account(service: Service) -> None:
+    ann, eve = await new_account(service), await new_account(service, "eve@x.example")
+    phone = Phone(service, ANN)
+    said = []
+    for account in (ann, eve):
+        link, _ = await begin(service, "link", account.account_id)
+        await phone.open(link)
+        said.append(await phone.press(0))
+    link, waiting = await begin(service)
+    await phone.open(link)
+    await phone.press(0)
+
+    assert "signs in to another account" in said[1]
+    assert await claim(service, waiting) == ann.account_id
+
+
+async def test_a_reset_leaves_nobody_signed_in_and_no_messenger(service: Service) -> None:
+    ann = await new_account(service)
+    phone = Phone(service, EVE)
+    link, _ = await begin(service, "link", ann.account_id)
+    await phone.open(link)
+    await phone.press(0)
+    async with service.db.transaction() as tx:
+        await service.accounts.open_session(tx, ann.account_id, ip="", user_agent="")
+        await service.sign_in.reset(tx, ann.account_id)
+
+    async with service.db.read() as tx:
+        assert await service.messenger_sign_in.linked(tx, ann.account_id) == []
+        assert await service.accounts.sessions_of(tx, ann.account_id) == []
+
+
 async def test_a_new_password_ends_what_waits_for_a_yes(service: Service) -> None:
     ann = await new_account(service)
     phone, eve = Phone(service, ANN), Phone(service, EVE)

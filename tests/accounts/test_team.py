@@ -39,7 +39,7 @@ async def test_an_invitation_makes_who_accepts_it_a_member_once(service: Service
     ann = await new_account(service)
     project_id = await project_of(service, ann)
     async with service.db.transaction() as tx:
-        bob, old = await service.team.invite(tx, project_id, body("bob@x.example"), by="admin")
+        bob, old = await service.team.invite(tx, project_id, body("robert@x.example"), by="admin")
         token = await service.team.invite_again(tx, project_id, bob.member_id, by="admin")
     account = await new_account(service, "robert@x.example", password=None)
     async with service.db.transaction() as tx:
@@ -57,6 +57,22 @@ async def test_an_invitation_makes_who_accepts_it_a_member_once(service: Service
 
     assert joined.member_id == bob.member_id
     assert (before, role, after) == (None, "agent", None)
+
+
+async def test_an_invitation_makes_nobody_but_its_addressee_a_member(service: Service) -> None:
+    ann = await new_account(service)
+    project_id = await project_of(service, ann)
+    async with service.db.transaction() as tx:
+        _, token = await service.team.invite(tx, project_id, body("bob@x.example"), by="admin")
+    eve = await new_account(service, "eve@x.example", password=None)
+    with pytest.raises(Forbidden, match="another e-mail"):
+        async with service.db.transaction() as tx:
+            await service.team.join(tx, token, eve)
+    bob = await new_account(service, "bob@x.example", password=None)
+    async with service.db.transaction() as tx:
+        joined = await service.team.join(tx, token, bob)
+
+    assert joined.email == "bob@x.example"
 
 
 async def test_who_was_removed_joins_by_no_old_invitation(service: Service) -> None:
@@ -176,9 +192,10 @@ async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceF
         async with service.db.transaction() as tx:
             await service.team.join(tx, token, account)
 
-    for more in (rename(), join(bob)):
-        with pytest.raises(Conflict, match="1 member"):
-            await more
+    with pytest.raises(Conflict, match="1 member"):
+        await rename()
+    with pytest.raises(Forbidden):
+        await join(bob)
     await join(ann)
     # Theirs is the place, whatever e-mail they work by.
     await rename()

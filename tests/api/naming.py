@@ -265,6 +265,8 @@ KEPT_AS_GIVEN = {
     # Those of an audience are looked up at its time.
     "schedule_message.audience.subscriber_ids",
     "create_recurring.audience.subscriber_ids",
+    # Who is named and not there counts as skipped.
+    "broadcast.audience.subscriber_ids",
     # Those of a ticket are its own.
     "create_form.routes.to.tags",
     "update_form.routes.to.tags",

@@ -103,7 +103,7 @@ async def test_transactions_that_count_the_same_batches_wait_in_no_ring(quiet: S
 
     async def count(batch_ids: list[str]) -> None:
         async with quiet.db.transaction() as tx:
-            ended = [store.Ended("prj_1", batch_id, 1, 0, 0) for batch_id in batch_ids]
+            ended = [store.Ended("prj_1", batch_id, 1, 0, 0, 0) for batch_id in batch_ids]
             await store.count(tx, ended, 0)
 
     await asyncio.gather(*(count(order) for order in (batches, batches[::-1]) * 10))

@@ -57,7 +57,7 @@ async def test_messages_are_sent_in_their_order_and_the_end_is_told_once(
     assert answer["batch_id"].startswith("bat_")
     to_ann = [sent.message.text for sent in channel.sent[before:] if sent.chat_id == "chat-Ann"]
     assert to_ann == ["1", "3"]
-    counts = {"sent": 3, "failed": 0, "skipped": 0, "total": 3}
+    counts = {"sent": 3, "failed": 0, "unknown": 0, "skipped": 0, "total": 3}
     assert await completed(client) == [{"batch_id": answer["batch_id"], **counts}]
     events = await events_named(client, "delivery.success")
     assert [event["batch_id"] for event in events] == [answer["batch_id"]] * 3
@@ -115,7 +115,7 @@ async def test_a_batch_of_which_nothing_was_taken_is_completed_at_once_with_zero
     at_once = await batch_of(client, answer["batch_id"])
     await settled(service)
 
-    zeros = {"sent": 0, "failed": 0, "skipped": 0, "total": 0}
+    zeros = {"sent": 0, "failed": 0, "unknown": 0, "skipped": 0, "total": 0}
     assert (answer["accepted"], len(answer["rejected"])) == (0, 2)
     assert at_once["status"] == "completed"
     assert await completed(client) == [{"batch_id": answer["batch_id"], **zeros}]
@@ -184,10 +184,11 @@ async def test_every_way_to_end_is_counted(
     answer = await post(client, *bodies)
     await settled(service)
 
-    counts = {"sent": 2, "failed": 2, "skipped": 1, "total": 5}
+    counts = {"sent": 2, "failed": 2, "unknown": 1, "skipped": 1, "total": 5}
     assert await completed(client) == [{"batch_id": answer["batch_id"], **counts}]
     failed = await events_named(client, "delivery.failed")
     assert {event["batch_id"] for event in failed} == {answer["batch_id"]}
+    assert sorted(event["status"] for event in failed) == ["failed", "unknown"]
 
 
 async def test_a_batch_runs_until_its_last_message_is_final(

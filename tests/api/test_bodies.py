@@ -94,9 +94,17 @@ WRONG_VALUES = {
         '{"subscriber_id": "sub_1", "text": "Hi", "buttons": [[{"text": "A", "uri": "x"}]]}',
         "buttons[0][0].uri: there is no such field",
     ),
-    "a wrong link deep inside": (
-        '{"text": "Hi", "buttons": [[{"text": "A", "data": "a"}, {"text": "B", "url": "ftp:x"}]]}',
-        "buttons[0][1].url: must be an http or https URL",
+    "a wrong link beside another mistake": (
+        '{"text": 1, "buttons": [[{"text": "A", "data": "a"}, {"text": "B", "url": "ftp:x"}]]}',
+        "text: must be a valid string; buttons[0][1].url: must be an http or https URL",
+    ),
+    "zero-width characters as text": (
+        '{"subscriber_id": "sub_1", "text": "\\u200b\\u2060 \\ufeff"}',
+        "text: must hold more than spaces and invisible characters",
+    ),
+    "a blank text of a button": (
+        '{"subscriber_id": "sub_1", "text": "Hi", "buttons": [[{"text": " ", "data": "a"}]]}',
+        "buttons[0][0].text: must hold more than spaces and invisible characters",
     ),
     "an array as metadata": (WITH_METADATA % "[1]", "metadata: "),
 }

@@ -52,7 +52,7 @@ async def test_an_edit_becomes_a_new_message_where_there_is_no_editing(
 async def test_buttons_are_left_out_where_there_are_none(
     service: Service, channel: RecordingChannel
 ) -> None:
-    channel.capabilities = Capabilities(buttons=False)
+    channel.capabilities = Capabilities(buttons="links")
 
     await say(service, SECRET)
     await settled(service)

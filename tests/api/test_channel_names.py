@@ -40,4 +40,4 @@ async def test_a_text_of_spaces_is_refused(client: httpx2.AsyncClient, check_err
     answer = await client.post("/v1/send", json={"subscriber_id": "sub_1", "text": " \n "})
 
     error = check_error(answer, 400, "validation_failed")
-    assert error["error"] == "text: must hold more than spaces"
+    assert error["error"] == "text: must hold more than spaces and invisible characters"

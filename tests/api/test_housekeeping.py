@@ -32,6 +32,12 @@ async def test_events_go_back_as_far_as_the_setting_says(
 #: By table: its key, its time, and what else a row needs; `owned` makes those it refers to.
 ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "core_updates": ("update_id", "received_at_ms", {"channel": "messenger_a"}),
+    "core_offers": (
+        "chat_id",
+        "asked_at_ms",
+        {"channel": "messenger_a", "offer_id": "off_1", "sealed": ""},
+    ),
+    "core_start_codes": ("digest", "expires_at_ms", {"sealed": ""}),
     "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
     "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
     "core_audit": ("entry_id", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
@@ -58,7 +64,13 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 #: Tables of rows that are of no project.
-OF_NONE = {"core_updates", "core_account_sessions", "core_account_requests"}
+OF_NONE = {
+    "core_updates",
+    "core_offers",
+    "core_start_codes",
+    "core_account_sessions",
+    "core_account_requests",
+}
 
 
 @pytest.mark.parametrize("table", ROWS)

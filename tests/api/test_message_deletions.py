@@ -188,3 +188,59 @@ async def test_a_deletion_of_no_message_is_not_found(
     client: httpx2.AsyncClient, check_error: CheckError
 ) -> None:
     check_error(await client.delete("/v1/messages/msg_1"), 404, "not_found")
+
+
+async def test_a_deletion_does_not_wait_behind_an_edit_that_waits(
+    service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
+) -> None:
+    message_id = await send(text="old")
+    await settled(service)
+    channel.refusals = [DeliveryError(Reason.RATE_LIMITED, "later", 120, scope="chat")]
+    await client.post(f"/v1/messages/{message_id}/edit", json={"text": "new"})
+    await settled(service)
+    async with service.db.transaction() as tx:
+        # The chat may be written to again; only the edit still waits for its time.
+        await tx.execute("UPDATE core_channel_states SET paused_until_ms = 0", {})
+    getattr(service, "worker", service).lines["messenger_a"]._chat_pauses.clear()
+    await client.delete(f"/v1/messages/{message_id}")
+    await settled(service)
+
+    assert len(channel.deleted) == 1
+    assert (await message_of(client, message_id))["deleted_at"] is not None
+
+
+async def test_an_edit_after_the_deletion_is_refused(
+    service: Service,
+    client: httpx2.AsyncClient,
+    send: Send,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    check_error: CheckError,
+) -> None:
+    message_id = await send(text="old")
+    await settled(service)
+    channel.refusals = [WAIT]
+    await client.delete(f"/v1/messages/{message_id}")
+    edited = await client.post(f"/v1/messages/{message_id}/edit", json={"text": "new"})
+    await settled(service)
+    clock.advance(61)
+    await settled(service)
+
+    assert check_error(edited, 409, "conflict")["error"] == "the message is being deleted"
+    assert len(channel.deleted) == 1
+    assert channel.edited == []
+
+
+async def test_what_could_not_be_deleted_may_be_edited_again(
+    service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
+) -> None:
+    message_id = await send(text="old")
+    await settled(service)
+    channel.refusals = [DeliveryError(Reason.INVALID_MESSAGE, "too old")]
+    await client.delete(f"/v1/messages/{message_id}")
+    await settled(service)
+    edited = await client.post(f"/v1/messages/{message_id}/edit", json={"text": "new"})
+    await settled(service)
+
+    assert edited.status_code == 202
+    assert [each.message.text for each in channel.edited] == ["new"]

@@ -125,6 +125,9 @@ async def test_a_platform_that_stays_away_ends_the_edit_after_the_usual_attempts
     await edit(client, message_id, text="new")
     for _ in range(attempts):
         await settled(service)
+        # The platform takes other calls: what fails is this edit.
+        await send(text="another")
+        await settled(service)
         clock.advance(400)
 
     message = await message_of(client, message_id)

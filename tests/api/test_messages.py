@@ -200,17 +200,24 @@ async def test_a_failure_is_told_with_its_reason_and_flags(
     send: Send,
     channel: RecordingChannel,
     clock: FakeClock,
+    subscribe: Subscribe,
     reason: Reason,
 ) -> None:
+    ben = await subscribe("Ben")
     limits = service.settings.limits
     attempts = limits.delivery_attempts if reason.retryable else 1
     if reason is Reason.RATE_LIMITED:
         # Told to wait, it is tried until it is too old: once an hour here, and at the beginning.
         attempts = limits.delivery_hours + 1
-    channel.failures = [DeliveryError(reason, "so it is") for _ in range(attempts)]
+    channel.failures = [DeliveryError(reason, "so it is")]
     message_id = await send(metadata={"order": 7})
     for _ in range(attempts):
         await settled(service)
+        # Others get through, so the failure is this message's own.
+        channel.failures = []
+        await send(subscriber_id=ben, text="Hi")
+        await settled(service)
+        channel.failures = [DeliveryError(reason, "so it is")]
         clock.advance(3600)
 
     (data,) = await events_named(client, "delivery.failed")

@@ -315,3 +315,22 @@ async def test_two_services_count_apart(make_service: ServiceFactory) -> None:
     labels = {"channel": "messenger_a", "outcome": "sent", "reason": ""}
     assert one.metrics.registry.get_sample_value("msgsvc_deliveries_total", labels) == 1
     assert other.metrics.registry.get_sample_value("msgsvc_deliveries_total", labels) is None
+
+
+async def test_events_are_counted_by_name_and_messenger_once_they_are_committed(
+    service: Service, client: httpx2.AsyncClient, subscribe: Any
+) -> None:
+    await subscribe("Ann")
+    project_id = (await service.projects.create("Other")).project_id
+    with pytest.raises(RuntimeError):
+        async with service.db.transaction() as tx:
+            await service.events.emit(tx, project_id, "batch.completed", ZERO)
+            raise RuntimeError("undone")
+
+    value = await figures(service)
+
+    assert value("events_total", event="subscription.created", channel="messenger_a") == 1
+    assert value("events_total", event="batch.completed", channel="") is None
+
+
+ZERO = {"batch_id": "bat_1", "sent": 0, "failed": 0, "unknown": 0, "skipped": 0, "total": 0}

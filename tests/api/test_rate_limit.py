@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import httpx2
+import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_core.settings import LimitSettings
@@ -119,6 +120,73 @@ async def test_failed_requests_count_as_well(
     statuses = [(await client.post("/v1/send", content=b"{")).status_code for _ in range(3)]
 
     assert statuses == [400, 400, 429]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/send", 405),
+        ("POST", "/v1/nothing", 404),
+        ("GET", "/v1/messages/%00", 404),
+        ("GET", "/v1/messages/msg_1?x=1", 400),
+    ],
+)
+async def test_answers_without_an_endpoint_say_how_the_rate_stands_and_count(
+    client: httpx2.AsyncClient, rate_headers: RateHeaders, method: str, path: str, status: int
+) -> None:
+    before = rate_headers(await client.get("/v1/project"))["Remaining"]
+
+    answer = await client.request(method, path)
+
+    assert answer.status_code == status
+    assert rate_headers(answer)["Remaining"] == before - 1
+
+
+async def test_without_a_key_a_path_that_is_not_there_has_no_rate(
+    client: httpx2.AsyncClient,
+) -> None:
+    answers = [
+        await client.get("/v1/nothing", headers={"Authorization": ""}),
+        await client.get("/v1/nothing", headers={"Authorization": "Bearer msk_wrong"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert not any("X-RateLimit-Limit" in answer.headers for answer in answers)
+
+
+@pytest.mark.parametrize("path", ["/v1/send", "/v1/nothing", "/v1/send/batch"])
+async def test_a_disabled_project_hears_how_its_rate_stands(
+    service: Service,
+    tenant: Tenant,
+    client: httpx2.AsyncClient,
+    check_error: CheckError,
+    rate_headers: RateHeaders,
+    path: str,
+) -> None:
+    await service.projects.set_active(tenant.project.project_id, active=False)
+
+    answer = await client.post(path, json={})
+
+    check_error(answer, 403, "project_inactive")
+    assert rate_headers(answer)["Remaining"] < rate_headers(answer)["Limit"]
+
+
+async def test_an_error_on_our_side_says_how_the_rate_stands(
+    service: Service,
+    client: httpx2.AsyncClient,
+    check_error: CheckError,
+    rate_headers: RateHeaders,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def out_of_order(*_args: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(service.projects, "texts", out_of_order)
+
+    answer = await client.get("/v1/project")
+
+    check_error(answer, 500, "internal_error")
+    assert rate_headers(answer)["Remaining"] < rate_headers(answer)["Limit"]
 
 
 async def test_a_limited_send_sends_nothing(

@@ -172,6 +172,39 @@ async def test_a_database_that_is_away_is_unavailable(
     await service.db.connect()
 
 
+@pytest.mark.parametrize(
+    ("asked", "heading"), [("ru, en;q=0.5", "Такой страницы нет"), ("de", "There is no such page")]
+)
+async def test_a_browser_reads_a_page_where_nothing_is_and_a_program_the_envelope(
+    client: httpx2.AsyncClient, check_error: CheckError, asked: str, heading: str
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml", "Accept-Language": asked}
+    page = await client.get("/nowhere", headers=browser)
+
+    assert (page.status_code, f"<h1>{heading}</h1>" in page.text) == (404, True)
+    check_error(await client.get("/nowhere"), 404, "not_found")
+    check_error(await client.get("/v1/nowhere", headers=browser), 404, "not_found")
+
+
+async def test_a_browser_finds_an_icon_under_the_name_that_it_asks_for(
+    client: httpx2.AsyncClient,
+) -> None:
+    answer = await client.get("/favicon.ico")
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+
+
+async def test_a_browser_at_the_front_door_is_led_to_the_page_that_a_plugin_calls_home(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(plugins=("dashboard",))
+    transport = httpx2.ASGITransport(app=service.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+        answer = await client.get("/")
+
+    assert (answer.status_code, answer.headers["location"]) == (307, "dashboard")
+
+
 async def test_a_browser_at_the_front_door_is_led_to_the_description(
     client: httpx2.AsyncClient,
 ) -> None:
@@ -179,6 +212,27 @@ async def test_a_browser_at_the_front_door_is_led_to_the_description(
 
     assert answer.url.path == "/docs"
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/sandbox/p/%00", 404),
+        ("/v1/messages/a%00b", 404),
+        ("/f/%00", 404),
+        ("/login/%00", 404),
+        ("/login/shop?state=a%00b", 400),
+        ("/v1/messages?channel=%00", 400),
+        ("/sandbox/?x=%00", 400),
+        ("/docs?%00=1", 400),
+    ],
+)
+async def test_nul_is_nowhere(
+    client: httpx2.AsyncClient, check_error: CheckError, path: str, status: int
+) -> None:
+    answer = await client.get(path)
+
+    check_error(answer, status, "not_found" if status == 404 else "validation_failed")
 
 
 async def test_a_refused_key_is_told_how_to_authenticate(client: httpx2.AsyncClient) -> None:

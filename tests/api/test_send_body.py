@@ -32,6 +32,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"buttons": [[{"text": "A", "data": "~auth"}]]},
         "buttons[0][0]: ",
     ),
+    "media of an unknown type": (
+        {"media": {"type": "sticker", "url": "https://example.com/a"}},
+        "media.type: ",
+    ),
+    "metadata of 4,097 bytes": ({"metadata": {"a": "x" * 4088}}, "metadata: "),
+    "no time to live": ({"expires_in": 0}, "expires_in: "),
+    "31 days to live": ({"expires_in": 31 * 24 * 3600}, "expires_in: "),
+}
+
+WRONG_URLS: dict[str, tuple[dict[str, Any], str]] = {
     "a script as link": (
         {"buttons": [[{"text": "A", "url": "javascript:alert(1)"}]]},
         "buttons[0][0].url: ",
@@ -44,14 +54,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"buttons": [[{"text": "A", "url": "https://example.com/" + "x" * 2029}]]},
         "buttons[0][0].url: ",
     ),
-    "media of an unknown type": (
-        {"media": {"type": "sticker", "url": "https://example.com/a"}},
-        "media.type: ",
-    ),
     "media from a file": ({"media": {"type": "image", "url": "file:///etc/passwd"}}, "media.url: "),
-    "metadata of 4,097 bytes": ({"metadata": {"a": "x" * 4088}}, "metadata: "),
-    "no time to live": ({"expires_in": 0}, "expires_in: "),
-    "31 days to live": ({"expires_in": 31 * 24 * 3600}, "expires_in: "),
 }
 
 TAKEN: dict[str, dict[str, Any]] = {
@@ -74,6 +77,15 @@ async def test_beyond_a_limit_the_call_is_refused_with_the_field(
     answer = await client.post("/v1/send", json={"subscriber_id": ann, "text": "Hi", **body})
 
     assert check_error(answer, 400, "validation_failed")["error"].startswith(begins)
+
+
+@pytest.mark.parametrize(("body", "begins"), WRONG_URLS.values(), ids=WRONG_URLS)
+async def test_a_wrong_url_is_invalid_url_with_the_field(
+    client: httpx2.AsyncClient, ann: str, check_error: CheckError, body: dict[str, Any], begins: str
+) -> None:
+    answer = await client.post("/v1/send", json={"subscriber_id": ann, "text": "Hi", **body})
+
+    assert check_error(answer, 400, "invalid_url")["error"].startswith(begins)
 
 
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)

@@ -337,3 +337,17 @@ async def test_tags_that_are_given_renamed_and_removed_at_once_end_no_request_ba
     known = {tag["name"] for tag in (await client.get("/v1/tags")).json()["data"]}
     for person in people:
         assert set(await tags_of(client, person)) <= known
+
+
+async def test_a_cursor_of_another_list_is_refused(
+    client: httpx2.AsyncClient, check_error: CheckError
+) -> None:
+    for name in ("a", "b"):
+        await client.post("/v1/tags", json={"name": name})
+    cursor = (await client.get("/v1/tags?limit=1")).json()["next_cursor"]
+
+    own = await client.get("/v1/tags", params={"cursor": cursor})
+    other = await client.get("/v1/permissions", params={"cursor": cursor})
+
+    assert [each["name"] for each in own.json()["data"]] == ["a"]
+    check_error(other, 400, "bad_request")

@@ -160,8 +160,14 @@ async def test_a_variable_that_the_template_does_not_use_is_no_error(
         ({"text": None}, "text: is required, unless template is given"),
         ({"text": "Hi", "template": "hello"}, "text: can't stand beside template"),
         ({"template": "hello", "format": "html"}, "format: can't stand beside template"),
-        ({"template": "hello", "media": None}, "media: can't stand beside template"),
-        ({"template": "hello", "buttons": []}, "buttons: can't stand beside template"),
+        (
+            {"template": "hello", "media": {"type": "image", "url": "https://shop.example/a"}},
+            "media: can't stand beside template",
+        ),
+        (
+            {"template": "hello", "buttons": [[{"text": "A", "data": "a"}]]},
+            "buttons: can't stand beside template",
+        ),
         ({"text": "Hi", "variables": {}}, "variables: are for a template"),
     ],
 )

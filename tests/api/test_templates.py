@@ -36,7 +36,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an empty key": ({"key": ""}, "key: "),
     "no text": ({"text": {}}, "text: give a text"),
     "another language": ({"text": {"de": "Hallo"}}, "text: must be a text, or an object"),
-    "a text of spaces": ({"text": {"en": "x", "ru": " "}}, "text: must hold more than spaces"),
+    "a text of spaces": (
+        {"text": {"en": "x", "ru": " "}},
+        "text: must hold more than spaces",
+    ),
     "an open variable": ({"text": {"ru": "Hi {{ name"}}, "text.ru: at character 4: "),
     "a filter": ({"text": "Hi {{ name | upper }}"}, "text: at character 4: "),
     "4,001 characters": ({"text": "x" * 4001}, "text: must be at most 4000 characters"),

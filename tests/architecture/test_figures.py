@@ -30,9 +30,11 @@ def figures() -> dict[str, set[str]]:
     service = Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)}))
     Guard(service.settings.server, "", service.metrics)
     service.metrics.requests.observe("GET", "/v1/project", 200, 0.1)
+    service.metrics.events.count([("auth.completed", "messenger_a")])
     service.metrics.count_deliveries(1, "messenger_a", "sent")
     service.metrics.channels.waited("messenger_a", 0.1)
     service.metrics.channels.refused("messenger_a", "bot")
+    service.metrics.channels.outage_began("messenger_a")
     found: dict[str, set[str]] = {}
     for family in service.metrics.registry.collect():
         for sample in family.samples:
@@ -42,6 +44,7 @@ def figures() -> dict[str, set[str]]:
     found["msgsvc_jobs_oldest_due_age_seconds"] = {"lane"}
     found["msgsvc_channels_stopped"] = {"channel"}
     found["msgsvc_channel_paused_until_timestamp_seconds"] = {"channel"}
+    found["msgsvc_channel_unavailable_since_timestamp_seconds"] = {"channel"}
     return found
 
 

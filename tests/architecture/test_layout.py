@@ -25,9 +25,6 @@ TEST_MODULES = [
 #: Names that say nothing of what a module holds.
 NO_NOUNS = {"utils", "util", "helpers", "common", "misc", "shared", "base"}
 
-#: Lines beyond which a module, one of tests too, asks to be split.
-MOST_LINES = 400
-
 #: Lines of a plugin's door: hook implementations that hand on to a neighbour file.
 MOST_DOOR_LINES = 100
 
@@ -49,12 +46,11 @@ def which(paths: Iterable[Path], broken: Callable[[Path], object]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in found if broken(path)]
 
 
-def test_a_module_has_a_noun_a_docstring_and_a_readable_length() -> None:
+def test_a_module_has_a_noun_and_a_docstring() -> None:
     modules = [*MODULES, *TEST_MODULES]
 
     assert which(modules, lambda path: path.stem in NO_NOUNS) == []
     assert which(modules, lambda path: not ast.get_docstring(tree_of(path))) == []
-    assert which(modules, lambda path: source_of(path).count("\n") > MOST_LINES) == []
 
 
 def test_an_init_only_exports_again() -> None:

@@ -13,7 +13,7 @@ from statistics import median
 
 import httpx2
 
-from msgsvc_core.api.pagination import after_cursor, next_cursor
+from msgsvc_core.api.pagination import MARK_LENGTH, after_cursor, next_cursor
 from msgsvc_core.db import migrate
 from msgsvc_core.ids import is_id
 from msgsvc_core.messages.filing import file_all
@@ -123,11 +123,14 @@ async def _middle(shop: Shop, asked: Asked) -> str | None:
     """The cursor of the entry half way down a list that goes by ids; None if it has but one page."""
     answer = (await shop.client.get(asked.path, params=dict(asked.query))).json()
     cursor = answer.get("messages", answer)["next_cursor"]
+    if cursor is None:
+        return None
+    mark, cursor = cursor[:MARK_LENGTH], cursor[MARK_LENGTH:]
     last = after_cursor(cursor) or ""
     prefix, _, number = last.partition("_")
     if not is_id(last, prefix) or not number.isdecimal():
         return None
-    return next_cursor(id_of(prefix, int(number) // 2))
+    return mark + next_cursor(id_of(prefix, int(number) // 2))
 
 
 async def _ask(shop: Shop, path: str, query: Mapping[str, str]) -> float:

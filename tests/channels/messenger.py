@@ -56,6 +56,8 @@ class Bot:
     sent: list[tuple[str, str]] = field(default_factory=list)
     checks: int = 0
     closed: int = 0
+    #: Whose token it is; None where the platform does not say.
+    account: str | None = None
     #: Makes every call fail.
     away: bool = False
     #: Makes every check say that the token is refused.
@@ -133,10 +135,12 @@ class FakeChannel(Channel):
         self.bot.checks += 1
         await self.bot.may_be_checked.wait()
         if self.bot.away:
-            return ChannelHealth(ok=False, detail="the platform is away")
+            return ChannelHealth(ok=False, detail="the platform is away", unreachable=True)
         if self.bot.revoked:
             return ChannelHealth(ok=False, detail="the token is refused", revoked=True)
-        return ChannelHealth(ok=True, profile=BotProfile("Bot", self.bot.username))
+        return ChannelHealth(
+            ok=True, profile=BotProfile("Bot", self.bot.username), account=self.bot.account
+        )
 
     async def set_webhook(self, url: str, secret: str) -> None:
         await self._answers()

@@ -274,7 +274,10 @@ async def test_a_check_asks_the_platform_now(
         "detail": "",
         "bot": {"name": "Bot", "username": bot.username},
     }
-    assert unwell.json() == {"ok": False, "detail": "the platform is away", "bot": None}
+    assert (unwell.status_code, unwell.json()["code"]) == (500, "platform_busy")
+    assert "the platform is away" in unwell.json()["error"]
+    assert unwell.json()["retryable"] is True
+    assert int(unwell.headers["Retry-After"]) > 0
 
 
 async def test_checks_that_wait_for_the_platform_keep_no_connection_from_others(

@@ -144,9 +144,9 @@ class OneRowOfButtons(PigeonChannel):
         return {**body, "buttons": [[one for row in body["buttons"] for one in row]]}
 
 
-@breaks("test_buttons_are_a_problem_where_the_channel_has_none")
+@breaks("test_buttons_that_nobody_can_answer_are_a_problem")
 class ButtonsAllTheSame(PigeonChannel):
-    capabilities = Capabilities(buttons=False)
+    capabilities = Capabilities(buttons="links")
 
     def problem(self, message: OutgoingMessage) -> str | None:
         return None

@@ -280,3 +280,14 @@ async def test_a_unit_can_join_a_transaction_and_its_fate(db: Database) -> None:
 
     assert await ids(db) == [1]
     assert called == ["kept"]
+
+
+async def test_it_closes_where_all_who_waited_were_cancelled(db: Database) -> None:
+    waiting = [asyncio.ensure_future(db.write(thing(number))) for number in range(3)]
+    await asyncio.sleep(0)
+    for each in waiting:
+        each.cancel()
+    async with asyncio.timeout(PATIENCE_S):
+        await db._writer.close()
+
+    assert await ids(db) == []

@@ -1,5 +1,6 @@
 """The kit for plugins: each of its checks fails for a plugin that breaks what it is about."""
 
+import importlib
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
@@ -226,3 +227,19 @@ async def test_a_plugin_that_declares_nothing_passes_what_needs_no_database() ->
         "two_services_with_it_live_in_one_process",
     ):
         await check(plugin(), name)
+
+
+def test_a_text_that_only_a_template_says_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop_with_pages"
+    (package / "templates").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "plugin.py").write_text('def said(_):\n    return _("By the code")\n')
+    (package / "templates" / "page.html").write_text('<p>{{ _("By the page") }}</p>')
+    monkeypatch.syspath_prepend(tmp_path)
+
+    class Kit(PluginContract):
+        plugin, name = importlib.import_module("shop_with_pages.plugin"), "shop_with_pages"
+
+    assert Kit()._texts() == {"By the code", "By the page"}

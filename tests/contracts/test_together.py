@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from msgsvc_core.db import Database, Together, Tx
+from msgsvc_core.db.errors import Undone
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.work import PATIENCE_S
 
@@ -181,3 +182,22 @@ async def test_work_that_answers_too_few_leaves_nobody_waiting(db: Database) -> 
         )
 
     assert [type(error) for error in ended] == [RuntimeError] * 3
+
+
+async def test_a_deadlock_of_a_batch_has_each_done_by_itself(db: Database) -> None:
+    tries: list[list[str]] = []
+
+    async def give_up_twice(_tx: Tx, names: Sequence[str]) -> list[str | Exception]:
+        tries.append(list(names))
+        if len(tries) < 3:
+            raise Undone("deadlock detected")
+        return [name.upper() for name in names]
+
+    together = Together(db, give_up_twice)
+    outcomes = await asyncio.gather(*(together.do(name) for name in ("a", "b", "c")))
+
+    assert outcomes == ["A", "B", "C"]
+    assert tries[0] == ["a", "b", "c"]
+    # One of the three was given up once more, and begun anew.
+    assert sorted({name for names in tries[1:] for name in names}) == ["a", "b", "c"]
+    assert [len(names) for names in tries[1:]] == [1, 1, 1, 1]

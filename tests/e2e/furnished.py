@@ -139,6 +139,7 @@ async def _history(service: Service, project_id: str) -> None:
     shapes = {
         "delivery.success": (140, 90),
         "delivery.failed": (6, 9),
+        "delivery.unknown": (0, 2),
         "auth.completed": (30, 24),
         "subscription.created": (8, 6),
         "subscription.deleted": (1, 2),

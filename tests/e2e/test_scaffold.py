@@ -16,7 +16,11 @@ from msgsvc_core.cli.scaffold.packages import TEMPLATES, NewPlugin, write_packag
 from tests.process import Deployment, until
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = (NewPlugin("channel", "dove", author="Ann"), NewPlugin("area", "survey", author="Ann"))
+PLUGINS = (
+    NewPlugin("channel", "dove", author="Ann"),
+    NewPlugin("channel", "raven", author="Ann", plain=True),
+    NewPlugin("area", "survey", author="Ann"),
+)
 
 #: Nothing is fetched: the build backend is here, and so is what the plugins depend on.
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -53,7 +57,7 @@ def run_in(folder: Path, *command: str | Path, packages: Path) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.kind)
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
 def test_a_new_plugin_passes_its_tests(plugin: NewPlugin, sources: Path, installed: Path) -> None:
     done = run_in(sources / plugin.name, sys.executable, "-m", "pytest", "-q", packages=installed)
 
@@ -105,6 +109,55 @@ def _open_an_entry(url: str, key: str, platform: Any) -> None:
         until(lambda: client.post("/v1/survey", json={"title": "First"}).status_code in {201, 409})
         link = client.get("/v1/survey").json()["data"][0]["links"]["messenger_a"]
     platform.tell("start", payload=link.partition("?start=")[2])
+
+
+async def test_somebody_signs_in_on_a_messenger_without_buttons_and_start_links(
+    sources: Path, installed: Path, tmp_path: Path
+) -> None:
+    fake = _module(sources / "raven" / "tests" / "fake_platform.py")
+    deployment = Deployment(tmp_path, [installed])
+    async with fake.FakePlatform().running() as platform:
+        deployment.configure(
+            'plugins = ["raven", "auth"]\n'
+            "[channels.raven]\n"
+            'plugin = "raven"\n'
+            f'token = "{fake.TOKEN}"\n'
+            f'base_url = "{platform.base_url}"\n'
+        )
+        server = await asyncio.to_thread(deployment.start)
+        try:
+            key = await asyncio.to_thread(deployment.create_key)
+            await asyncio.to_thread(_sign_in, server.url, key, platform)
+        finally:
+            await asyncio.to_thread(server.end)
+
+
+def _sign_in(url: str, key: str, platform: Any) -> None:
+    """As the demo does it, with nothing but what a person can write."""
+
+    def write(text: str, number: str) -> None:
+        platform.tell("text", text=text, message=number, files=[], answers=None)
+
+    def last_text() -> str:
+        texts = [str(message["text"]) for message in platform.messages.values()]
+        return texts[-1] if texts else ""
+
+    with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client:
+        body = {"state": "cart-17", "lang": "en", "match": True}
+        until(lambda: client.get("/v1/project").json()["channels"][0]["link"])
+        session = client.post("/v1/auth/session", json=body).json()
+        write(session["start_messages"]["raven"], "m1")
+        until(lambda: "Sign in to Shop?" in last_text())
+        question = last_text()
+        write(str(session["match_number"]), "m2")
+        until(lambda: "You are signed in to Shop." in last_text())
+        status = client.get(f"/v1/auth/session/{session['session_id']}/status").json()
+        verified = client.post("/v1/auth/verify", json={"code": status["code"]})
+        again = client.post("/v1/auth/verify", json={"code": status["code"]})
+
+    assert str(session["match_number"]) in question
+    assert (status["status"], verified.json()["first_name"]) == ("confirmed", "Ann")
+    assert (verified.json()["state"], again.status_code) == ("cart-17", 409)
 
 
 def test_the_templates_are_in_the_wheel(tmp_path: Path) -> None:

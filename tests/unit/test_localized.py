@@ -23,11 +23,11 @@ def test_a_text_or_one_per_language_is_taken_as_it_is(text: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "must hold more than spaces"),
-        (" \t", "must hold more than spaces"),
+        ("", "must hold more than spaces and invisible characters"),
+        (" \t", "must hold more than spaces and invisible characters"),
         ("123456", "must be at most 5 characters"),
         ({}, "give a text, or one for en or ru"),
-        ({"en": "x", "ru": ""}, "must hold more than spaces"),
+        ({"en": "x", "ru": ""}, "must hold more than spaces and invisible characters"),
         ({"ru": "123456"}, "must be at most 5 characters"),
         (7, "must be a text, or an object of texts by en and ru"),
         (None, "must be a text, or an object of texts by en and ru"),

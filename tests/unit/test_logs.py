@@ -3,13 +3,19 @@
 import json
 import subprocess
 import sys
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Literal
 
+import httpx2
 import pytest
 import structlog
+import structlog.testing
+from starlette.responses import RedirectResponse
 
-from msgsvc_core.logs import HIDDEN, hide_secrets
+from msgsvc_core.api.requests import RequestLog
+from msgsvc_core.logs import HIDDEN, hide_secrets, request_lines
 from msgsvc_core.security.api_keys import new_api_key
+from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import Tenant
 
 KEY = new_api_key().secret
@@ -232,3 +238,29 @@ async def test_a_request_is_logged_by_its_template_and_never_by_its_path(tenant:
     ]
     assert "private" not in str(entries)
     assert tenant.key not in str(entries)
+
+
+async def test_a_status_that_is_named_is_logged_as_a_number(service: Service) -> None:
+    away = RedirectResponse("https://shop.example/", HTTPStatus.SEE_OTHER)
+    with structlog.testing.capture_logs() as entries:
+        transport = httpx2.ASGITransport(app=RequestLog(away, service=service))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+            await client.get("/sign-in")
+
+    assert [str(entry["status"]) for entry in entries] == ["303"]
+    assert "HTTPStatus" not in repr(entries)
+
+
+@pytest.mark.parametrize(
+    ("which", "statuses"), [("all", [202, 404, 503, 0]), ("failed", [503, 0]), ("none", [])]
+)
+def test_requests_get_lines_as_the_setting_says(
+    which: Literal["all", "failed", "none"], statuses: list[int]
+) -> None:
+    structlog.reset_defaults()
+    with structlog.testing.capture_logs() as lines:
+        write = request_lines(which)
+        for status in (202, 404, 503, 0):
+            write(method="POST", endpoint="/v1/send", status=status, request_id="req_1")
+
+    assert [line["status"] for line in lines] == statuses

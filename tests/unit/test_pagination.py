@@ -2,7 +2,14 @@
 
 import pytest
 
-from msgsvc_core.api.pagination import after_cursor, next_cursor, position_of, read_position
+from msgsvc_core.api.pagination import (
+    after_cursor,
+    bound_cursor,
+    next_cursor,
+    position_of,
+    read_position,
+    unbound_cursor,
+)
 from msgsvc_core.errors import BadRequest
 from msgsvc_core.ids import new_id
 
@@ -37,3 +44,11 @@ def test_a_place_by_time_and_name_goes_through_a_cursor(name: str) -> None:
 def test_an_id_is_no_place_by_time_and_name(after: str) -> None:
     with pytest.raises(BadRequest, match="cursor"):
         read_position(after)
+
+
+def test_a_bound_cursor_is_read_by_its_list_alone() -> None:
+    cursor = bound_cursor("abc", "/v1/messages")
+
+    assert unbound_cursor(cursor, "/v1/messages") == "abc"
+    with pytest.raises(BadRequest, match="this list"):
+        unbound_cursor(cursor, "/v1/templates")

@@ -25,9 +25,17 @@ def build(*plugins: Any) -> Service:
 
 def test_a_plugin_that_is_not_installed_is_named_with_the_way_out() -> None:
     with pytest.raises(
-        PluginError, match=r"'telescope' is not installed .*pip install msgsvc-telescope"
+        PluginError, match=r"'telescope' is not installed .*install the package that brings it"
     ):
         load_plugins(["telescope"])
+
+
+def test_a_mistyped_plugin_leads_to_the_nearest_installed_one_and_to_no_package() -> None:
+    with pytest.raises(PluginError, match=r"did you mean 'webhooks'\?") as refused:
+        load_plugins(["webhook"])
+
+    assert "pip install" not in str(refused.value)
+    assert "msgsvc-webhook" not in str(refused.value)
 
 
 def test_only_the_named_plugins_are_loaded() -> None:

@@ -33,8 +33,7 @@ def translations(owner: Path) -> dict[str, str]:
 #: In templates: `_("...")`, `_('...')`, and the singular of `_.ngettext("...", "...", n)`.
 IN_TEMPLATES = re.compile(r"""\b_(?:\.ngettext)?\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
-#: Whose texts pages of all areas have: the core's, and the dashboard's.
-SHARED = (ROOT / "msgsvc_core", ROOT / "plugins/areas/dashboard/msgsvc_dashboard")
+CORE_TEXTS = ("msgsvc_core", ROOT / "msgsvc_core" / "locale")
 
 
 def used_texts(owner: Path) -> set[str]:
@@ -59,9 +58,35 @@ def known_texts(owner: Path) -> set[str]:
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
 def test_every_text_in_code_and_templates_has_its_russian(owner: Path) -> None:
-    known = known_texts(owner).union(*map(known_texts, SHARED))
+    """Its own, or the core's: it never speaks with the texts of another plugin."""
+    known = known_texts(owner) | known_texts(ROOT / "msgsvc_core")
 
     assert sorted(used_texts(owner) - known) == []
+
+
+def a_catalogue(folder: Path, russian: str) -> Path:
+    path = folder / "ru/LC_MESSAGES/messages.po"
+    path.parent.mkdir(parents=True)
+    path.write_text(f'msgid "Open"\nmsgstr "{russian}"\n', encoding="utf-8")
+    return folder
+
+
+def test_the_same_english_has_the_russian_of_who_says_it(tmp_path: Path) -> None:
+    folders = [
+        ("verbs", a_catalogue(tmp_path / "verbs", "Открыть")),
+        ("states", a_catalogue(tmp_path / "states", "Открытые")),
+    ]
+    for texts in (Texts(folders, "en"), Texts(reversed(folders), "en")):
+        said = [texts.into("ru", name)("Open") for name in ("verbs.pages", "states", "msgsvc_core")]
+
+        assert said == ["Открыть", "Открытые", "Open"]
+        assert texts.into("ru", "verbs")["states.words"]("Open") == "Открытые"
+
+
+def test_a_package_without_texts_speaks_with_those_of_the_core(tmp_path: Path) -> None:
+    _ = Texts([CORE_TEXTS, ("verbs", a_catalogue(tmp_path, "Открыть"))], "en").into("ru", "other.x")
+
+    assert (_("Cancel"), _("Open")) == ("Отмена", "Open")
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
@@ -80,13 +105,13 @@ def test_a_platforms_language_becomes_one_of_ours(platform: str | None, ours: st
 
 
 def test_a_text_without_translation_is_shown_in_english() -> None:
-    _ = Texts([ROOT / "msgsvc_core" / "locale"], "en").into("ru")
+    _ = Texts([CORE_TEXTS], "en").into("ru")
 
     assert _("Nobody translated {this}.", this="it") == "Nobody translated it."
 
 
 def test_values_are_put_into_the_translation() -> None:
-    _ = Texts([ROOT / "msgsvc_core" / "locale"], "en").into("ru")
+    _ = Texts([CORE_TEXTS], "en").into("ru")
 
     text = _("You are subscribed to notifications from {project}.", project="{Shop}")
 
@@ -110,6 +135,6 @@ def test_a_number_has_the_form_of_its_language(
     path = tmp_path / "ru/LC_MESSAGES/messages.po"
     path.parent.mkdir(parents=True)
     path.write_text(MINUTES, encoding="utf-8")
-    _ = Texts([ROOT / "msgsvc_core" / "locale", tmp_path], "en").into(lang)
+    _ = Texts([CORE_TEXTS, ("counted", tmp_path)], "en").into(lang, "counted")
 
     assert _.ngettext("{count} minute ago", "{count} minutes ago", count) == text

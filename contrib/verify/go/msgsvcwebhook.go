@@ -66,8 +66,9 @@ func VerifyStandard(headers http.Header, body []byte, secrets ...string) error {
 	}
 	expected := []string{}
 	for _, secret := range secrets {
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) == 0 {
+		key, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		// A key that was cut off, or decodes to nothing, is known to everybody.
+		if err != nil || len(key) < 24 || !strings.HasPrefix(secret, "whsec_") {
 			return ErrSecret
 		}
 		digest := sign(key, id+"."+time+".", body)

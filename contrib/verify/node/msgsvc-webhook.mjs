@@ -32,10 +32,19 @@ export function verifyStandard(headers, body, secrets) {
   if (!/^[0-9]+$/.test(time)) throw new InvalidWebhook("webhook-timestamp is malformed");
   const parts = valueOf(headers, "webhook-signature").split(" ").map((part) => pair(part, ","));
   const sign = (secret) => {
-    const key = Buffer.from(secret.slice("whsec_".length), "base64");
-    return hmac(key, `${id}.${time}.`, body).digest("base64");
+    return hmac(keyOf(secret), `${id}.${time}.`, body).digest("base64");
   };
   match(signatures(parts), all(secrets).map(sign));
+}
+
+function keyOf(secret) {
+  const text = /^whsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/.exec(secret);
+  const key = Buffer.from(text?.[1] ?? "", "base64");
+  // A key that was cut off, or decodes to nothing, is known to everybody.
+  if (key.length < 24) {
+    throw new TypeError("a secret is malformed: it is whsec_ and the base64 of 24 bytes or more");
+  }
+  return key;
 }
 
 function hmac(key, before, body) {

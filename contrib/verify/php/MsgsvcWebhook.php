@@ -62,8 +62,7 @@ final class MsgsvcWebhook
             }
         }
         $sign = function (string $secret) use ($id, $time, $body): string {
-            $key = base64_decode(substr($secret, strlen('whsec_')));
-            return base64_encode(hash_hmac('sha256', "$id.$time.$body", $key, true));
+            return base64_encode(hash_hmac('sha256', "$id.$time.$body", self::key($secret), true));
         };
         self::match($given, array_map($sign, self::all($secrets)));
     }
@@ -85,6 +84,17 @@ final class MsgsvcWebhook
             throw new InvalidArgumentException('a secret is empty: is its variable set?');
         }
         return $found;
+    }
+
+    private static function key(string $secret): string
+    {
+        $form = '~\Awhsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\z~';
+        $key = preg_match($form, $secret) ? base64_decode(substr($secret, strlen('whsec_'))) : '';
+        // A key that was cut off, or decodes to nothing, is known to everybody.
+        if (strlen($key) < 24) {
+            throw new InvalidArgumentException('a secret is malformed: whsec_ and the base64 of 24 bytes or more');
+        }
+        return $key;
     }
 
     private static function match(array $given, array $expected): void

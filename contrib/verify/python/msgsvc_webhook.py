@@ -39,7 +39,7 @@ def verify_standard(headers: Mapping[str, str], body: bytes, secrets: str | Iter
     parts = [part.partition(",") for part in _header(headers, "webhook-signature").split(" ")]
     given = [value for name, _, value in parts if name == "v1"]
     signed = (delivery_id + "." + time + ".").encode() + body
-    keys = [base64.b64decode(s[len("whsec_") :]) for s in _all(secrets)]
+    keys = [_key(secret) for secret in _all(secrets)]
     digests = [hmac.new(key, signed, hashlib.sha256).digest() for key in keys]
     _match(given, [base64.b64encode(digest).decode() for digest in digests])
 
@@ -56,6 +56,14 @@ def _all(secrets: str | Iterable[str]) -> list[str]:
     if not all(found):
         raise ValueError("a secret is empty: is the variable that holds it set?")
     return found
+
+
+def _key(secret: str) -> bytes:
+    # A key that was cut off, or decodes to nothing, is known to everybody.
+    key = base64.b64decode(secret[len("whsec_") :], validate=True)
+    if not secret.startswith("whsec_") or len(key) < 24:
+        raise ValueError("a secret is malformed: it is whsec_ and the base64 of 24 bytes or more")
+    return key
 
 
 def _match(given: list[str], expected: list[str]) -> None:

@@ -15,8 +15,9 @@ ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 #: Bytes of a channel's settings as JSON.
 SETTINGS_BYTES = 8192
 
-#: `working`; `stopped` while its platform refuses the bot; `broken` if its settings can't be read.
-OwnChannelStatus = Literal["working", "stopped", "broken"]
+#: `working`; `stopped` while its platform refuses the bot; `unavailable` while the platform answers nobody;
+#: `broken` if its settings can't be read.
+OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
 
 
 def _check_size(settings: dict[str, Any]) -> dict[str, Any]:
@@ -52,6 +53,8 @@ class State:
 
     status: str
     detail: str | None
+    outage_since_ms: int | None = None
+    outage_detail: str | None = None
 
 
 class CreateChannelBody(Body):
@@ -76,7 +79,10 @@ class BotAnswer(Answer):
 
 
 class OwnChannelAnswer(Answer):
-    """A channel of the project's own. Of secret settings only the names are shown, in `secrets`."""
+    """A channel of the project's own. Of secret settings only the names are shown, in `secrets`.
+
+    `unavailable_since` is since when the platform has answered nobody; null while it answers.
+    """
 
     name: str
     channel_id: str
@@ -85,6 +91,7 @@ class OwnChannelAnswer(Answer):
     secrets: list[str]
     status: OwnChannelStatus
     detail: str | None
+    unavailable_since: str | None
     receiving: Receiving
     bot: BotAnswer | None
     link: str | None

@@ -11,9 +11,12 @@ from msgsvc_core.channels.own.models import (
     OwnChannelList,
     UpdateChannelBody,
 )
-from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.errors import BadRequest, Conflict, NotFound, PlatformBusy
 
 router = Router(area="channels")
+
+#: Seconds after which a platform that gave no answer may be asked again.
+BUSY_S = 5
 
 
 @router.get("/v1/channels", errors=(BadRequest,))
@@ -25,7 +28,7 @@ async def list_channels(ctx: Context, query: PageQuery) -> OwnChannelList:
     return OwnChannelList(data=await own.answers(ctx.tx, page), next_cursor=following)
 
 
-@router.post("/v1/channels", status=201, errors=(Conflict,))
+@router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)
 async def create_channel(ctx: Context, body: CreateChannelBody) -> OwnChannelAnswer:
     """Adds a bot of the project's own. Under the name of a shared channel it takes its place.
 
@@ -44,7 +47,7 @@ async def get_channel(ctx: Context, name: str) -> OwnChannelAnswer:
     return answer
 
 
-@router.put("/v1/channels/{name}", errors=(NotFound,))
+@router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
 async def update_channel(ctx: Context, name: str, body: UpdateChannelBody) -> OwnChannelAnswer:
     """Changes settings of a channel of the project's own; what is left out stays.
 
@@ -55,16 +58,24 @@ async def update_channel(ctx: Context, name: str, body: UpdateChannelBody) -> Ow
     return answer
 
 
-@router.delete("/v1/channels/{name}", status=204, errors=(NotFound,))
+@router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
 async def delete_channel(ctx: Context, name: str) -> None:
     """Removes a channel of the project's own, with its secrets; what waits to go out is skipped."""
     await ctx.service.own_channels.delete(ctx.tx, ctx.project_id, name)
 
 
-@router.post("/v1/channels/{name}/check", errors=(NotFound,), holds_connection=False)
+@router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
 async def check_channel(ctx: Context, name: str) -> ChannelCheckAnswer:
-    """Asks the messenger's platform whether the bot may work, and who it is."""
+    """Asks the messenger's platform whether the bot may work, and who it is.
+
+    `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
+    nothing to say of the bot: `platform_busy`.
+    """
     health = await ctx.service.own_channels.check(ctx.project_id, name)
+    if health.unreachable:
+        raise PlatformBusy(
+            f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S
+        )
     profile = health.profile
     return ChannelCheckAnswer(
         ok=health.ok,

@@ -166,7 +166,7 @@ class OwnChannels:
     def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
         shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
-        detail = receiving = profile = link = None
+        detail = receiving = profile = link = unavailable_since = None
         try:
             options = self._options(row)
             shown = self._service.channels.kinds.shown(row.plugin, options)
@@ -179,6 +179,9 @@ class OwnChannels:
                 status, detail = "broken", channel.why
             elif state is not None and state.status == "stopped":
                 status, detail = "stopped", state.detail
+            elif state is not None and state.outage_since_ms is not None:
+                status, detail = "unavailable", state.outage_detail
+                unavailable_since = to_rfc3339(state.outage_since_ms)
         return OwnChannelAnswer(
             name=row.name,
             channel_id=row.channel_id,
@@ -187,6 +190,7 @@ class OwnChannels:
             secrets=shown.secrets,
             status=status,
             detail=detail,
+            unavailable_since=unavailable_since,
             receiving=receiving or "nothing",
             bot=profile and BotAnswer(name=profile.name, username=profile.username),
             link=link,

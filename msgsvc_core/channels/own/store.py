@@ -61,11 +61,16 @@ async def ids(tx: Tx) -> set[str]:
 async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
     """What there is to say of channels, by id."""
     rows = await tx.fetch_all(
-        "SELECT channel, status, detail FROM core_channel_states"
+        "SELECT channel, status, detail, outage_since_ms, outage_detail FROM core_channel_states"
         f" WHERE {among('channel', 'ids', tx.dialect)}",
         {"ids": listed(channel_ids, tx.dialect)},
     )
-    return {row["channel"]: State(row["status"], row["detail"]) for row in rows}
+    return {
+        row["channel"]: State(
+            row["status"], row["detail"], row["outage_since_ms"], row["outage_detail"]
+        )
+        for row in rows
+    }
 
 
 async def count(tx: Tx, project_id: str) -> int:
@@ -119,6 +124,9 @@ async def remove(tx: Tx, channel: OwnChannel, now_ms: int) -> bool:
                 {**key, "now_ms": now_ms},
             )
         )
+    await tx.execute(
+        "DELETE FROM core_offers WHERE channel = :channel", {"channel": channel.channel_id}
+    )
     await tx.execute(
         "DELETE FROM core_chats WHERE channel = :channel", {"channel": channel.channel_id}
     )

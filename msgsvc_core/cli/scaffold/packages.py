@@ -38,6 +38,8 @@ class NewPlugin:
     name: str
     author: str = ""
     description: str = ""
+    #: Of a channel: its platform has neither buttons nor links that carry a payload.
+    plain: bool = False
 
     @property
     def package(self) -> str:
@@ -111,6 +113,7 @@ def _rendered(plugin: NewPlugin) -> dict[Path, str]:
         "distribution": plugin.distribution,
         "title": plugin.title,
         "author": plugin.author,
+        "plain": plugin.plain,
         "description": plugin.description or _description(plugin),
     }
     paths = [path.relative_to(root) for path in sorted(root.rglob(f"*{SUFFIX}"))]

@@ -30,12 +30,19 @@ async def count(service: "Service", tx: Tx, ended: Sequence[Ending]) -> None:
     for end in ended:
         if end.message.batch_id is not None:
             key = (end.message.project_id, end.message.batch_id)
-            # What is unknown is taken to have failed (API, "Broadcasts").
-            counts[key]["failed" if end.status == "unknown" else end.status] += 1
+            counts[key][end.status] += 1
     if not counts:
         return
     more = [
-        store.Ended(project_id, batch_id, of["sent"], of["failed"], of["skipped"])
+        store.Ended(
+            project_id,
+            batch_id,
+            sent=of["sent"],
+            # What is unknown is taken to have failed (API, "Broadcasts").
+            failed=of["failed"] + of["unknown"],
+            skipped=of["skipped"],
+            unknown=of["unknown"],
+        )
         for (project_id, batch_id), of in counts.items()
     ]
     completed = await store.count(tx, more, service.clock.now_ms())

@@ -18,16 +18,20 @@ class Batch:
     batch_id: str
     total: int
     sent: int
+    #: Those of `unknown` among them.
     failed: int
     skipped: int
     created_at_ms: int
     finished_at_ms: int | None
+    #: Of `failed`, those of which nobody knows whether they arrived.
+    unknown: int = 0
 
     def event_fields(self) -> dict[str, Any]:
         return {
             "batch_id": self.batch_id,
             "sent": self.sent,
             "failed": self.failed,
+            "unknown": self.unknown,
             "skipped": self.skipped,
             "total": self.total,
         }
@@ -60,13 +64,14 @@ class BatchAnswer(Answer):
 
 
 class BatchStatusAnswer(Answer):
-    """A batch. `total` are the accepted messages, and when all are final, the sum of the others;
-    `failed` holds those whose outcome is `unknown`."""
+    """A batch. `total` are the accepted messages, and when all are final, the sum of `sent`, `failed` and
+    `skipped`; `failed` holds those of `unknown`: the service can't tell whether they arrived."""
 
     batch_id: str
     status: Literal["running", "completed"]
     sent: int
     failed: int
+    unknown: int
     skipped: int
     total: int
     created_at: str

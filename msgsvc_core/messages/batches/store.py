@@ -7,10 +7,12 @@ from msgsvc_core.db.sql import key_params, key_table
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.record import record
 
-_COLUMNS = "project_id, batch_id, total, sent, failed, skipped, created_at_ms, finished_at_ms"
+_COLUMNS = (
+    "project_id, batch_id, total, sent, failed, skipped, created_at_ms, finished_at_ms, unknown"
+)
 
 #: The columns of `keys`; named unlike the table's, which RETURNING on PostgreSQL could not tell apart.
-_KEYS = ("project", "batch", "more_sent", "more_failed", "more_skipped")
+_KEYS = ("project", "batch", "more_sent", "more_failed", "more_skipped", "more_unknown")
 
 
 @record
@@ -20,8 +22,10 @@ class Ended:
     project_id: str
     batch_id: str
     sent: int
+    #: Those of `unknown` among them.
     failed: int
     skipped: int
+    unknown: int
 
 
 def add(unit: Unit, batch: Batch) -> None:
@@ -34,6 +38,7 @@ def add(unit: Unit, batch: Batch) -> None:
             "total": batch.total,
             "sent": 0,
             "failed": 0,
+            "unknown": 0,
             "skipped": 0,
             "created_at_ms": batch.created_at_ms,
             "finished_at_ms": batch.finished_at_ms,
@@ -55,15 +60,20 @@ async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Batch]:
 async def count(tx: Tx, ended: Sequence[Ended], now_ms: int) -> list[Batch]:
     """Adds to what has ended of each batch; returns those of which all has, now."""
     rows = sorted(
-        (one.project_id, one.batch_id, str(one.sent), str(one.failed), str(one.skipped))
+        (
+            *(one.project_id, one.batch_id),
+            *map(str, (one.sent, one.failed, one.skipped, one.unknown)),
+        )
         for one in ended
     )
-    await _lock(tx, [row[:2] for row in rows])
+    await _lock(tx, [(row[0], row[1]) for row in rows])
     more = {column: f"CAST(keys.{column} AS integer)" for column in _KEYS[2:]}
+    ending = " + ".join(more[column] for column in ("more_sent", "more_failed", "more_skipped"))
     found = await tx.fetch_all(
         f"UPDATE core_batches AS b SET sent = b.sent + {more['more_sent']},"
         f" failed = b.failed + {more['more_failed']}, skipped = b.skipped + {more['more_skipped']},"
-        f" finished_at_ms = CASE WHEN b.sent + b.failed + b.skipped + {' + '.join(more.values())}"
+        f" unknown = b.unknown + {more['more_unknown']},"
+        f" finished_at_ms = CASE WHEN b.sent + b.failed + b.skipped + {ending}"
         " >= b.total THEN CAST(:now_ms AS bigint) END"
         f" FROM {key_table(_KEYS, tx.dialect)}"
         " WHERE b.project_id = keys.project AND b.batch_id = keys.batch"

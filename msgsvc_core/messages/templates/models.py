@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.types import Kept
 from msgsvc_core.channels.outgoing import Format, OutgoingMessage
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.json_text import to_json
@@ -77,22 +78,17 @@ class CreateTemplateBody(TemplateContent):
 class UpdateTemplateBody(Body):
     """New contents; what is left out stays, and null for `media` takes the file away."""
 
-    text: Any = None
-    format: Any = None
-    media: Any = None
-    buttons: Any = None
-
-    @field_validator("text", "format", "media", "buttons", mode="plain")
-    @classmethod
-    def _later(cls, value: Any) -> Any:
-        # It is judged together with what stays, by `TemplateContent`.
-        return value
+    text: Kept[Annotated[Localized, visible(SOURCE_LENGTH)]] = None
+    format: Kept[Format] = None
+    media: TemplateMedia | None = None
+    buttons: Kept[list[list[TemplateButton]]] = None
 
     def merged(self, before: TemplateContent) -> dict[str, Any]:
-        """The contents after the change, not validated yet."""
-        after = {**before.model_dump(exclude_defaults=True)}
-        after.update((name, getattr(self, name)) for name in self.model_fields_set)
-        return after
+        """The contents after the change, not validated as a whole yet."""
+        return {
+            **before.model_dump(exclude_defaults=True),
+            **self.model_dump(exclude_unset=True),
+        }
 
 
 @record

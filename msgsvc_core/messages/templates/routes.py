@@ -25,7 +25,7 @@ async def list_templates(ctx: Context, query: PageQuery) -> TemplateList:
     return TemplateList(data=templates.answers(page), next_cursor=following)
 
 
-@router.post("/v1/templates", status=201, errors=(Conflict,))
+@router.post("/v1/templates", status=201, errors=(Conflict,), audited=True)
 async def create_template(ctx: Context, body: CreateTemplateBody) -> TemplateAnswer:
     """Keeps a message for `POST /v1/send` to name, with variables that each send fills.
 
@@ -45,7 +45,7 @@ async def get_template(ctx: Context, template: str) -> TemplateAnswer:
     return answer
 
 
-@router.put("/v1/templates/{template}", errors=(NotFound,))
+@router.put("/v1/templates/{template}", errors=(NotFound,), audited=True)
 async def update_template(ctx: Context, template: str, body: UpdateTemplateBody) -> TemplateAnswer:
     """Changes a template; what is left out stays. Messages that are queued stay as they are."""
     changed = await ctx.service.templates.update(ctx.tx, ctx.project_id, template, body)
@@ -53,7 +53,7 @@ async def update_template(ctx: Context, template: str, body: UpdateTemplateBody)
     return answer
 
 
-@router.delete("/v1/templates/{template}", status=204, errors=(NotFound,))
+@router.delete("/v1/templates/{template}", status=204, errors=(NotFound,), audited=True)
 async def delete_template(ctx: Context, template: str) -> None:
     """Removes a template. Messages that are queued are sent all the same."""
     await ctx.service.templates.delete(ctx.tx, ctx.project_id, template)

@@ -171,7 +171,7 @@ class Templates:
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
         except ValidationFailed as error:
-            raise ValidationFailed(f"template: once rendered, {error.message}") from None
+            raise type(error)(f"template: once rendered, {error.message}") from None
 
     def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
         channels = self._service.channels.all_of(project_id)

@@ -92,5 +92,5 @@ async def replace(ctx: InboundContext, message: OutgoingMessage, notice: str | N
 
 
 def are_shown(ctx: InboundContext) -> bool:
-    """Whether this messenger has buttons; where it has none, people write what to press."""
-    return ctx.service.channels[ctx.channel].capabilities.buttons
+    """Whether this messenger has buttons; where it has none, people write commands."""
+    return ctx.service.channels[ctx.channel].capabilities.buttons == "native"

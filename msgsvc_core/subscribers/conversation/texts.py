@@ -15,8 +15,8 @@ JOINERS = "\u200c\u200d"
 
 def commands(ctx: InboundContext) -> str:
     """A line for each command that people are told of, those of plugins too."""
-    told = [(rule.name, rule.about) for rule in ctx.service.inbound.commands]
-    return "\n".join(f"/{name} – {about(ctx._)}" for name, about in told if about is not None)
+    inbound = ctx.service.inbound
+    return "\n".join(f"/{rule.name} – {inbound.about(rule, ctx.lang)}" for rule in inbound.commands)
 
 
 def stranger(ctx: InboundContext) -> OutgoingMessage:

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.api.types import refuse_null
+from msgsvc_core.api.types import Kept
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.localized import Localized, visible
 from msgsvc_core.record import record
@@ -58,11 +58,9 @@ class CreatePermissionBody(Body):
 class UpdatePermissionBody(Body):
     """Changes of a permission; what is left out stays. A description of null is removed."""
 
-    title: Title | None = None
+    title: Kept[Title] = None
     description: Description | None = None
-    default: bool | None = None
-
-    _no_null = field_validator("title", "default")(refuse_null)
+    default: Kept[bool] = None
 
 
 class PermissionAnswer(Answer):

@@ -35,7 +35,7 @@ async def list_permissions(ctx: Context, query: PageQuery) -> PermissionList:
     )
 
 
-@router.post("/v1/permissions", status=201, errors=(Conflict,))
+@router.post("/v1/permissions", status=201, errors=(Conflict,), audited=True)
 async def create_permission(ctx: Context, body: CreatePermissionBody) -> PermissionAnswer:
     """Makes a permission, which people grant and revoke in the messenger.
 
@@ -53,7 +53,7 @@ async def get_permission(ctx: Context, permission_key: str) -> PermissionAnswer:
     )
 
 
-@router.put("/v1/permissions/{permission_key}", errors=(NotFound,))
+@router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
 async def update_permission(
     ctx: Context, permission_key: str, body: UpdatePermissionBody
 ) -> PermissionAnswer:
@@ -64,7 +64,10 @@ async def update_permission(
 
 
 @router.delete(
-    "/v1/permissions/{permission_key}", status=204, errors=(NotFound, PermissionHasSubscribers)
+    "/v1/permissions/{permission_key}",
+    status=204,
+    errors=(NotFound, PermissionHasSubscribers),
+    audited=True,
 )
 async def delete_permission(ctx: Context, permission_key: str) -> None:
     """Removes a permission that no active subscriber granted."""

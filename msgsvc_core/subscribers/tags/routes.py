@@ -18,7 +18,7 @@ async def list_tags(ctx: Context, query: PageQuery) -> TagList:
     return TagList(data=[TagAnswer.of(tag) for tag in page], next_cursor=following)
 
 
-@router.post("/v1/tags", status=201, errors=(Conflict,))
+@router.post("/v1/tags", status=201, errors=(Conflict,), audited=True)
 async def create_tag(ctx: Context, body: TagBody) -> TagAnswer:
     """Makes a tag. One that is given to a subscriber, or to a link, is made by itself."""
     return TagAnswer.of(await ctx.service.tags.create(ctx.tx, ctx.project_id, body.name))
@@ -30,14 +30,14 @@ async def get_tag(ctx: Context, tag: str) -> TagAnswer:
     return TagAnswer.of(await ctx.service.tags.find(ctx.tx, ctx.project_id, tag))
 
 
-@router.put("/v1/tags/{tag}", errors=(Conflict, NotFound))
+@router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=True)
 async def rename_tag(ctx: Context, tag: str, body: TagBody) -> TagAnswer:
     """Gives a tag another name. Its subscribers keep it, and links that carry it still do."""
     renamed = await ctx.service.tags.rename(ctx.tx, ctx.project_id, tag, body.name)
     return TagAnswer.of(renamed)
 
 
-@router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,))
+@router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,), audited=True)
 async def delete_tag(ctx: Context, tag: str) -> None:
     """Removes a tag, from its subscribers too; links that carry it go on without it."""
     await ctx.service.tags.delete(ctx.tx, ctx.project_id, tag)

@@ -26,7 +26,7 @@ class Buttons(Stage):
     async def test_buttons_are_shown_in_their_rows_with_their_labels_and_addresses(
         self, channel: Channel, messenger: Messenger, chat_id: str
     ) -> None:
-        needs(channel.capabilities.buttons, "buttons")
+        needs(channel.capabilities.buttons == "native", "buttons")
         rows = (
             (Button("Yes 👍", data="yes"), Button("<b>No</b> *", data="no")),
             (Button("Site", url="https://shop.example/a_b?c=*d*&e=%20f#g"),),
@@ -37,9 +37,9 @@ class Buttons(Stage):
 
         assert seen == rows, f"buttons {rows} are shown as {seen}"
 
-    def test_buttons_are_a_problem_where_the_channel_has_none(self, channel: Channel) -> None:
-        if channel.capabilities.buttons:
-            pytest.skip("this channel takes buttons")
+    def test_buttons_that_nobody_can_answer_are_a_problem(self, channel: Channel) -> None:
+        if channel.capabilities.answers:
+            pytest.skip("people can answer on this channel")
         message = plainest("text", channel.capabilities, buttons=((Button("Yes", data="y"),),))
         problem = channel.problem(message)
 
@@ -51,7 +51,7 @@ class Buttons(Stage):
     async def test_a_press_brings_back_the_data_and_names_the_message(
         self, channel: Channel, messenger: Messenger, chat_id: str, inbox: Inbox, data: str
     ) -> None:
-        needs(channel.capabilities.buttons, "buttons")
+        needs(channel.capabilities.buttons == "native", "buttons")
         ref, pressed = await pressed_button(channel, messenger, chat_id, inbox, data)
 
         assert pressed.data == data, f"data {data!r} came back as {pressed.data!r}; change nothing"
@@ -71,7 +71,7 @@ class Buttons(Stage):
         inbox: Inbox,
         notice: str | None,
     ) -> None:
-        needs(channel.capabilities.buttons, "buttons")
+        needs(channel.capabilities.buttons == "native", "buttons")
         _, pressed = await pressed_button(channel, messenger, chat_id, inbox, "yes")
         await done(channel.answer_button(pressed.button_ref, notice), "answer_button")
         seen = list(await messenger.notices())
@@ -81,7 +81,7 @@ class Buttons(Stage):
     async def test_a_press_that_nobody_waits_for_is_answered_without_error(
         self, channel: Channel, messenger: Messenger, chat_id: str, inbox: Inbox
     ) -> None:
-        needs(channel.capabilities.buttons, "buttons")
+        needs(channel.capabilities.buttons == "native", "buttons")
         _, pressed = await pressed_button(channel, messenger, chat_id, inbox, "yes")
         await done(channel.answer_button(pressed.button_ref), "answer_button")
         advice = "Treat what the platform says of a press that is over as success"
@@ -91,7 +91,7 @@ class Buttons(Stage):
     async def test_a_press_that_has_expired_is_answered_without_error(
         self, channel: Channel, messenger: Messenger, chat_id: str, inbox: Inbox
     ) -> None:
-        needs(channel.capabilities.buttons, "buttons")
+        needs(channel.capabilities.buttons == "native", "buttons")
         _, pressed = await pressed_button(channel, messenger, chat_id, inbox, "yes")
         await messenger.forget_presses()
         advice = "Treat what the platform says of a press that is over as success"

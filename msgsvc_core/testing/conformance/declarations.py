@@ -22,6 +22,9 @@ from msgsvc_core.texts import LANGUAGES
 _CODE = re.compile(r"[a-z][a-z0-9_]{2,63}")
 _EVENT = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
+#: What is looked through for texts: code, and the templates of pages.
+EXTRACTED = [("**.py", "python"), ("**.html", "jinja2")]
+
 #: The language that texts are written in; the others have catalogues.
 WRITTEN = "en"
 
@@ -146,11 +149,19 @@ class Declarations:
         return register() if register else ()
 
     def _texts(self) -> set[str]:
-        """What the code says to people, by calls of `_`: the package's, or the object's own file."""
+        """What code and templates say to people, by calls of `_`: the package's, or the object's own file."""
         plugin = type(self).plugin
         if inspect.ismodule(plugin):
             assert plugin.__file__
-            found = [text for _, _, text, _, _ in extract_from_dir(Path(plugin.__file__).parent)]
+            found = [
+                text
+                for _, _, text, _, _ in extract_from_dir(
+                    Path(plugin.__file__).parent,
+                    method_map=EXTRACTED,
+                    # A template that can't be read would seem to say nothing.
+                    options_map={"**.html": {"silent": "false"}},
+                )
+            ]
         else:
             file = inspect.getsourcefile(type(plugin))
             assert file

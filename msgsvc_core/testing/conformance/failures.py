@@ -163,7 +163,7 @@ async def _prepared(
     if name == "send":
         return lambda: channel.send(chat_id, text)
     if name == "answer_button":
-        needs(takes.buttons, "buttons")
+        needs(takes.buttons == "native", "buttons")
         message = plainest("press", takes, buttons=((Button("Press", data="x"),),))
         await messenger.press(await sent(channel, chat_id, message), "x")
         pressed = await inbox.expect(ButtonPressed)

@@ -58,7 +58,7 @@ class Messenger(ABC):
 
     @abstractmethod
     async def start(self, payload: str = "") -> None:
-        """Presses Start, as a link with that payload would have it."""
+        """Presses Start, as a link with that payload would have it; opens the chat where no link has one."""
 
     @abstractmethod
     async def write(self, text: str) -> None:

@@ -15,7 +15,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.service import Service
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.messenger import Messenger
-from msgsvc_core.testing.conformance.stage import CHANNEL, Stage
+from msgsvc_core.testing.conformance.stage import CHANNEL, Stage, needs
 
 #: Every length that is an edge, and every character: there are 64 of them.
 PAYLOADS = (
@@ -37,6 +37,7 @@ class Receiving(Stage):
     async def test_a_link_brings_its_payload_to_the_bot(
         self, channel: Channel, messenger: Messenger, inbox: Inbox, payload: str
     ) -> None:
+        needs(channel.capabilities.start_links, "start links")
         link = channel.deep_link(payload)
         assert channel.link(payload) == link, "`link` is another link than `deep_link`"
         try:

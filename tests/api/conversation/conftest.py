@@ -31,4 +31,4 @@ async def news(service: Service, make_tenant: Callable[..., Awaitable[Tenant]]) 
 @pytest.fixture
 def without_buttons(channel: RecordingChannel) -> None:
     """The messenger has neither buttons nor edits."""
-    channel.capabilities = Capabilities(buttons=False, edit=False)
+    channel.capabilities = Capabilities(buttons="words", edit=False)

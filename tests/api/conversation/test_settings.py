@@ -285,7 +285,7 @@ async def test_without_buttons_a_number_says_which_project(
 async def test_descriptions_are_left_out_where_they_would_be_too_long(
     ann: Talker, tenant: Tenant, offer: Offer
 ) -> None:
-    ann.channel.capabilities = Capabilities(buttons=False, max_text_length=1000)
+    ann.channel.capabilities = Capabilities(buttons="words", max_text_length=1000)
     for number in range(4):
         await offer(f"p{number}", f"P{number}", "D" * 256)
     await ann.subscribe(tenant)

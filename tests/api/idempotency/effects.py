@@ -11,6 +11,7 @@ from msgsvc_core.errors import (
     Conflict,
     Forbidden,
     InternalError,
+    InvalidUrl,
     NotFound,
     PlatformBusy,
     RateLimitProject,
@@ -26,9 +27,11 @@ CountEffects = Callable[[], Awaitable[int]]
 
 KEY = {"Idempotency-Key": "key-1234"}
 
-STORED: tuple[type[ApiError], ...] = (ValidationFailed, BillingBlocked, NotFound, Conflict)
+STORED: tuple[type[ApiError], ...] = (BillingBlocked, NotFound, Conflict)
 
 NOT_STORED: tuple[type[ApiError], ...] = (
+    ValidationFailed,
+    InvalidUrl,
     Unauthorized,
     Forbidden,
     TooEarly,

@@ -104,6 +104,44 @@ async def test_a_body_that_never_validated_leaves_its_key_free(client: httpx2.As
     assert [refused.status_code, broken.status_code, mended.status_code] == [400, 400, 201]
 
 
+REFUSED_BY = {"its schema": {"unknown": 1}, "its handler": {"error": "validation_failed"}}
+
+
+@pytest.mark.parametrize("body", REFUSED_BY.values(), ids=REFUSED_BY)
+async def test_a_body_may_be_mended_under_its_key_whoever_refused_it(
+    client: httpx2.AsyncClient, body: dict[str, object]
+) -> None:
+    refused = await client.post("/v1/effects", json=body, headers=KEY)
+
+    mended = await client.post("/v1/effects", json={}, headers=KEY)
+
+    assert [refused.status_code, mended.status_code] == [400, 201]
+
+
+@pytest.mark.parametrize("body", REFUSED_BY.values(), ids=REFUSED_BY)
+async def test_a_used_key_conflicts_with_a_body_whoever_would_refuse_it(
+    client: httpx2.AsyncClient, check_error: CheckError, body: dict[str, object]
+) -> None:
+    await client.post("/v1/effects", json={}, headers=KEY)
+
+    answer = await client.post("/v1/effects", json=body, headers=KEY)
+
+    check_error(answer, 409, "idempotency_conflict")
+
+
+async def test_a_grouped_request_is_replayed_though_it_would_be_refused_now(
+    client: httpx2.AsyncClient, ann: str
+) -> None:
+    await client.post("/v1/templates", json={"key": "hello", "text": "Hi"})
+    body = {"subscriber_id": ann, "template": "hello"}
+    first = await client.post("/v1/send", json=body, headers=KEY)
+    await client.put("/v1/templates/hello", json={"text": "Hi {{ name }}"})
+
+    again = await client.post("/v1/send", json=body, headers=KEY)
+
+    assert (again.status_code, again.content) == (202, first.content)
+
+
 async def test_a_request_over_the_rate_leaves_its_key_free(
     make_service: ServiceFactory, make_tenant: Callable[..., Awaitable[Tenant]], clock: FakeClock
 ) -> None:

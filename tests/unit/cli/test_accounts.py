@@ -68,3 +68,10 @@ def test_an_account_is_disabled_enabled_and_made_operator(run: Any, config: Any)
     assert (disabled["status"], disabled["is_operator"]) == ("disabled", True)
     assert (listed(run)[0]["status"], listed(run)[0]["is_operator"]) == ("active", False)
     assert "never" in run("account", "list").stdout
+
+
+def test_a_link_is_given_as_json_to_scripts(run: Any, config: Any) -> None:
+    create(run)
+    answer = run("account", "link", "ann@shop.example", "--json")
+
+    assert json.loads(answer.stdout)["link"].startswith(LINK)

@@ -11,7 +11,7 @@ def test_ctrl_c_while_modules_are_loaded_leaves_no_traceback() -> None:
         assert process.stderr is not None
         # Each module is told of when it is loaded: what the commands need is being loaded now.
         for line in process.stderr:
-            if line.endswith(b" pydantic_core\n"):
+            if line.endswith(b" typer\n"):
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()

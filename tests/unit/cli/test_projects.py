@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.accounts.models import AuditEntry
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
@@ -19,7 +20,9 @@ async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:
     service = Service(load_settings(config, env={}))
     await service.open_database()
     try:
-        return await service.projects.authenticate(secret)
+        project, key = await service.projects.authenticate(secret)
+        service.projects.check_active(project)
+        return project, key
     finally:
         await service.db.disconnect()
 
@@ -210,3 +213,35 @@ def test_in_another_folder_than_the_database_no_empty_one_is_made(
     assert result.exit_code == 2
     assert str(config.with_name("msgsvc.db")) in result.stderr
     assert list(elsewhere.iterdir()) == []
+
+
+async def _audited(config: Path, project_id: str) -> list[AuditEntry]:
+    service = Service(load_settings(config, env={}))
+    await service.open_database()
+    try:
+        async with service.db.read() as tx:
+            return await service.audit.of_project(
+                tx, project_id, account_id=None, after=None, most=9
+            )
+    finally:
+        await service.db.disconnect()
+
+
+def test_what_the_command_line_changes_stands_in_the_audit_log(
+    run: Any, config: Path, project_id: str, key: dict[str, Any]
+) -> None:
+    run("key", "revoke", project_id, key["key_id"])
+    run("project", "disable", project_id)
+    run("project", "enable", project_id)
+
+    found = list(reversed(asyncio.run(_audited(config, project_id))))
+
+    assert [(entry.action, entry.target) for entry in found] == [
+        ("project.create", None),
+        ("key.create", key["key_id"]),
+        ("key.revoke", key["key_id"]),
+        ("project.disable", None),
+        ("project.enable", None),
+    ]
+    assert {entry.detail["by"] for entry in found} == {"cli"}
+    assert key["key"] not in str(found)

@@ -212,6 +212,56 @@ async def test_what_is_not_http_gets_the_envelope(make_door: DoorFactory, data: 
     assert door.counted("connections_refused_total", reason="not_http") == 1
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHOST: b\r\n\r\n",
+    ],
+    ids=["none", "twice", "two"],
+)
+async def test_a_request_names_exactly_one_host(make_door: DoorFactory, data: bytes) -> None:
+    door = await make_door()
+    client = await door.connect(data)
+
+    status, code, _ = await error_of(client)
+
+    assert (status, code) == (400, "bad_request")
+    assert await client.is_closed()
+
+
+async def test_http_1_0_needs_no_host(make_door: DoorFactory) -> None:
+    door = await make_door()
+    client = await door.connect(b"GET / HTTP/1.0\r\n\r\n")
+
+    status, _, _ = await client.answer()
+
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CHUNKED + b"zz\r\n",
+        CHUNKED + b"1\r\nxyz\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
+    ],
+    ids=["no size", "a longer chunk", "gzip", "gzip last"],
+)
+async def test_a_body_that_can_not_be_read_gets_the_envelope(
+    make_door: DoorFactory, data: bytes
+) -> None:
+    door = await make_door()
+    client = await door.connect(data)
+
+    status, code, _ = await error_of(client)
+
+    assert (status, code) == (400, "bad_request")
+    assert await client.is_closed()
+
+
 async def test_garbage_behind_a_request_does_not_mix_with_its_answer(
     make_door: DoorFactory,
 ) -> None:

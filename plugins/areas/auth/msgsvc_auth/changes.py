@@ -38,6 +38,18 @@ class Changes:
         self._listen = listen
         self._waiting: dict[Key, list[asyncio.Future[None]]] = {}
         self._looking: asyncio.Task[None] | None = None
+        #: Whether nobody is to wait any longer.
+        self.closed = False
+
+    def open(self) -> None:
+        """Lets people wait, after a stop too."""
+        self.closed = False
+
+    def close(self) -> None:
+        """Ends all waits: the server is about to stop."""
+        self.closed = True
+        for key in list(self._waiting):
+            self.tell(key)
 
     def watch(self, key: Key) -> asyncio.Future[None]:
         """Is done at the next change; `forget` it at the end, whatever the end is.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_auth import store
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
+from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import Session
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import ApiError
@@ -36,8 +37,9 @@ class Presented:
 class CodeExchange:
     """One UPDATE consumes the codes of all; whose code it did not find is told why."""
 
-    def __init__(self, service: "Service") -> None:
+    def __init__(self, service: "Service", metrics: SignInMetrics) -> None:
         self._service = service
+        self._metrics = metrics
 
     async def exchange(self, tx: Tx, presented: Sequence[Presented]) -> list[Outcome]:
         """Answers each in turn. Of several with the same code, the first has it."""
@@ -55,6 +57,9 @@ class CodeExchange:
         people = await self._service.subscribers.find_many(
             tx, [_subscriber_of(session) for session in winners if session is not None]
         )
+        for person in people.values():
+            label = self._service.metrics.channels.label(person.bot)
+            self._metrics.count_on_commit(tx, "exchanged", label)
         return [
             # A session goes with its subscriber, so whose session is there is there as well.
             _refusal(known, one) if session is None else (session, people[_subscriber_of(session)])

@@ -120,7 +120,7 @@ class SignInBot:
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
-        if not await self._sign_in.deny(ctx.tx, session):
+        if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
         project = await self._project(ctx, session)
@@ -128,7 +128,7 @@ class SignInBot:
 
     async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
         """One guess is all there is: of three numbers, the second would be right half the time."""
-        if not await self._sign_in.deny(ctx.tx, session):
+        if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
         project = await self._project(ctx, session)
@@ -170,7 +170,7 @@ class SignInBot:
 
     def _language(self, ctx: InboundContext, session: Session) -> Translate:
         """The site's choice, for the person comes from its page; else the person's own."""
-        return self._service.texts.into(session.lang) if session.lang else ctx._
+        return self._service.texts.into(session.lang, __name__) if session.lang else ctx._
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
         return await self._service.projects.find(ctx.tx, session.project_id)

@@ -34,7 +34,7 @@ class StaticLinks:
             created_at_ms=self._service.clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
-            raise Conflict(f"slug: {body.slug!r} is taken; it is unique over all projects")
+            raise Conflict(f"slug: {body.slug!r} is taken, by this project or another")
         return link
 
     async def find(self, tx: Tx, project_id: str, slug: str) -> StaticLink:

@@ -1,16 +1,12 @@
 """What pages call a messenger: a channel's name in the API is the operator's, and not made for people."""
 
 from msgsvc_auth.settings import AuthSettings
-
-#: Letters of a word up to which it is taken for an abbreviation.
-ABBREVIATION = 3
+from msgsvc_core.channels import Channels
 
 
-def messenger_name(settings: AuthSettings, channel: str) -> str:
-    """As `messenger_names` has it; else `messenger_a` reads "Messenger A", and `max` "MAX"."""
+def messenger_name(
+    settings: AuthSettings, channels: Channels, channel: str, project_id: str
+) -> str:
+    """As `messenger_names` has it; else as its kind is called, "Telegram"."""
     known = settings.messenger_names.get(channel)
-    return known or " ".join(map(_word, channel.replace("_", " ").replace("-", " ").split()))
-
-
-def _word(word: str) -> str:
-    return word.upper() if len(word) <= ABBREVIATION else word.capitalize()
+    return known or channels.display_name(channel, project_id)

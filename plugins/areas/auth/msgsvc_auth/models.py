@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from msgsvc_auth.clients import Client
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery, position_of
+from msgsvc_core.api.types import Kept, UrlText
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.visible_text import check_visible
 
 Lang = Literal["ru", "en"]
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
@@ -25,6 +27,9 @@ MAX_STATE_LENGTH = 512
 
 #: A static link's slug (API, "Auth").
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$")]
+
+#: What a project calls a static link.
+LinkName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(check_visible)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ class SessionBody(Body):
         max_length=MAX_STATE_LENGTH,
         description="Comes back with the code; bind it to the browser's own session.",
     )
-    callback_url: str | None = Field(
+    callback_url: UrlText | None = Field(
         None, description="Where the bot leads back to; exactly that of one of the static links."
     )
     channel: str | None = Field(None, description="Offer this messenger alone.")
@@ -130,12 +135,17 @@ class SessionBody(Body):
 class SessionAnswer(Answer):
     """A session that waits for its Yes."""
 
-    leave_out_none = frozenset({"match_number"})
+    leave_out_none = frozenset({"match_number", "start_messages"})
 
     session_id: str
     status: Literal["pending"] = "pending"
     links: dict[str, str] = Field(description="The link to open, per channel.")
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    start_messages: dict[str, str] | None = Field(
+        None,
+        description="What the person writes to the bot, per channel whose link only opens the chat with"
+        " it: `start K7QF2M9X`. Show it beside the link.",
+    )
     match_number: int | None = Field(
         None, description="10-99, to be shown beside the links; there if `match` was asked for."
     )
@@ -175,7 +185,7 @@ class VerifyAnswer(Answer):
     subscriber_id: str
     channel: str
     first_name: str
-    username: str | None
+    username: str = Field(description="Empty for people without one.")
     lang: Lang
     tags: list[str]
     external_id: str | None
@@ -197,8 +207,8 @@ class StaticLinkBody(Body):
     """A static link to be made."""
 
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
-    name: str = Field(min_length=1, max_length=100, description="For you to tell links apart.")
-    callback_url: str = Field(description="Gets `code`; https, or http on localhost.")
+    name: LinkName = Field(description="For you to tell links apart.")
+    callback_url: UrlText = Field(description="Gets `code`; https, or http on localhost.")
     match: bool = Field(
         False, description="Whether the hosted page shows a number to be picked in the bot."
     )
@@ -207,11 +217,11 @@ class StaticLinkBody(Body):
 class StaticLinkChange(Body):
     """What to change of a static link; what is left out stays."""
 
-    name: str | None = Field(
-        None, min_length=1, max_length=100, description="For you to tell links apart."
+    name: Kept[LinkName] = Field(None, description="For you to tell links apart.")
+    callback_url: Kept[UrlText] = Field(
+        None, description="Gets `code`; https, or http on localhost."
     )
-    callback_url: str | None = Field(None, description="Gets `code`; https, or http on localhost.")
-    match: bool | None = Field(
+    match: Kept[bool] = Field(
         None, description="Whether the hosted page shows a number to be picked in the bot."
     )
 
@@ -223,12 +233,18 @@ class StaticLinkQuery(PageQuery):
 class StaticLinkAnswer(Answer):
     """A static link with its addresses."""
 
+    leave_out_none = frozenset({"start_messages"})
+
     slug: str
     name: str
     callback_url: str
     match: bool
     links: dict[str, str]
     qr: dict[str, str]
+    start_messages: dict[str, str] | None = Field(
+        None,
+        description="What the person writes to the bot, per channel whose link only opens the chat.",
+    )
     created_at: str
 
 

@@ -11,6 +11,7 @@ from msgsvc_auth.hosted.pages import HostedPages
 from msgsvc_auth.inbound import SignInBot
 from msgsvc_auth.jobs import PURGE_JOB
 from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
@@ -61,7 +62,8 @@ def register_locale() -> Path:
 
 @hookimpl
 def register_services(service: Service) -> Mapping[type, Any]:
-    return {SignIn: SignIn(service), StaticLinks: StaticLinks(service)}
+    metrics = SignInMetrics(service.metrics.registry)
+    return {SignIn: SignIn(service, metrics), StaticLinks: StaticLinks(service)}
 
 
 @hookimpl
@@ -82,3 +84,13 @@ def register_pages(service: Service) -> Sequence[Any]:
 @hookimpl
 def register_inbound(service: Service) -> Sequence[InboundRule]:
     return SignInBot(service).rules()
+
+
+@hookimpl
+async def on_start(service: Service) -> None:
+    service.get(SignIn).allow_waits()
+
+
+@hookimpl
+def on_stopping(service: Service) -> None:
+    service.get(SignIn).end_waits()

@@ -42,11 +42,12 @@ async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
     new = await ctx.get(SignIn).open(ctx.tx, ctx.project_id, body)
     channels, payload = ctx.service.channels, session_payload(new.token)
     names = None if body.channel is None else [body.channel]
-    links = channels.deep_links(ctx.project_id, payload, names)
+    links = channels.deep_links(ctx.project_id, payload, names, asks=True)
     return SessionAnswer(
         session_id=new.session.session_id,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         match_number=new.session.match_number,
         expires_in=new.session.expires_in_s(ctx.service.clock.now_ms()),
     )
@@ -93,7 +94,7 @@ async def list_auth_links(ctx: Context, query: StaticLinkQuery) -> StaticLinkLis
     )
 
 
-@router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl))
+@router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl), audited=True)
 async def create_auth_link(ctx: Context, body: StaticLinkBody) -> StaticLinkAnswer:
     """Makes a static sign-in link, to be put on a page or in print once and for all."""
     return _link_answer(ctx, await ctx.get(StaticLinks).create(ctx.tx, ctx.project_id, body))
@@ -105,14 +106,14 @@ async def get_auth_link(ctx: Context, slug: str) -> StaticLinkAnswer:
     return _link_answer(ctx, await ctx.get(StaticLinks).find(ctx.tx, ctx.project_id, slug))
 
 
-@router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl))
+@router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl), audited=True)
 async def update_auth_link(ctx: Context, slug: str, body: StaticLinkChange) -> StaticLinkAnswer:
     """Changes name, callback or `match` of a static sign-in link; what is left out stays."""
     changed = await ctx.get(StaticLinks).change(ctx.tx, ctx.project_id, slug, body)
     return _link_answer(ctx, changed)
 
 
-@router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,))
+@router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
 async def delete_auth_link(ctx: Context, slug: str) -> None:
     """Deletes a static sign-in link; opened afterwards, it is not valid any more."""
     await ctx.get(StaticLinks).delete(ctx.tx, ctx.project_id, slug)
@@ -120,7 +121,7 @@ async def delete_auth_link(ctx: Context, slug: str) -> None:
 
 def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
     channels, payload = ctx.service.channels, link_payload(link.slug)
-    links = channels.deep_links(ctx.project_id, payload)
+    links = channels.deep_links(ctx.project_id, payload, asks=True)
     return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
@@ -128,5 +129,6 @@ def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
         match=link.number_matching,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         created_at=to_rfc3339(link.created_at_ms),
     )

@@ -11,9 +11,11 @@ from msgsvc_auth.changes import Changes, Key, wake
 from msgsvc_auth.clients import Client
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.exchange import CodeExchange, Presented
+from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import Lang, NewSession, Session, SessionBody, StaticLink
 from msgsvc_auth.numbers import new_number, offered
 from msgsvc_auth.openings import Openings
+from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
@@ -50,30 +52,36 @@ TRIAL = "dashboard-trial"
 class SignIn:
     """Opens sessions, takes the answer of the person, hands out codes and exchanges them."""
 
-    def __init__(self, service: "Service") -> None:
+    def __init__(self, service: "Service", metrics: SignInMetrics) -> None:
         self._service = service
+        self._metrics = metrics
         self._settings = service.section(AuthSettings)
         self._codes = Codes(service.secrets)
         self._sessions = Lookup(service.db, store.find_sessions)
         self._openings = Openings(service.limiter, self._settings)
         self._changes = Changes(self._find_decided, service.db.listen)
-        self._exchanges = Together(service.db, CodeExchange(service).exchange)
+        self._exchanges = Together(service.db, CodeExchange(service, metrics).exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """A session for whoever opens its link.
 
-        Raises `ValidationFailed` for an unknown channel, `InvalidUrl`, `RateLimitProject`.
+        Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer, `InvalidUrl`,
+        `Unavailable` while no bot is ready, `RateLimitProject`.
         """
         if body.channel is not None:
             self._service.channels.check_name(project_id, body.channel)
+        self._service.channels.check_answers(project_id, body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl("callback_url: must be exactly that of one of the static links")
-        # Last, so that a request that is wrong takes no slot.
+        token = new_token()
+        names = None if body.channel is None else [body.channel]
+        self._service.channels.deep_links(project_id, session_payload(token), names, asks=True)
+        # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
         await self._openings.count(project_id, body.client)
         session = self._new_session(project_id, url, body.client, match=body.match)
         session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
-        return await self._insert(tx, NewSession(session, new_token()))
+        return await self._insert(tx, NewSession(session, token))
 
     async def open_by_link(
         self,
@@ -145,7 +153,8 @@ class SignIn:
             try:
                 session = await self.find(project_id, session_id)
                 now_ms = self._service.clock.now_ms()
-                if session.status(now_ms) != "pending" or loop.time() >= ends_at:
+                is_over = self._changes.closed or loop.time() >= ends_at
+                if is_over or session.status(now_ms) != "pending":
                     return session
                 # Thousands may wait, and none of them needs it any more.
                 del session
@@ -153,6 +162,14 @@ class SignIn:
             finally:
                 timer.cancel()
                 self._changes.forget(key, changed)
+
+    def allow_waits(self) -> None:
+        """The service has started."""
+        self._changes.open()
+
+    def end_waits(self) -> None:
+        """Answers whoever waits for a session with how it is now: the server is about to stop."""
+        self._changes.close()
 
     def code_of(self, session: Session, now_ms: int) -> str | None:
         """The code to show: the same one as long as it can be exchanged, then None."""
@@ -206,12 +223,15 @@ class SignIn:
         charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
         await self._service.charge(tx, charge)
         self._tell_on_commit(tx, session)
+        self._metrics.count_on_commit(tx, "confirmed", self._label(channel))
         return Confirmed(confirmed, subscriber, code.code)
 
-    async def deny(self, tx: Tx, session: Session) -> bool:
+    async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
         """The person pressed Cancel. False if the session does not wait any more."""
         denied = await store.deny(tx, session, now_ms=self._service.clock.now_ms())
         self._tell_on_commit(tx, session)
+        if denied is not None:
+            self._metrics.count_on_commit(tx, "cancelled", self._label(channel))
         return denied is not None
 
     async def is_confirmed_by(
@@ -263,8 +283,16 @@ class SignIn:
         )
 
     async def _insert(self, tx: Tx, new: NewSession) -> NewSession:
+        session = new.session
         await store.insert_session(tx, new, digest(new.token))
+        self._metrics.count_on_commit(tx, "begun")
+        await self._service.channels.remember_start(
+            tx, session.project_id, session_payload(new.token), session.expires_at_ms
+        )
         return new
+
+    def _label(self, channel: str) -> str:
+        return self._service.metrics.channels.label(channel)
 
     def _tell_on_commit(self, tx: Tx, session: Session) -> None:
         self._changes.tell_on_commit(tx, (session.project_id, session.session_id))

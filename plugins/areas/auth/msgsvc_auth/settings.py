@@ -40,8 +40,8 @@ class AuthSettings(Section):
     )
     messenger_names: dict[str, str] = Field(
         {},
-        description="What pages for people call a channel, by its name in the API; without it,"
-        " `messenger_a` reads Messenger A, and `max` MAX.",
+        description="What pages for people call a channel, by its name in the API; without it they"
+        " read what its messenger is called, e.g. Telegram.",
     )
     allow_http_callbacks: bool = Field(
         False, description="Take http callbacks of any host; otherwise only those of localhost."

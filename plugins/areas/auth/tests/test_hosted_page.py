@@ -7,6 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from msgsvc_auth import plugin
+from msgsvc_core.channels import ChannelKind
+from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.settings import Section
+from msgsvc_core.testing.channel import RecordingChannel
 from plugins.areas.auth.tests.hosted import browsing
 
 STATE = "x y&ё=#\n\"<'"
@@ -363,6 +367,43 @@ async def test_switching_the_language_keeps_the_sign_in_and_turns_the_bots_quest
     assert browser.heading == "Вход в Shop"
     assert browser.link() == link
     assert [button.text for button in question.message.buttons[0]] == ["Да", "Отмена"]
+
+
+class _Dove:
+    """A kind of messenger that people know by a name."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> list[ChannelKind]:
+        return [ChannelKind("dove", Section, _dove, title="Dove Post")]
+
+
+def _dove(_service, identity, _settings):
+    return RecordingChannel(identity)
+
+
+@pytest.mark.parametrize(
+    ("channels", "names"),
+    [
+        ({"messenger_a": "dove"}, ["Dove Post"]),
+        ({"messenger_a": "dove", "messenger_b": "recording"}, ["Dove Post", "Messenger B"]),
+        ({"dove": "dove", "support": "dove"}, ["Dove Post (Dove)", "Dove Post (Support)"]),
+    ],
+    ids=["its own name", "one without", "two of a kind"],
+)
+async def test_a_messenger_is_called_as_people_know_it_whatever_its_channel_is_called(
+    make_service, make_tenant, channels, names
+):
+    service = await make_service(
+        extra_plugins=[("auth", plugin), ("dove", _Dove())],
+        channels={name: {"plugin": kind} for name, kind in channels.items()},
+    )
+    tenant = await make_tenant(service)
+    body = {"slug": "shop", "name": "Shop", "callback_url": "https://shop.example/"}
+    await tenant.client.post("/v1/auth/links", json=body)
+    async with browsing(service) as browser:
+        page = await browser.open()
+
+    assert re.findall(r"<span>Open ([^<]+)</span>", page.text) == names
 
 
 async def test_channel_names_are_as_the_operator_writes_them(make_service, make_tenant):

@@ -64,6 +64,8 @@ async def test_slug_is_unique_over_all_projects(service, client, make_tenant):
     assert own.status_code == theirs.status_code == 409
     assert own.json() == theirs.json()
     assert own.json()["code"] == "conflict"
+    # Also to their own, so that it says nothing of whose.
+    assert "by this project or another" in theirs.json()["error"]
 
 
 async def test_link_of_another_project_is_missing(service, client, make_tenant):

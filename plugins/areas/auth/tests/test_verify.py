@@ -209,3 +209,24 @@ async def test_code_of_an_erased_person_is_invalid(service, client, ann, sign_in
     response = await client.post("/v1/auth/verify", json=body)
 
     assert response.json()["code"] == "auth_code_invalid"
+
+
+async def test_metrics_say_how_far_sign_ins_come(service, client, ann, bob, sign_in):
+    await client.post("/v1/auth/verify", json={"code": (await sign_in(ann))["code"]})
+    session = (await client.post("/v1/auth/session", json={"state": "x"})).json()
+    await bob.press(await bob.open(session["links"]["messenger_a"]), "Отмена")
+    await client.post("/v1/auth/session", json={"state": "left to expire"})
+
+    found = {
+        (sample.labels["outcome"], sample.labels["channel"]): sample.value
+        for family in service.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "msgsvc_auth_sign_ins_total" and sample.value
+    }
+
+    assert found == {
+        ("begun", ""): 3,
+        ("confirmed", "messenger_a"): 1,
+        ("exchanged", "messenger_a"): 1,
+        ("cancelled", "messenger_a"): 1,
+    }

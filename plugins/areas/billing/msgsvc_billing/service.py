@@ -99,9 +99,13 @@ class Billing:
         return self.settings.terms(plan).monthly_credits is None
 
     async def plan_of(self, tx: Tx, account_id: str) -> Plan:
-        """What an account may do by its plan."""
+        """What an account may do by its plan. Who runs the installation is sold nothing."""
         state = await store.find(tx, account_id)
-        return self.settings.plan(self.settings.default_plan if state is None else state.plan)
+        plan = self.settings.plan(self.settings.default_plan if state is None else state.plan)
+        if self.settings.operators_limited:
+            return plan
+        account = await self._service.accounts.find(tx, account_id)
+        return Plan(plan.name) if account.is_operator else plan
 
     # ---- what a project sees of the account that pays for it --------------------------------------
 

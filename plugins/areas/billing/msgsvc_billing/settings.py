@@ -40,6 +40,11 @@ class BillingSettings(Section):
         " and `pro`, which there are if none is given.",
     )
     default_plan: str = Field("free", description="The plan of a new account.")
+    operators_limited: bool = Field(
+        False,
+        description="Whether accounts that run the installation have the projects, members and exports"
+        " of their plan alone; else they have them without limits.",
+    )
     grace_days: float = Field(
         3,
         ge=0,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_billing import ledger, store
+from msgsvc_billing.service import Billing
 from msgsvc_core.charging import Charge
 from msgsvc_core.errors import BillingBlocked, Conflict
 from msgsvc_core.testing import FakeClock
@@ -231,3 +232,23 @@ async def test_without_the_plugin_nothing_is_charged_or_refused(
     await payer.service.admit(payer.project_id, "message.sent")
     async with payer.service.db.read() as tx:
         assert await payer.service.accounts.plan_of(tx, payer.account_id) is None
+
+
+@pytest.mark.parametrize(
+    ("limited", "projects"), [(False, None), (True, 1)], ids=["by default", "if so set"]
+)
+async def test_who_runs_the_installation_has_the_limits_of_no_plan(
+    make_service: ServiceFactory, limited: bool, projects: int | None
+) -> None:
+    service = await make_service(**WITH_BILLING, billing={"operators_limited": limited})
+    async with service.db.transaction() as tx:
+        runs = await service.accounts.create(
+            tx, email="ann@shop.example", name="Ann", is_operator=True
+        )
+        buys = await service.accounts.create(tx, email="bob@shop.example", name="Bob")
+        billing = service.get(Billing)
+        found = await billing.plan_of(tx, runs.account_id)
+        sold = await billing.plan_of(tx, buys.account_id)
+
+    assert found.max_projects == projects
+    assert sold.max_projects == 1

@@ -5,11 +5,13 @@ from msgsvc_core.events import EventSpec
 
 
 class BroadcastEnded(Answer):
-    """Fields of `broadcast.completed` and `broadcast.cancelled`: `total` is the sum of the others."""
+    """Fields of `broadcast.completed` and `broadcast.cancelled`: `total` is the sum of `sent`, `failed`
+    and `skipped`. `failed` holds those of `unknown`: the service can't tell whether they got it."""
 
     job_id: str
     sent: int
     failed: int
+    unknown: int
     skipped: int
     total: int
 

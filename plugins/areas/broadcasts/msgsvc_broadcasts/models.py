@@ -49,8 +49,8 @@ class BroadcastAccepted(Answer):
 class BroadcastAnswer(Answer):
     """A broadcast. When it has ended, `total` is the sum of `sent`, `failed` and `skipped`.
 
-    `failed` holds those whose outcome is `unknown`. `progress` goes from 0 to 1; `eta_seconds` is null
-    while it does not run. `audience` has `subscriber_ids_count` in place of ids.
+    `failed` holds those of `unknown`: the service can't tell whether they got it. `progress` goes from 0 to
+    1; `eta_seconds` is null while it does not run. `audience` has `subscriber_ids_count` in place of ids.
 
     `source` is `broadcasts`, or `scheduled` for one that came by `/v1/scheduled` or `/v1/recurring`: its end
     is not told by `broadcast.completed`. `error` says why it could not go on. `resend_of` is the broadcast
@@ -63,6 +63,7 @@ class BroadcastAnswer(Answer):
     status: MailingStatus
     sent: int
     failed: int
+    unknown: int
     skipped: int
     total: int
     progress: float

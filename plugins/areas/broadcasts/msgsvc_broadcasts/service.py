@@ -32,9 +32,9 @@ class Broadcasts:
             job_id,
         )
         if body.dry_run:
-            total = await self._service.mailings.count(tx, project_id, new)
-            cost = await self._service.mailings.cost(tx, project_id, total)
-            return BroadcastAccepted(total=total, credits=cost)
+            counted = await self._service.mailings.count(tx, project_id, new)
+            cost = await self._service.mailings.cost(tx, project_id, counted.reachable)
+            return BroadcastAccepted(total=counted.total, credits=cost)
         return _taken(await self._service.mailings.start(tx, project_id, new))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:

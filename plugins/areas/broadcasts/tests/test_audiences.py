@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.ids import new_id
 from msgsvc_core.mailings import expansion
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel
@@ -59,8 +60,7 @@ async def test_an_audience_are_those_who_meet_every_filter(
     for asked, numbers in AUDIENCES:
         audience = dict(asked)
         if "subscriber_ids" in audience:
-            named = [five[number] for number in audience["subscriber_ids"]]
-            audience["subscriber_ids"] = [*named, "sub_nobody"]
+            audience["subscriber_ids"] = [five[number] for number in audience["subscriber_ids"]]
         answer = await client.post(
             "/v1/broadcast", json={"audience": audience, "text": "Hi", "dry_run": True}
         )
@@ -72,6 +72,43 @@ async def test_an_audience_are_those_who_meet_every_filter(
         assert counts(done) == (len(numbers), 0, 0, len(numbers))
         assert answer.json() == {"total": len(numbers), "credits": 0}
         assert "subscriber_ids" not in done["audience"]
+
+
+async def test_who_is_named_and_can_not_be_reached_is_skipped_with_the_reason(
+    client: httpx2.AsyncClient, people: AddPeople
+) -> None:
+    [here] = await people(1)
+    [left] = await people(1, first=1, status="unsubscribed")
+    [blocked] = await people(1, first=2, status="blocked")
+    ids = [here, left, blocked, new_id("sub"), here]
+    asked = {"audience": {"subscriber_ids": ids}, "text": "Hi"}
+    dry = (await client.post("/v1/broadcast", json={**asked, "dry_run": True})).json()
+
+    taken = (await client.post("/v1/broadcast", json=asked)).json()
+    done = await ended(client, taken["job_id"])
+
+    assert (dry["total"], taken["total"]) == (4, 4)
+    assert counts(done) == (1, 0, 3, 4)
+    [event] = (await client.get("/v1/events?event=broadcast.completed")).json()["data"]
+    assert (event["data"]["sent"], event["data"]["skipped"], event["data"]["total"]) == (1, 3, 4)
+    found = {each["subscriber_id"]: each for each in await recipients(client, taken["job_id"])}
+    assert {each: found[each]["status"] for each in found} == {
+        here: "sent",
+        left: "skipped",
+        blocked: "skipped",
+    }
+    assert (found[left]["reason"], found[left]["error"]) == (None, "not subscribed")
+    assert found[blocked]["reason"] == "user_blocked_bot"
+
+
+async def test_a_broadcast_to_nobody_who_is_there_ends_with_all_skipped(
+    client: httpx2.AsyncClient, people: AddPeople
+) -> None:
+    ids = [*await people(1, status="unsubscribed"), new_id("sub")]
+
+    done = await ended(client, await take(client, audience={"subscriber_ids": ids}))
+
+    assert (done["status"], counts(done)) == ("completed", (0, 0, 2, 2))
 
 
 async def test_dry_run_sends_nothing(
@@ -168,6 +205,8 @@ async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
         ({"audience": {"channels": ["nope"]}}, "audience.channels"),
         ({"audience": {"langs": ["de"]}}, "audience.langs"),
         ({"audience": {"subscriber_ids": ["sub_1"] * 10_001}}, "audience.subscriber_ids"),
+        ({"audience": {"subscriber_ids": ["nonsense"]}}, "audience.subscriber_ids[0]: must be"),
+        ({"audience": {"all": 1}}, "audience.all: must be true"),
         ({"permission": "nope"}, "permission"),
         ({"text": None}, "text"),
         ({"text": ""}, "text"),

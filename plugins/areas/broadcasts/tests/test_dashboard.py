@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from msgsvc_broadcasts import plugin
+from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.service import Service
+from msgsvc_core.testing.channel import RecordingChannel
 from msgsvc_core.testing.dashboard import visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_sandbox import plugin as sandbox
 
 from .conftest import AddPeople, ended, give, take
 
@@ -99,6 +102,73 @@ async def test_one_like_another_to_some_by_their_ids_begins_without_an_audience(
 
     assert ['value="en" checked' in page for page in pages] == [False, True]
     assert all('value="some" checked' in page for page in pages)
+
+
+async def test_what_is_uncertain_is_shown_apart_from_what_failed(
+    service: Service, tenant: Tenant, people: AddPeople, channel: RecordingChannel
+) -> None:
+    await people(4)
+    channel.failures += [
+        DeliveryError(Reason.PLATFORM_UNAVAILABLE, "lost", in_doubt=True),
+        DeliveryError(Reason.INVALID_MESSAGE, "no"),
+    ]
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    job_id = await take(tenant.client)
+    await ended(tenant.client, job_id)
+
+    shown = await admin.get(f"/broadcasts/{job_id}")
+    listed = await admin.get("/broadcasts")
+    await admin.post(f"/broadcasts/{job_id}/resend")
+    afterwards = await admin.get(f"/broadcasts/{job_id}")
+
+    for page in (shown, listed):
+        assert legend(page) == ["4 of 4", "Sent 2", "Failed 1", "Uncertain 1"]
+    assert "can&#39;t tell whether they got it" in shown.text
+    assert "Send again to the uncertain ones" in shown.text
+    assert "Send again to the uncertain ones" not in afterwards.text
+
+
+def legend(page: Any) -> list[str]:
+    """What stands below the bar of outcomes."""
+    bar = page.text.partition('class="outcomes"')[2].partition("</ul>")[0].partition("<ul>")[2]
+    return [re.sub("<[^>]+>", "", each).strip() for each in re.findall("<li.*?</li>", bar)]
+
+
+async def test_pages_speak_with_the_texts_of_their_area_and_the_frame_with_its_own(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    """`Cancel` and `Failed` are other words in other plugins, whichever is loaded first."""
+    dashboard = pytest.importorskip("msgsvc_dashboard.plugin", reason="shows the pages")
+    plugins = [("sandbox", sandbox), ("dashboard", dashboard), ("broadcasts", plugin)]
+    service = await make_service(extra_plugins=plugins)
+    tenant = await make_tenant(service)
+    job_id = await take(tenant.client, send_at="2027-01-01T10:00:00Z", audience={"langs": ["en"]})
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    admin.client.headers["Accept-Language"] = "ru"
+
+    shown = await admin.get(f"/broadcasts/{job_id}")
+    people = await admin.get(f"/broadcasts/{job_id}/recipients")
+
+    assert ">Отменить</summary>" in shown.text
+    assert "Не удалось</a>" in people.text
+    assert "Отправлено <b" in shown.text
+
+
+async def test_a_scheduled_broadcast_says_when_it_goes_out_by_the_clock_of_who_reads(
+    service: Service, tenant: Tenant, people: AddPeople
+) -> None:
+    await people(1)
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    async with service.db.transaction() as tx:
+        await service.accounts.change(tx, admin.account_id, timezone="Europe/Berlin")
+    job_id = await take(tenant.client, send_at="2026-01-15T15:00:00Z")
+
+    pages = [await admin.get("/broadcasts"), await admin.get(f"/broadcasts/{job_id}")]
+
+    for page in pages:
+        said = " ".join(re.sub("<[^>]+>", "", page.text).split())
+        assert re.search("Goes out ?15 Jan 2026, 16:00 Europe/Berlin", said)
+        assert "Scheduled" in said
 
 
 async def test_the_id_of_a_broadcast_is_good_for_its_own_project_alone(

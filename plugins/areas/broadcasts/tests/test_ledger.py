@@ -14,7 +14,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import Tenant
 
-from .conftest import AddPeople, add, counts, ended, recipients, shown, take
+from .conftest import AddPeople, add, counts, ended, events, recipients, shown, take
 
 DAY_S = 24 * 3600
 
@@ -48,6 +48,8 @@ async def test_recipients_are_found_by_what_became_of_them(
     assert counts(done) == (6, 3, 0, 9)
     found = await outcomes(client, job_id)
     assert found == {"queued": 0, "sent": 6, "failed": 2, "skipped": 0, "unknown": 1}
+    [told] = await events(client, "broadcast.completed")
+    assert [each["unknown"] for each in (done, told)] == [1, 1]
 
 
 async def test_those_in_doubt_get_it_again_only_as_far_as_the_audiences_permission_is_granted(

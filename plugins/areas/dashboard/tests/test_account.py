@@ -247,6 +247,49 @@ async def test_a_project_is_made_and_one_leads_straight_there(service: Service) 
     assert "?start=dsh_" in messenger.text
 
 
+async def test_without_a_password_a_browser_left_open_makes_no_way_in(
+    service: Service, clock: FakeClock
+) -> None:
+    async with service.db.transaction() as tx:
+        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+    visitor = Visitor(service, "", boris.account_id)
+    await visitor.sign_in()
+    password = {"new_password": PASSWORD, "new_password_again": PASSWORD}
+    secret = secret_in((await visitor.post("/dashboard/account/second-factor")).text)
+    clock.advance(15 * 60)
+    code = {"code": totp.code_at(secret, clock.now_ms() // 30_000)}
+    late = [
+        await visitor.post("/dashboard/account/password", password),
+        await visitor.post("/dashboard/account/second-factor/confirm", code),
+        await visitor.post("/dashboard/account/messengers"),
+    ]
+    await visitor.client.aclose()
+
+    assert ["Sign in again first" in each.text for each in late] == [True] * 3
+
+
+async def test_a_password_is_set_under_the_second_factor_by_its_code(
+    service: Service, clock: FakeClock
+) -> None:
+    async with service.db.transaction() as tx:
+        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+    visitor = Visitor(service, "", boris.account_id)
+    await visitor.sign_in()
+    path = "/dashboard/account/second-factor"
+    secret = secret_in((await visitor.post(path)).text)
+    await visitor.post(f"{path}/confirm", {"code": totp.code_at(secret, clock.now_ms() // 30_000)})
+    clock.advance(30)
+    form = {"new_password": PASSWORD, "new_password_again": PASSWORD}
+    unasked = await visitor.post("/dashboard/account/password", form)
+    page = await visitor.get("/dashboard/account")
+    code = totp.code_at(secret, clock.now_ms() // 30_000)
+    owner = await visitor.post("/dashboard/account/password", {**form, "code": code})
+    await visitor.client.aclose()
+
+    assert (unasked.status_code, owner.status_code) == (400, 303)
+    assert 'name="code"' in page.text
+
+
 async def test_an_operator_makes_disables_and_enables_accounts(service: Service) -> None:
     project = await service.projects.create("Shop")
     root = await stranger(service, project.project_id, is_operator=True)

@@ -71,6 +71,28 @@ async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Serv
     assert role == "admin"
 
 
+async def test_an_admin_becomes_no_owner_by_an_api_keys_name_email_or_link(
+    service: Service,
+) -> None:
+    project = await service.projects.create("Shop")
+    admin = await visitor(service, project.project_id, "admin")
+    async with service.db.transaction() as tx:
+        account = await service.accounts.create(tx, email="boss@x.example", name="Boss")
+        body = AddMemberBody(name="Boss", email=account.email, role="owner")
+        boss, token = await service.team.invite(tx, project.project_id, body, by="owner")
+        await service.team.join(tx, token, account)
+    headers, client, path = await key_of(admin), admin.client, f"/v1/members/{boss.member_id}"
+    renamed = await client.patch(path, json={"name": "Eve"}, headers=headers)
+    led_away = await client.patch(path, json={"email": "eve@x.example"}, headers=headers)
+    linked = await client.post(f"{path}/link", json={}, headers=headers)
+    async with service.db.read() as tx:
+        after = await service.members.find(tx, project.project_id, boss.member_id)
+    await client.aclose()
+
+    assert [each.status_code for each in (renamed, led_away, linked)] == [409] * 3
+    assert (after.name, after.email) == (boss.name, boss.email)
+
+
 async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service: Service) -> None:
     project = await service.projects.create("Shop")
     owner = await visitor(service, project.project_id)

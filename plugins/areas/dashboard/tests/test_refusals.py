@@ -18,7 +18,11 @@ BY_PYDANTIC = re.compile(
 
 
 TEXTS = Texts(
-    [ROOT / "msgsvc_core/locale", ROOT / "plugins/areas/dashboard/msgsvc_dashboard/locale"], "en"
+    [
+        ("msgsvc_core", ROOT / "msgsvc_core/locale"),
+        ("msgsvc_dashboard", ROOT / "plugins/areas/dashboard/msgsvc_dashboard/locale"),
+    ],
+    "en",
 )
 
 
@@ -28,8 +32,8 @@ TEXTS = Texts(
         ("name: must have 1-64 characters", "Имя: от 1 до 64 символов"),
         ("fields[0].max: is required", "fields[0].max: нужно заполнить"),
         (
-            "name: is required; text: must hold more than spaces",
-            "Имя: нужно заполнить; Текст: не может состоять из одних пробелов",
+            "name: is required; text: must hold more than spaces and invisible characters",
+            "Имя: нужно заполнить; Текст: не может состоять из одних пробелов и невидимых символов",
         ),
         (
             "password: is one of those that are guessed first; take another",

@@ -53,10 +53,14 @@ async def test_somebody_is_invited_joins_changes_their_role_and_is_removed(
         opened = await bob.open(f"{home}/members")
         await owner.post(f"{at}/remove")
         gone = await bob.open(home)
+    async with service.db.transaction() as tx:
+        await service.audit.write_command(tx, "key.create", owner.project_id, "key_1")
     log = await owner.get("/audit")
     mine = await owner.get("/audit", account_id=owner.account_id)
     await owner.client.aclose()
 
+    assert "Command line" in log.text
+    assert "Command line" not in mine.text
     assert refused.status_code == 400
     for page in (refused, listed, invited):
         assert "<script>alert" not in page.text

@@ -22,7 +22,7 @@ async def check_course(service: Service, tx: Tx, project_id: str, course: Course
         except NotFound as error:
             raise NotFound(f"steps[{number}]: {error.message}") from None
         except ValidationFailed as error:
-            raise ValidationFailed(f"steps[{number}]: {error.message}") from None
+            raise type(error)(f"steps[{number}]: {error.message}") from None
 
 
 async def check_permission(service: Service, tx: Tx, project_id: str, key: str) -> None:

@@ -14,6 +14,7 @@ from pydantic import (
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.local_time import Zone
@@ -117,14 +118,14 @@ class CreateDripBody(Body):
 
 
 class UpdateDripBody(Body):
-    """What is to change; a field that is left out, or null, stays."""
+    """What is to change; a field that is left out stays."""
 
-    name: ChainName | None = None
-    trigger: Trigger | None = None
-    steps: list[Step] | None = Field(None, min_length=1)
-    timezone: Zone | None = None
-    stop_on: list[EventName] | None = Field(None, max_length=20)
-    reentry: Reentry | None = None
+    name: Kept[ChainName] = None
+    trigger: Kept[Trigger] = None
+    steps: Kept[Annotated[list[Step], Field(min_length=1)]] = None
+    timezone: Kept[Zone] = None
+    stop_on: Kept[Annotated[list[EventName], Field(max_length=20)]] = None
+    reentry: Kept[Reentry] = None
 
     def changed(self, course: Course) -> Course:
         """What `course` is then."""

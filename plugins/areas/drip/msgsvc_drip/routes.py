@@ -26,7 +26,9 @@ from msgsvc_drip.service import Drips
 router = Router(area="drips")
 
 
-@router.post("/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False)
+@router.post(
+    "/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False, audited=True
+)
 async def create_drip(ctx: Context, body: CreateDripBody) -> DripAnswer:
     """Makes a chain of messages, and what leads people into it."""
     return DripAnswer.of(await ctx.get(Drips).create(ctx.tx, ctx.project_id, body))
@@ -46,7 +48,7 @@ async def get_drip(ctx: Context, drip_id: str) -> DripAnswer:
     return DripAnswer.of(await ctx.get(Drips).find(ctx.tx, ctx.project_id, drip_id))
 
 
-@router.put("/v1/drips/{drip_id}", errors=(NotFound,))
+@router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
 async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody) -> DripAnswer:
     """Changes a chain; what is left out stays.
 
@@ -56,20 +58,20 @@ async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody) -> DripA
     return DripAnswer.of(await ctx.get(Drips).update(ctx.tx, ctx.project_id, drip_id, body))
 
 
-@router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,))
+@router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_drip(ctx: Context, drip_id: str) -> None:
     """Removes a chain, and whoever is in it; messages that are queued are still sent."""
     await ctx.get(Drips).delete(ctx.tx, ctx.project_id, drip_id)
 
 
-@router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False)
+@router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False, audited=True)
 async def pause_drip(ctx: Context, drip_id: str) -> DripAnswer:
     """Holds a chain: no step is sent, and nobody is led into it."""
     drips = ctx.get(Drips)
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
 
 
-@router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False)
+@router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False, audited=True)
 async def resume_drip(ctx: Context, drip_id: str) -> DripAnswer:
     """Has a chain go on. What was due so long after the pause is due so long from now."""
     drips = ctx.get(Drips)

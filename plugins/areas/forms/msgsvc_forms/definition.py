@@ -1,5 +1,6 @@
 """What a version of a form is made of: its fields, and the routes that its submissions take."""
 
+import json
 import re
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ from pydantic import (
 )
 
 from msgsvc_core.api.endpoint import Body
-from msgsvc_core.api.types import HttpUrl
+from msgsvc_core.api.types import HttpUrl, WrongUrl, check_http_url
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.json_text import to_json
 from msgsvc_core.localized import Localized, visible
@@ -38,13 +39,21 @@ _TYPES_OF: dict[str, frozenset[str]] = {
 _TYPES_OF |= {"ne": _TYPES_OF["eq"], "lt": _TYPES_OF["gt"]}
 
 
+#: Characters of an origin: a host's name has 253 at most.
+MOST_ORIGIN = 255
+
+
 def _check_origin(origin: str) -> str:
-    if origin != "*" and not _ORIGIN.fullmatch(origin):
-        raise ValueError('must be an origin as https://shop.example, in small letters, or "*"')
+    if origin != "*" and not (len(origin) <= MOST_ORIGIN and _ORIGIN.fullmatch(origin)):
+        raise WrongUrl('must be an origin as https://shop.example, in small letters, or "*"')
     return origin
 
 
-Origin = Annotated[str, Field(max_length=255), AfterValidator(_check_origin)]
+Origin = Annotated[
+    str,
+    AfterValidator(_check_origin),
+    Field(json_schema_extra={"format": "uri", "maxLength": MOST_ORIGIN}),
+]
 
 
 class Condition(Body):
@@ -262,7 +271,13 @@ def comparable(field: FormField, value: Any) -> Any:
 @lru_cache(maxsize=256)
 def read_definition(column: str) -> Definition:
     """What `to_column` made; found by its text, so that none can be out of date."""
-    return Definition.model_validate_json(column)
+    kept = json.loads(column)
+    try:
+        check_http_url(kept.get("redirect_url") or "https://none.invalid")
+    except WrongUrl:
+        # Taken before hosts were looked at: the form goes on, and thanks whoever sends it.
+        kept["redirect_url"] = None
+    return Definition.model_validate(kept)
 
 
 __all__ = [

@@ -99,7 +99,7 @@ class Dialogues:
         subscriber = await self._service.subscribers.find(
             tx, dialogue.project_id, dialogue.subscriber_id
         )
-        _ = self._service.texts.into(subscriber.lang)
+        _ = self._service.texts.into(subscriber.lang, __name__)
         wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
         offered = await self._offered(tx, state_of(dialogue), form, subscriber.lang)
         return wording.asked((remark,), offered=offered)
@@ -131,7 +131,9 @@ class Dialogues:
         lost = FileLost(file.file_id, file.reason)
         state, outcomes = step(self._script(form, lang), state_of(dialogue), lost)
         changed = await self._with_state(tx, dialogue, state)
-        wording = self._wording(changed, state, form, lang, self._service.texts.into(lang))
+        wording = self._wording(
+            changed, state, form, lang, self._service.texts.into(lang, __name__)
+        )
         for outcome in outcomes:
             if isinstance(outcome, Ask):
                 message = wording.asked(outcome.remarks)
@@ -165,7 +167,7 @@ class Dialogues:
             return
         wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
         await ctx.reply(OutgoingMessage(wording.introduction()))
-        await ctx.reply(wording.asked())
+        await ctx.reply(wording.asked(), asks=True)
 
     async def _advance(
         self, ctx: InboundContext, dialogue: Dialogue, form: Form, event: Event
@@ -187,7 +189,7 @@ class Dialogues:
         match outcome:
             case Ask(remarks):
                 offered = await self._offered(ctx.tx, state, form, ctx.lang)
-                await ctx.reply(wording.asked(remarks, offered=offered))
+                await ctx.reply(wording.asked(remarks, offered=offered), asks=True)
             case Redraw(page):
                 message_ref: str = getattr(ctx.update, "message_ref", "")
                 await ctx.edit(message_ref, wording.asked(page=page))
@@ -246,7 +248,7 @@ class Dialogues:
                 await self._drop_unsent(ctx.tx, dialogue, answers)
         except ApiError as error:
             log.warning("form_not_submitted", form_id=form.form_id, code=error.code)
-            await ctx.reply(wording.asked((Remark("not_now"),)))
+            await ctx.reply(wording.asked((Remark("not_now"),)), asks=True)
             return
         thanks = wording.script.thanks or wording.said(Remark("submitted"))
         await ctx.reply(OutgoingMessage(thanks))
@@ -291,7 +293,7 @@ class Dialogues:
             return OWN_BUTTON + BUTTON + ":".join([*parts, argument] if argument else parts)
 
         channel = self._service.channels.get(dialogue.channel)
-        shown = channel is None or channel.capabilities.buttons
+        shown = channel is None or channel.capabilities.buttons == "native"
         return Wording(self._script(form, lang), state, _, data, buttons_shown=shown)
 
     async def _with_files(self, tx: Tx, form: Form, answers: Answers) -> dict[str, Any]:

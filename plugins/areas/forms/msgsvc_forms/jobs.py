@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
 from msgsvc_forms.reminders import DIALOGUE_JOBS
-from msgsvc_forms.service import REMOVE, Forms
+from msgsvc_forms.service import EMPTY_SPAM, REMOVE, Forms
 from msgsvc_forms.settings import FormsSettings
 
 #: Submissions that are removed in one transaction.
@@ -47,8 +47,22 @@ async def remove(ctx: JobContext, jobs: Sequence[Job]) -> None:
                 is_done = await forms.remove_deleted(tx, *form, CHUNK)
 
 
+async def empty_spam(ctx: JobContext, jobs: Sequence[Job]) -> None:
+    """Removes spam in steps: other writers go between them, be it a hundred thousand."""
+    forms = ctx.service.get(Forms)
+    for job in jobs:
+        asked = job.payload["project_id"], job.payload["form_id"], job.payload["until_ms"]
+        is_done = False
+        while not is_done:
+            if ctx.stopping:
+                raise Stopping
+            async with ctx.holding(job) as tx:
+                is_done = await forms.remove_spam(tx, *asked, CHUNK)
+
+
 FORM_JOBS = (
     JobSpec(REMOVE, remove),
+    JobSpec(EMPTY_SPAM, empty_spam),
     JobSpec("forms.purge", purge, every_s=3600),
     *DIALOGUE_JOBS,
 )

@@ -39,7 +39,7 @@ class Leading:
             try:
                 await self._check(tx, project_id, route)
             except ValidationFailed as error:
-                raise ValidationFailed(f"{where}.{error.message}") from None
+                raise type(error)(f"{where}.{error.message}") from None
             except ApiError as error:
                 raise type(error)(f"{where}: {error.message}") from None
 
@@ -162,7 +162,7 @@ class Leading:
     ) -> str:
         settings = self._service.settings
         return summarized(
-            self._service.texts.into(lang),
+            self._service.texts.into(lang, __name__),
             form.definition,
             submission.ordered,
             lang=lang,

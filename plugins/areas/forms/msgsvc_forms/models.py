@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, field_serializer
 
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import HttpUrl, refuse_null
+from msgsvc_core.api.types import HttpUrl, Kept
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.json_text import from_json
 from msgsvc_core.localized import Localized, visible
@@ -48,18 +48,14 @@ class CreateFormBody(Definition):
 class UpdateFormBody(Body):
     """What is to change; a field that is left out stays. Null removes what a form need not have."""
 
-    title: Annotated[Localized, visible(200)] | None = None
+    title: Kept[Annotated[Localized, visible(200)]] = None
     description: Annotated[Localized, visible(2000)] | None = None
     thanks: Annotated[Localized, visible(1000)] | None = None
-    fields: list[FormField] | None = Field(None, min_length=1, max_length=MOST_FIELDS)
-    routes: list[Route] | None = None
-    allowed_origins: list[Origin] | None = Field(None, max_length=50)
+    fields: Kept[Annotated[list[FormField], Field(min_length=1, max_length=MOST_FIELDS)]] = None
+    routes: Kept[list[Route]] = None
+    allowed_origins: Kept[Annotated[list[Origin], Field(max_length=50)]] = None
     redirect_url: HttpUrl | None = None
-    min_fill_seconds: int | None = Field(None, ge=0, le=600)
-
-    _not_null = field_validator(
-        "title", "fields", "routes", "allowed_origins", "min_fill_seconds", mode="before"
-    )(refuse_null)
+    min_fill_seconds: Kept[Annotated[int, Field(ge=0, le=600)]] = None
 
     def changed(self, definition: Definition) -> dict[str, Any]:
         """What `definition` is then, to be validated as a whole."""
@@ -234,7 +230,7 @@ class GivenAnswer(Answer):
 
     key: str
     type: str
-    value: Any
+    value: str | int | float | bool | list[str] | list[dict[str, Any]] | None
 
 
 class LeadAnswer(Answer):

@@ -32,7 +32,9 @@ router = Router(area="forms")
 _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 
 
-@router.post("/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False)
+@router.post(
+    "/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False, audited=True
+)
 async def create_form(ctx: Context, body: CreateFormBody) -> FormAnswer:
     """Makes a form, for pages and for the messenger."""
     return shown(ctx.service, await ctx.get(Forms).create(ctx.tx, ctx.project_id, body))
@@ -52,7 +54,7 @@ async def get_form(ctx: Context, form_id: str) -> FormAnswer:
     return shown(ctx.service, await ctx.get(Forms).find(ctx.tx, ctx.project_id, form_id))
 
 
-@router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY))
+@router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
 async def update_form(ctx: Context, form_id: str, body: UpdateFormBody) -> FormAnswer:
     """Changes a form; what is left out stays. Each change makes a new version.
 
@@ -61,7 +63,7 @@ async def update_form(ctx: Context, form_id: str, body: UpdateFormBody) -> FormA
     return shown(ctx.service, await ctx.get(Forms).update(ctx.tx, ctx.project_id, form_id, body))
 
 
-@router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,))
+@router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_form(ctx: Context, form_id: str) -> None:
     """Removes a form with all that was sent in, and ends what is under way."""
     await ctx.get(Forms).delete(ctx.tx, ctx.project_id, form_id)

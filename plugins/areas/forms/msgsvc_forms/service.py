@@ -33,6 +33,9 @@ OPERATION = "form.submission"
 #: The job that removes what was sent in with a form that was deleted.
 REMOVE = "forms.remove"
 
+#: The job that removes what was taken for spam until somebody emptied it.
+EMPTY_SPAM = "forms.empty_spam"
+
 #: Characters that tell a form's links from those of another project's form of the same slug.
 START_TOKEN = 8
 
@@ -132,6 +135,24 @@ class Forms:
             return False
         await store.delete_marked(tx, project_id, form_id)
         return True
+
+    async def empty_spam(self, tx: Tx, project_id: str, form_id: str) -> None:
+        """Removes the spam that there is now, in the background, however much it is. Raises `NotFound`."""
+        await self.find(tx, project_id, form_id)
+        payload = {
+            "project_id": project_id,
+            "form_id": form_id,
+            "until_ms": self._service.clock.now_ms(),
+        }
+        await self._service.jobs.enqueue(tx, NewJob(EMPTY_SPAM, payload, project_id=project_id))
+
+    async def remove_spam(
+        self, tx: Tx, project_id: str, form_id: str, until_ms: int, limit: int
+    ) -> bool:
+        """Removes up to `limit` of what was taken for spam until then. True if none is left."""
+        rows = await store.list_spam(tx, project_id, form_id, until_ms, limit)
+        await self._remove(tx, rows)
+        return len(rows) < limit
 
     # ---- submissions ----------------------------------------------------------------------------
 

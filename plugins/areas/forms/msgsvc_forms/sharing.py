@@ -45,7 +45,7 @@ def snippet(service: Service, form: Form, lang: str) -> str:
         f'  <input type="hidden" name="_lang" value="{lang}">',
         f'  <p hidden><input name="{honeypot}" tabindex="-1" autocomplete="off"></p>',
         *(f"  <p>{_asked(field, lang, default_lang)}</p>" for field in definition.fields),
-        f"  <p><button>{escape(service.texts.into(lang)('Send'))}</button></p>",
+        f"  <p><button>{escape(service.texts.into(lang, __name__)('Send'))}</button></p>",
         "</form>",
         "<script>",
         f'fetch("{url}/token").then((answer) => answer.json()).then((made) => {{',

@@ -110,10 +110,12 @@ REFUSED: list[tuple[FormField, Any, str]] = [
 def test_what_a_field_does_not_take_is_told_in_both_languages(
     asked: FormField, given_: Any, why: str
 ) -> None:
-    texts = Texts([plugin.register_locale()], "en")
+    texts = Texts([("msgsvc_forms", plugin.register_locale())], "en")
     with pytest.raises(WrongAnswer) as refused:
         read_answer(asked, given_)
-    english, russian = (explain(texts.into(lang), asked, refused.value) for lang in LANGUAGES)
+    english, russian = (
+        explain(texts.into(lang, "msgsvc_forms"), asked, refused.value) for lang in LANGUAGES
+    )
 
     assert refused.value.why == why
     assert "{" not in english + russian

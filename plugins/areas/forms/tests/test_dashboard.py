@@ -9,11 +9,12 @@ import pytest
 
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.dashboard import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
-from msgsvc_forms import plugin
+from msgsvc_forms import jobs, plugin
+from msgsvc_forms.service import Forms
 
 from .conftest import NAME, Desk
 
@@ -209,6 +210,41 @@ async def test_spam_is_apart_until_somebody_says_that_it_is_none(
     assert "Bot" in csv.text
     assert deleted.status_code == 303
     assert ("Ann" in left.text, "Bot" in left.text) == (True, False)
+
+
+async def test_spam_is_emptied_at_once_in_steps_and_what_comes_later_stays(
+    desk: Desk, enter: Enter, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much it is: no transaction removes all of it."""
+    monkeypatch.setattr(jobs, "CHUNK", 2)
+    steps = []
+    remove_spam = Forms.remove_spam
+
+    async def counted(self: Forms, *given: Any) -> bool:
+        steps.append(is_done := await remove_spam(self, *given))
+        return is_done
+
+    monkeypatch.setattr(Forms, "remove_spam", counted)
+    form = await desk.form()
+    url = f"/f/{form['form_id']}"
+    await desk.client.post(url, json={"name": "Ann"})
+    for number in range(3):
+        await desk.client.post(url, json={"name": f"Bot {number}", form["honeypot"]: "x"})
+    admin, viewer = await enter("admin"), await enter("viewer")
+    at = f"/forms/{form['form_id']}"
+
+    refused = await viewer.post(f"{at}/spam/empty")
+    offered = await admin.get(at, spam="1")
+    emptied = await admin.post(f"{at}/spam/empty")
+    clock.advance(1)
+    await desk.client.post(url, json={"name": "Late", form["honeypot"]: "x"})
+    await settled(desk.service)
+    spam, good = await admin.get(at, spam="1"), await admin.get(at)
+
+    assert (refused.status_code, emptied.status_code) == (403, 303)
+    assert f"{at}/spam/empty" in offered.text
+    assert steps == [False, True]
+    assert ("Bot" in spam.text, "Late" in spam.text, "Ann" in good.text) == (False, True, True)
 
 
 async def test_forms_are_for_those_whose_role_and_project_they_are(

@@ -1,5 +1,6 @@
 """The ready page by HTTP: what it shows, what it keeps of what was typed, where it leads."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from html import unescape
@@ -9,6 +10,7 @@ import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
+from msgsvc_forms.definition import read_definition
 from tests.payloads import NAMES, PAYLOADS
 
 from .conftest import NAME, WITH_FORMS, Desk
@@ -79,6 +81,27 @@ async def test_page_lets_nothing_in_and_stays_out_of_frames(desk: Desk, visitor:
     assert "unsafe" not in policy
     assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Cache-Control"] == "no-store"
+
+
+async def test_a_host_in_another_script_is_led_to_as_dns_has_it(
+    desk: Desk, visitor: Visitor
+) -> None:
+    form = await desk.form(redirect_url="https://пример.рф/спасибо")
+
+    shown = await visitor.open(form)
+
+    assert shown.status_code == 200
+    assert (
+        "form-action 'self' https://xn--e1afmkfd.xn--p1ai;"
+        in (shown.headers["Content-Security-Policy"])
+    )
+
+
+def test_a_form_that_was_taken_with_a_wrong_host_is_read_without_it() -> None:
+    field = {"key": "name", "type": "text", "label": {"en": "Name"}}
+    column = {"title": {"en": "T"}, "fields": [field], "redirect_url": "https://a;sandbox/x"}
+
+    assert read_definition(json.dumps(column)).redirect_url is None
 
 
 async def test_a_browser_without_scripts_sends_it_and_is_thanked(

@@ -96,7 +96,7 @@ class CannedAnswers:
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
         except ValidationFailed as error:
-            raise ValidationFailed(f"canned: once rendered, {error.message}") from None
+            raise type(error)(f"canned: once rendered, {error.message}") from None
 
     def shown(self, answer: CannedAnswer) -> CannedAnswerAnswer:
         """The answer as the API shows it."""

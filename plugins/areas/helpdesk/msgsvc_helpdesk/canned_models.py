@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.api.types import refuse_null
+from msgsvc_core.api.types import Kept
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.localized import Localized, visible
@@ -44,11 +44,9 @@ class CreateCannedBody(Body):
 class UpdateCannedBody(Body):
     """What is to change; what is left out stays."""
 
-    title: Title | None = None
-    text: Source | None = None
-    format: Format | None = None
-
-    _no_null = field_validator("title", "text", "format", mode="before")(refuse_null)
+    title: Kept[Title] = None
+    text: Kept[Source] = None
+    format: Kept[Format] = None
 
 
 class CannedAnswerAnswer(Answer):

@@ -27,7 +27,7 @@ async def list_canned_answers(ctx: Context, query: PageQuery) -> CannedAnswerLis
     return CannedAnswerList(data=[canned.shown(one) for one in page], next_cursor=following)
 
 
-@router.post("/v1/tickets/canned-answers", status=201, errors=(Conflict,))
+@router.post("/v1/tickets/canned-answers", status=201, errors=(Conflict,), audited=True)
 async def create_canned_answer(ctx: Context, body: CreateCannedBody) -> CannedAnswerAnswer:
     """Keeps an answer that replies name by its key, with variables as templates have them."""
     canned = ctx.get(CannedAnswers)
@@ -41,7 +41,7 @@ async def get_canned_answer(ctx: Context, canned_answer: str) -> CannedAnswerAns
     return canned.shown(await canned.find(ctx.tx, ctx.project_id, canned_answer))
 
 
-@router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
+@router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,), audited=True)
 async def update_canned_answer(
     ctx: Context, canned_answer: str, body: UpdateCannedBody
 ) -> CannedAnswerAnswer:
@@ -50,7 +50,9 @@ async def update_canned_answer(
     return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
 
 
-@router.delete("/v1/tickets/canned-answers/{canned_answer}", status=204, errors=(NotFound,))
+@router.delete(
+    "/v1/tickets/canned-answers/{canned_answer}", status=204, errors=(NotFound,), audited=True
+)
 async def delete_canned_answer(ctx: Context, canned_answer: str) -> None:
     """Removes a canned answer."""
     await ctx.get(CannedAnswers).delete(ctx.tx, ctx.project_id, canned_answer)
@@ -64,14 +66,16 @@ async def list_blocked_customers(ctx: Context, query: PageQuery) -> BlockedList:
     return BlockedList(data=[BlockedAnswer.of(one) for one in page], next_cursor=following)
 
 
-@router.put("/v1/tickets/blocklist/{subscriber_id}", errors=(SubscriberNotFound,))
+@router.put("/v1/tickets/blocklist/{subscriber_id}", errors=(SubscriberNotFound,), audited=True)
 async def block_customer(ctx: Context, subscriber_id: str, body: BlockBody) -> BlockedAnswer:
     """Has a subscriber's messages open no ticket, and go on with none. They are told nothing of it."""
     blocklist = ctx.get(Blocklist)
     return BlockedAnswer.of(await blocklist.put(ctx.tx, ctx.project_id, subscriber_id, body.reason))
 
 
-@router.delete("/v1/tickets/blocklist/{subscriber_id}", status=204, errors=(NotFound,))
+@router.delete(
+    "/v1/tickets/blocklist/{subscriber_id}", status=204, errors=(NotFound,), audited=True
+)
 async def unblock_customer(ctx: Context, subscriber_id: str) -> None:
     """Lets a subscriber's messages open tickets again."""
     await ctx.get(Blocklist).remove(ctx.tx, ctx.project_id, subscriber_id)

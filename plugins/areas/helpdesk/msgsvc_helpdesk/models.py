@@ -198,9 +198,9 @@ class OpenTicketBody(Body):
 
     @model_validator(mode="after")
     def _one_customer(self) -> "OpenTicketBody":
-        named = {"subscriber_id", "external_id"} & self.model_fields_set
-        if self.channel == VIRTUAL and named:
-            raise wrong_field(min(named), "can't stand beside channel virtual")
+        ids = {"subscriber_id": self.subscriber_id, "external_id": self.external_id}
+        if self.channel == VIRTUAL and (named := [name for name in sorted(ids) if ids[name]]):
+            raise wrong_field(named[0], "can't stand beside channel virtual")
         if self.channel != VIRTUAL:
             for name in ("name", "email"):
                 if getattr(self, name) is not None:
@@ -227,19 +227,21 @@ class ReplyBody(Body):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "ReplyBody":
-        given = self.model_fields_set
         if self.canned is None:
             if self.text is None:
                 raise wrong_field("text", "is required, unless canned is given")
             if self.variables is not None:
                 raise wrong_field("variables", "are for a canned answer, and none is given")
         else:
-            for name in ("text", "format"):
-                if name in given:
+            for name, given in {
+                "text": self.text is not None,
+                "format": self.format != "plain",
+            }.items():
+                if given:
                     raise wrong_field(name, "can't stand beside canned, which has its own")
         if self.media is not None and self.file_id is not None:
             raise wrong_field("file_id", "can't stand beside media")
-        if self.internal and "status" in given:
+        if self.internal and self.status != "pending":
             raise wrong_field("status", "can't stand beside internal: a note changes nothing")
         return self
 

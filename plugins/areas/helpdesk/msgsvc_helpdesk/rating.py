@@ -70,10 +70,10 @@ class Ratings:
         if customer is None or customer.status != "active":
             return
         bot = await self._service.channels.find(customer.bot)
-        # Where there are no buttons a number would be taken for a message, and open the ticket again.
-        if bot is None or not bot.capabilities.buttons:
+        # Where nobody can answer, there is nothing to ask.
+        if bot is None or not bot.capabilities.answers:
             return
-        _ = self._service.texts.into(customer.lang)
+        _ = self._service.texts.into(customer.lang, __name__)
         question = await self._question(tx, ticket, _)
         # After the answer with which the ticket was closed.
         await enqueue_send(
@@ -190,7 +190,7 @@ class Ratings:
         key = (project_id, rating.subscriber_id)
         customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
         if customer is not None:
-            await self._thank(tx, rating, self._service.texts.into(customer.lang))
+            await self._thank(tx, rating, self._service.texts.into(customer.lang, __name__))
 
     async def _tell(self, tx: Tx, rating: OpenRating, comment: str | None) -> None:
         if comment is not None:

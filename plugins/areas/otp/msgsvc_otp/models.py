@@ -121,9 +121,15 @@ class RequestOtpBody(Terms):
 class RequestOtpAnswer(Answer):
     """A code that waits for somebody to open its link."""
 
+    leave_out_none = frozenset({"start_messages"})
+
     otp_id: str
     links: dict[str, str] = Field(description="The link to open, per channel.")
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
+    start_messages: dict[str, str] | None = Field(
+        None,
+        description="What the person writes to the bot, per channel whose link only opens the chat.",
+    )
     expires_in: int = Field(description="Seconds for which the link can be opened.")
 
 

@@ -61,10 +61,12 @@ async def request_otp(ctx: Context, body: RequestOtpBody) -> RequestOtpAnswer:
     channels, payload = ctx.service.channels, request_payload(token)
     names = None if body.channel is None else [body.channel]
     links = channels.deep_links(ctx.project_id, payload, names)
+    await channels.remember_start(ctx.tx, ctx.project_id, payload, request.expires_at_ms)
     return RequestOtpAnswer(
         otp_id=request.otp_id,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         expires_in=(request.expires_at_ms - request.created_at_ms) // 1000,
     )
 

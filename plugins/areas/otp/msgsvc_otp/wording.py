@@ -36,7 +36,7 @@ class Wording:
         template = await self._template(tx, request)
         if template is None:
             return texts.code_message(
-                self._service.texts.into(lang),
+                self._service.texts.into(lang, __name__),
                 project=project.name,
                 code=code,
                 minutes=request.ttl_minutes,
@@ -53,7 +53,7 @@ class Wording:
                 request.project_id, template.key, variables, lang, tx
             )
         except ValidationFailed as error:
-            raise ValidationFailed(f"template {template.key!r}: {error.message}") from None
+            raise type(error)(f"template {template.key!r}: {error.message}") from None
         return content.to_message(silent=False)
 
     async def _template(self, tx: Tx, request: OneTimeCode) -> StoredTemplate | None:

@@ -1,13 +1,13 @@
 """Scheduled and recurring messages inside, and scheduled ones on the wire."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import refuse_null
+from msgsvc_core.api.types import Kept
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.local_time import Zone
@@ -150,10 +150,10 @@ class ScheduledBody(MessageBody):
 class UpdateScheduledBody(MessageChanges):
     """Another message, another time, or both."""
 
-    send_at: str | None = Field(None, max_length=TEXT_LENGTH, description="As when it was made.")
-    timezone: Zone | None = Field(None, description="Of a local `send_at`; without it, as it was.")
-
-    _no_null = field_validator("send_at", "timezone")(refuse_null)
+    send_at: Kept[Annotated[str, Field(max_length=TEXT_LENGTH)]] = Field(
+        None, description="As when it was made."
+    )
+    timezone: Kept[Zone] = Field(None, description="Of a local `send_at`; without it, as it was.")
 
 
 class RecordAnswer(Answer):

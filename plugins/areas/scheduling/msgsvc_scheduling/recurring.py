@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import refuse_null
+from msgsvc_core.api.types import Kept
 from msgsvc_core.clock import optional_rfc3339
 from msgsvc_core.local_time import Zone
 from msgsvc_core.mailings import MailingProgress
@@ -86,17 +86,15 @@ class UpdateRecurringBody(MessageChanges):
     Null takes away `starts_at`, `ends_at`, `quiet_hours`.
     """
 
-    cron: Cron | None = Field(None, description="Takes the place of `every`.")
-    every: Every | None = Field(
+    cron: Kept[Cron] = Field(None, description="Takes the place of `every`.")
+    every: Kept[Every] = Field(
         None,
         description="Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.",
     )
-    timezone: Zone | None = None
+    timezone: Kept[Zone] = None
     starts_at: Moment | None = None
     ends_at: Moment | None = None
     quiet_hours: QuietHours | None = None
-
-    _no_null = field_validator("cron", "every", "timezone")(refuse_null)
 
     @property
     def changes_times(self) -> bool:

@@ -100,6 +100,10 @@ async def test_a_recurring_message_shows_its_next_times_and_is_held_and_ended(
     assert "Monday to Friday at 09:30" in runs.text
     assert runs.text.count("<time") == 5
     assert "2026-01-16T09:00:00.000Z" in runs.text
+    # By the clock of the rule, whatever the reader's is.
+    for page in (runs, shown):
+        assert "(Europe/Berlin)" in page.text
+        assert "16 Jan 2026, 10:00" in page.text
     assert "five fields" in wrong.text
     assert "Monday to Friday at 09:30" in shown.text
     assert shown.text.count("<li><time") == 5

@@ -16,6 +16,7 @@ DONE = {
     "status": "completed",
     "sent": 2,
     "failed": 1,
+    "unknown": 0,
     "skipped": 0,
     "total": 3,
     "progress": 1.0,

@@ -55,6 +55,7 @@ class Health:
 
     def __init__(self, service: "Service", settings: "WebhookSettings") -> None:
         self._service = service
+        self._disables = settings.disable_failing
         self._disable_after_ms = round(settings.disable_after_days * DAY_MS)
 
     async def note(self, tx: Tx, called: Sequence[Called]) -> None:
@@ -71,7 +72,7 @@ class Health:
     async def _note_one(self, tx: Tx, called: Sequence[Called]) -> None:
         by_verdict = {one.verdict: one for one in called}
         last = called[-1]
-        if gone := by_verdict.get(Verdict.GONE):
+        if self._disables and (gone := by_verdict.get(Verdict.GONE)):
             now_ms = self._service.clock.now_ms()
             if await store.disable(tx, gone.webhook, "gone", now_ms):
                 await self._tell_all(tx, gone, "gone")
@@ -82,7 +83,7 @@ class Health:
             if last.webhook.failing_since_ms is None:
                 await store.note_failure(tx, last.webhook, last.attempt.started_at_ms)
             # A hiccup is no reason, after rare failures: deliveries must have come to their end.
-            if failed := by_verdict.get(Verdict.FAILED):
+            if failed := by_verdict.get(Verdict.FAILED) or by_verdict.get(Verdict.GONE):
                 await self._note_failed(tx, failed)
 
     async def _note_failed(self, tx: Tx, failed: Called) -> None:
@@ -94,7 +95,7 @@ class Health:
         # Not asked of the database each time: a dead receiver of much has thousands that fail.
         if failing_since_ms is None or counted_ms is None or counted_ms <= apart_ms:
             await store.count_failed(tx, webhook, now_ms, unless_after_ms=apart_ms)
-        if failing_since_ms is None or failing_since_ms > since_ms:
+        if not self._disables or failing_since_ms is None or failing_since_ms > since_ms:
             return
         # Unless it has recovered meanwhile.
         if await store.disable_failing(

@@ -1,12 +1,12 @@
 """Webhooks, deliveries and attempts, inside and on the wire."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MAX_URL_LENGTH, MomentMs
+from msgsvc_core.api.types import Kept, MomentMs, UrlText
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.record import record
 
@@ -93,7 +93,7 @@ class Delivery:
 class CreateWebhookBody(Body):
     """A new webhook."""
 
-    url: str = Field(max_length=MAX_URL_LENGTH, description="Where events are POSTed to.")
+    url: UrlText = Field(description="Where events are POSTed to.")
     events: list[str] = Field(
         default=[], max_length=MAX_EVENTS, description="Names of events; empty means all."
     )
@@ -103,20 +103,12 @@ class CreateWebhookBody(Body):
 class UpdateWebhookBody(Body):
     """What is to change; a field that is left out stays. `description: null` removes the note."""
 
-    url: str | None = Field(None, max_length=MAX_URL_LENGTH)
-    events: list[str] | None = Field(
-        None, max_length=MAX_EVENTS, description="Names of events; empty means all."
+    url: Kept[UrlText] = Field(None, description="Where events are POSTed to.")
+    events: Kept[Annotated[list[str], Field(max_length=MAX_EVENTS)]] = Field(
+        None, description="Names of events; empty means all."
     )
     description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
-    status: WebhookStatus | None = None
-
-    @field_validator("url", "events", "status", mode="before")
-    @classmethod
-    def _given(cls, value: Any) -> Any:
-        # Runs for fields in the body only; there, null would say nothing that could be meant.
-        if value is None:
-            raise ValueError("must not be null")
-        return value
+    status: Kept[WebhookStatus] = None
 
 
 class ReplayBody(Body):

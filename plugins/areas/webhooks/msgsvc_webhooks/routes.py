@@ -24,7 +24,7 @@ from msgsvc_webhooks.service import Webhooks
 router = Router(area="webhooks")
 
 
-@router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl))
+@router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl), audited=True)
 async def create_webhook(ctx: Context, body: CreateWebhookBody) -> NewWebhookAnswer:
     """Adds a webhook, and shows its signing secret this once."""
     webhook, secret = await ctx.get(Webhooks).create(ctx.tx, ctx.project_id, body)
@@ -48,20 +48,20 @@ async def get_webhook(ctx: Context, webhook_id: str) -> WebhookAnswer:
     return WebhookAnswer.of(await ctx.get(Webhooks).find(ctx.tx, ctx.project_id, webhook_id))
 
 
-@router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound))
+@router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
 async def update_webhook(ctx: Context, webhook_id: str, body: UpdateWebhookBody) -> WebhookAnswer:
     """Changes a webhook. A disabled one gets nothing: what is on its way to it is cancelled."""
     webhook = await ctx.get(Webhooks).update(ctx.tx, ctx.project_id, webhook_id, body)
     return WebhookAnswer.of(webhook)
 
 
-@router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,))
+@router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_webhook(ctx: Context, webhook_id: str) -> None:
     """Removes a webhook and its secret; what is on its way to it is cancelled."""
     await ctx.get(Webhooks).delete(ctx.tx, ctx.project_id, webhook_id)
 
 
-@router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound))
+@router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound), audited=True)
 async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretAnswer:
     """Makes a new signing secret, shown this once. For 24 hours the old one signs as well."""
     secret, until_ms = await ctx.get(Webhooks).rotate_secret(ctx.tx, ctx.project_id, webhook_id)

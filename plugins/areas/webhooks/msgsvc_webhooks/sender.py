@@ -148,6 +148,7 @@ class Sender:
             f"{prefix}-Timestamp": str(timestamp),
             f"{prefix}-Delivery-Id": delivery.delivery_id,
             f"{prefix}-Event": delivery.event,
+            f"{prefix}-Event-Id": delivery.event_id,
             **standard_headers(delivery.delivery_id, body, secrets, timestamp),
         }
 

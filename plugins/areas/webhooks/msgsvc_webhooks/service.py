@@ -328,9 +328,10 @@ class Webhooks:
 
 def body_of(event: Event) -> str:
     """The text of a request's body. It is made once and kept: what is signed must be what is sent, in
-    every attempt."""
+    every attempt. Its `event_id` is that of the feed, and the same at every webhook."""
+    data = {"event_id": event.event_id, **event.data}
     return json.dumps(
-        {"event": event.name, "data": event.data}, ensure_ascii=False, separators=(",", ":")
+        {"event": event.name, "data": data}, ensure_ascii=False, separators=(",", ":")
     )
 
 

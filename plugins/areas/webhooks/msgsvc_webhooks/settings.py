@@ -20,7 +20,14 @@ class WebhookSettings(Section):
         64 * 1024, ge=2048, description="Bytes of an answer that are read before hanging up."
     )
     retry_timeouts_and_throttling: bool = Field(
-        True, description="Try again after 408, 425 and 429 too; otherwise they end a delivery."
+        False,
+        description="Try again after 408, 425 and 429 too; otherwise they end a delivery, as any 4xx"
+        " does (interface spec, section 6).",
+    )
+    disable_failing: bool = Field(
+        False,
+        description="Disable a webhook whose receiver answers 410, or that fails for"
+        " `disable_after_days`; otherwise only its project does (interface spec, section 3).",
     )
     disable_after_days: float = Field(
         5.0, gt=0, description="Days without a success after which a failing webhook is disabled."

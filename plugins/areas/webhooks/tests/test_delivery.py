@@ -21,8 +21,24 @@ async def test_event_reaches_the_receiver_signed(
     await settled(service)
     (request,) = receiver.received
 
-    assert request.event == {"event": "subscription.created", "data": event.data}
+    data = {"event_id": event.event_id, **event.data}
+    assert request.event == {"event": "subscription.created", "data": data}
     assert verify(request.body, request.headers["X-Service-Signature"], [webhook["secret"]])
+
+
+async def test_an_event_has_the_id_of_the_feed_at_every_webhook(
+    service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any
+):
+    await add_webhook()
+    await add_webhook(receiver.url + "/other")
+    await emit()
+    await settled(service)
+    [shown] = (await client.get("/v1/events")).json()["data"]
+
+    assert len(receiver.received) == 2
+    for request in receiver.received:
+        assert request.event["data"]["event_id"] == shown["event_id"]
+        assert request.headers["X-Service-Event-Id"] == shown["event_id"]
 
 
 async def test_only_events_that_a_webhook_names_are_sent_to_it(

@@ -279,7 +279,9 @@ async def test_the_feed_the_other_webhooks_the_log_and_the_metrics_tell_of_it(
         "status_code": status,
         "error": None,
     }
-    assert [request.event["data"] for request in watcher.received] == [event["data"]]
+    assert [request.event["data"] for request in watcher.received] == [
+        {"event_id": event["event_id"], **event["data"]}
+    ]
     assert [(entry["webhook_id"], entry["reason"]) for entry in told] == [
         (webhook["webhook_id"], reason)
     ]

@@ -144,6 +144,7 @@ FORBIDDEN_URLS = [
     "https://[64:ff9b::7f00:1]/",
     "https://[fe80::1%25eth0]/",
     "https://[fd00::1]/",
+    "https://shop.example/" + "x" * 2048,
 ]
 
 
@@ -171,7 +172,6 @@ async def test_forbidden_url_is_refused_at_create_and_update(
         ({"url": URL, "events": [7]}, "events[0]: "),
         ({"url": URL, "event": []}, "event: there is no such field"),
         ({"url": URL, "description": "x" * 501}, "description: "),
-        ({"url": URL + "/" + "x" * 2048}, "url: "),
         ({"url": URL, "status": "disabled"}, "status: there is no such field"),
     ],
 )

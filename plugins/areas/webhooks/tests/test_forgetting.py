@@ -66,7 +66,7 @@ async def test_the_receiver_is_told_of_an_erasure_by_the_id_alone(
     (request,) = receiver.received
     data = request.event["data"]
     assert (data["subscriber_id"], data["reason"]) == (person, "erased")
-    assert (data["first_name"], data["username"], data["external_id"]) == ("", None, None)
+    assert (data["first_name"], data["username"], data["external_id"]) == ("", "", None)
 
 
 async def test_a_delivery_that_is_tried_again_goes_without_the_person(

@@ -42,6 +42,7 @@ async def test_a_test_reaches_the_webhook_signed_whatever_events_it_names(
     assert request.event == {
         "event": "webhook.test",
         "data": {
+            "event_id": request.headers["X-Service-Event-Id"],
             "occurred_at": "2026-01-15T12:00:00.000Z",
             "webhook_id": webhook["webhook_id"],
         },
@@ -246,7 +247,9 @@ async def test_a_replay_delivers_what_happened_before_the_webhook_was_there(
         "include_delivered": False,
         "events": 3,
     }
-    assert [request.event["data"] for request in receiver.received] == [e.data for e in events]
+    assert [request.event["data"] for request in receiver.received] == [
+        {"event_id": e.event_id, **e.data} for e in events
+    ]
 
 
 async def test_a_replay_repeats_under_their_ids_those_that_failed_and_none_that_arrived(
@@ -293,7 +296,8 @@ async def test_a_replay_delivers_what_was_missed_while_the_webhook_was_disabled(
     await client.post(path(webhook, "replay"), json={"since": "2026-01-15T12:00:00Z"})
     await settled(service)
 
-    assert [request.event["data"] for request in receiver.received] == [event.data]
+    data = {"event_id": event.event_id, **event.data}
+    assert [request.event["data"] for request in receiver.received] == [data]
 
 
 async def test_a_replay_goes_through_many_events_in_chunks_each_of_them_once(

@@ -124,12 +124,20 @@ class MaxChannel(Channel):
             me = await self._client.me()
         except DeliveryError as error:
             revoked = error.reason is Reason.BOT_BANNED
-            return ChannelHealth(ok=False, detail=error.text, revoked=revoked)
+            return ChannelHealth(
+                ok=False, detail=error.text, revoked=revoked, unreachable=error.reason.retryable
+            )
         name, username = me.get("first_name") or me.get("name"), me.get("username")
         if not isinstance(name, str) or not isinstance(username, str | None):
             return ChannelHealth(ok=False, detail="the platform's answer is not about a bot")
         detail = name if username is None else f"{name} (@{username})"
-        return ChannelHealth(ok=True, detail=detail, profile=BotProfile(name, username or None))
+        account = me.get("user_id")
+        return ChannelHealth(
+            ok=True,
+            detail=detail,
+            profile=BotProfile(name, username or None),
+            account=None if account is None else str(account),
+        )
 
     def problem(self, message: OutgoingMessage) -> str | None:
         return super().problem(message) or problem_of(message)

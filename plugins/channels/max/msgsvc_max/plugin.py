@@ -10,4 +10,4 @@ from msgsvc_max.settings import OPERATOR_SETTINGS, MaxSettings
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    return [ChannelKind("max", MaxSettings, MaxChannel, OPERATOR_SETTINGS)]
+    return [ChannelKind("max", MaxSettings, MaxChannel, OPERATOR_SETTINGS, title="MAX")]

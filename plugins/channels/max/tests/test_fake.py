@@ -197,10 +197,10 @@ def test_no_more_than_thirty_calls_a_second_are_taken() -> None:
     faults = Faults()
 
     for number in range(30):
-        faults.of_call("GET", "/me", now=number / 100)
+        faults.of_call(now=number / 100)
     with pytest.raises(Refused, match="429"):
-        faults.of_call("GET", "/me", now=0.999)
-    faults.of_call("GET", "/me", now=1.0)
+        faults.of_call(now=0.999)
+    faults.of_call(now=1.0)
 
 
 def test_no_more_than_two_messages_a_second_are_taken_in_a_chat() -> None:

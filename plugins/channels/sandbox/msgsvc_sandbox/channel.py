@@ -32,7 +32,11 @@ class SandboxChannel(Channel):
     """Puts messages into people's chats, unless its switches say otherwise."""
 
     capabilities = Capabilities(
-        edit_media=True, mini_app=True, receives_files=True, tells_replies=True
+        edit_media=True,
+        mini_app=True,
+        receives_files=True,
+        tells_replies=True,
+        repeatable=True,
     )
 
     def __init__(
@@ -83,6 +87,7 @@ class SandboxChannel(Channel):
                 ok=False,
                 detail=f"switched to {fault.reason}",
                 revoked=Reason(fault.reason) is Reason.BOT_BANNED,
+                unreachable=Reason(fault.reason).retryable,
             )
         return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))
 

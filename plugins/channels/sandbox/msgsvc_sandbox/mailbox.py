@@ -19,10 +19,16 @@ class Mailbox:
         self._wakeups = wakeups
 
     async def put(self, channel: str, chat_id: str, outgoing: OutgoingMessage) -> str:
-        """Shows a message; returns its `ref`. Raises `DeliveryError` as a platform would."""
+        """Shows a message; returns its `ref`. One that was sent with this key before is not shown again.
+        Raises `DeliveryError` as a platform would."""
         body = _read(outgoing)
         async with self._db.transaction() as tx:
+            # From here on, nobody else writes to this person.
             revision = await self._raise(tx, channel, chat_id)
+            if outgoing.key:
+                shown = await store.ref_of_key(tx, chat_id, channel, outgoing.key)
+                if shown is not None:
+                    return shown
             message = Message(
                 **dict(body),
                 ref=str(revision),
@@ -31,7 +37,7 @@ class Mailbox:
                 sent_at_ms=self._clock.now_ms(),
                 revision=revision,
             )
-            await store.add_message(tx, chat_id, message)
+            await store.add_message(tx, chat_id, message, outgoing.key or None)
             await store.count_unread(tx, chat_id, channel)
         return message.ref
 

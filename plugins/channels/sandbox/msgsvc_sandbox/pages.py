@@ -169,7 +169,11 @@ class SandboxPages:
     ) -> Response:
         lang = self._texts.choose(lang or _preferred(request))
         html = self._templates.get_template(template).render(
-            root=_root(request), lang=lang, _=self._texts.into(lang), status=status, **values
+            root=_root(request),
+            lang=lang,
+            _=self._texts.into(lang, __name__),
+            status=status,
+            **values,
         )
         return HTMLResponse(html, status, HEADERS)
 

@@ -72,5 +72,5 @@ def register_pages(service: "Service") -> Sequence[Any]:
 
 
 @hookimpl
-async def on_stop(service: "Service") -> None:
+def on_stopping(service: "Service") -> None:
     service.get(Messenger).close()

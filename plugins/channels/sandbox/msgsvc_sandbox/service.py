@@ -113,7 +113,7 @@ class Messenger:
 
     def commands(self, lang: str) -> list[tuple[str, str]]:
         """What bots here understand, as `/stop`, and what it is for, in a language."""
-        _ = self._service.texts.into(lang)
+        _ = self._service.texts.into(lang, __name__)
         return [
             (f"/{rule.name}", rule.about(_))
             for rule in self._service.inbound.commands

@@ -128,7 +128,19 @@ async def count_unread(tx: Tx, person_id: str, channel: str) -> None:
     )
 
 
-async def add_message(tx: Tx, person_id: str, message: Message) -> None:
+async def ref_of_key(tx: Tx, person_id: str, channel: str, send_key: str) -> str | None:
+    """The `ref` of the message that a bot sent with this key; None if there is none."""
+    position = await tx.fetch_val(
+        "SELECT position FROM sandbox_messages WHERE person_id = :person_id AND channel = :channel"
+        " AND send_key = :send_key",
+        {"person_id": person_id, "channel": channel, "send_key": send_key},
+    )
+    return None if position is None else str(position)
+
+
+async def add_message(
+    tx: Tx, person_id: str, message: Message, send_key: str | None = None
+) -> None:
     await tx.insert(
         "sandbox_messages",
         {
@@ -137,6 +149,7 @@ async def add_message(tx: Tx, person_id: str, message: Message) -> None:
             "channel": message.channel,
             "author": message.author,
             "kind": message.kind,
+            "send_key": send_key,
             "body": _body(message),
             "sent_at_ms": message.sent_at_ms,
             "edited_at_ms": None,

@@ -314,3 +314,17 @@ async def test_a_person_can_be_renamed(anna: SandboxPerson, messenger: Messenger
 def test_a_person_needs_a_proper_name_and_username(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         NewPerson.model_validate(fields)
+
+
+async def test_a_message_with_the_same_key_is_shown_once(
+    service: Service, anna: SandboxPerson
+) -> None:
+    await anna.start("messenger_a")
+    channel = service.channels["messenger_a"]
+    refs = [
+        await channel.send(anna.person_id, OutgoingMessage("hello", key=key))
+        for key in ("msg_1", "msg_1", "msg_2")
+    ]
+
+    assert refs[0] == refs[1] != refs[2]
+    assert [message.text for message in await anna.messages()].count("hello") == 2

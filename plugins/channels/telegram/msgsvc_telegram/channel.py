@@ -128,17 +128,23 @@ class TelegramChannel(Channel):
     async def check(self) -> ChannelHealth:
         try:
             bot = await self._api.call("getMe")
-            trouble = await self._webhook_trouble()
         except DeliveryError as error:
             revoked = error.reason is Reason.BOT_BANNED
             detail = f"Telegram refuses the bot's token: {error.text}" if revoked else error.text
-            return ChannelHealth(ok=False, detail=detail, revoked=revoked)
+            return ChannelHealth(
+                ok=False, detail=detail, revoked=revoked, unreachable=error.reason.retryable
+            )
         name = bot.get("first_name") if isinstance(bot, dict) else None
         username = bot.get("username") if isinstance(bot, dict) else None
         if not isinstance(name, str) or not isinstance(username, str):
             return ChannelHealth(ok=False, detail="getMe: no answer of the Bot API")
-        profile = BotProfile(name, username)
-        return ChannelHealth(ok=True, detail=f"@{username}{trouble}", profile=profile)
+        account = bot.get("id")
+        return ChannelHealth(
+            ok=True,
+            detail=f"@{username}{await self._webhook_trouble()}",
+            profile=BotProfile(name, username),
+            account=None if account is None else str(account),
+        )
 
     def problem(self, message: OutgoingMessage) -> str | None:
         if message.media is None and not message.text.strip():
@@ -233,7 +239,11 @@ class TelegramChannel(Channel):
         """Why updates wait at Telegram, which nobody but Telegram knows; empty if none do."""
         if self.receiving != "webhook":
             return ""
-        info = await self._api.call("getWebhookInfo")
+        try:
+            info = await self._api.call("getWebhookInfo")
+        except DeliveryError as error:
+            # It only explains: who the bot is was answered, and stays so.
+            return f"; getWebhookInfo: {error.text[:200]}"
         found = info if isinstance(info, dict) else {}
         waiting, said = found.get("pending_update_count"), found.get("last_error_message")
         if not waiting or not isinstance(said, str):

@@ -96,8 +96,11 @@ def _reason(status: int, said: str) -> Reason:
     # 409: somebody else asks for this bot's updates; that may end at any time.
     if status >= 500 or status == 409:
         return Reason.PLATFORM_UNAVAILABLE
-    # 404 is Telegram's answer to a token that no bot ever had; methods that do not exist get it too,
-    # but we call none of those. 421: a server of your own doesn't serve this token.
+    # A server of one's own, or an older one, may not know a method; the bot is none the worse for it.
+    if status == 404 and "method not found" in said:
+        return Reason.UNKNOWN
+    # 404 is Telegram's answer to a token that no bot ever had. 421: a server of your own doesn't serve
+    # this token.
     if status in {401, 404, 421} or "logged out" in said:
         return Reason.BOT_BANNED
     if any(part in said for part in _NO_CHAT):

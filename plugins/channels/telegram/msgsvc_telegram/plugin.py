@@ -16,5 +16,6 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
             TelegramSettings,
             TelegramChannel,
             operator_settings=frozenset({"base_url", "proxy"}),
+            title="Telegram",
         )
     ]

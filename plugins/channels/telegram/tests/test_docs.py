@@ -28,14 +28,15 @@ def test_the_settings_of_the_page_make_a_channel(page):
     (text,) = blocks(page, "toml")
     # Those that are commented out show defaults and examples.
     values = tomllib.loads(re.sub(r"^# (\w+ =)", r"\1", text, flags=re.MULTILINE))
-    values["channels"]["messenger_a"]["token"] = TOKEN
+    (name,) = values["channels"]
+    values["channels"][name]["token"] = TOKEN
 
     service = Service(
         Settings.model_validate({"secret_keys": (SECRET_KEY,), **values, "plugins": ()}),
         extra_plugins=[("telegram", plugin)],
     )
 
-    assert service.channels["messenger_a"].receiving == "poll"
+    assert service.channels[name].receiving == "poll"
 
 
 def test_the_readme_names_every_setting():

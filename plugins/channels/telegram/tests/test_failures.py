@@ -42,6 +42,7 @@ HELLO = OutgoingMessage("Hello")
         (401, "Unauthorized", BANNED),
         (401, "Unauthorized: invalid token specified", BANNED),
         (404, "Not Found", BANNED),
+        (404, "Not Found: method not found", UNKNOWN),
         (421, "Misdirected Request: unallowed token specified", BANNED),
         (409, "Conflict: terminated by other getUpdates request", AWAY),
         (500, "Internal Server Error: restart", AWAY),

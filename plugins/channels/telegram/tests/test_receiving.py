@@ -7,7 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.channels import DeliveryError, InvalidWebhook, MessageReceived, Reason, WebhookCall
+from msgsvc_core.channels import (
+    BotProfile,
+    DeliveryError,
+    InvalidWebhook,
+    MessageReceived,
+    Reason,
+    WebhookCall,
+)
 from msgsvc_core.testing import until
 from msgsvc_telegram.testing import FakeTelegram
 
@@ -214,3 +221,14 @@ async def _asked(telegram, times: int) -> bool:
 
 async def _called(telegram) -> bool:
     return bool(telegram.webhook_calls)
+
+
+async def test_a_diagnosis_that_fails_takes_nothing_of_who_the_bot_is(make_channel, telegram):
+    channel = make_channel(receiving="webhook")
+    telegram.fail_next("getWebhookInfo", 502, "Bad Gateway")
+
+    health = await channel.check()
+
+    assert (health.ok, health.profile) == (True, BotProfile("Corner Coffee", "corner_coffee_bot"))
+    assert health.account == telegram.bot.token.partition(":")[0]
+    assert "getWebhookInfo" in health.detail

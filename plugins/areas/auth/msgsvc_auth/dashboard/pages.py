@@ -98,7 +98,10 @@ async def begin_trial(page: PageContext) -> Shown:
     settings = page.service.section(AuthSettings)
     values = {
         **_state(page, new.session),
-        "links": [(messenger_name(settings, name), url) for name, url in links.items()],
+        "links": [
+            (messenger_name(settings, channels, name, page.project_id), url)
+            for name, url in links.items()
+        ],
         "qr": list(channels.qr_links(links, page.project_id, payload).values()),
     }
     return Shown("trial.html", values)

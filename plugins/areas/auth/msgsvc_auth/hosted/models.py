@@ -89,3 +89,5 @@ class Messenger:
     channel: str
     name: str
     link: str
+    #: What to write to the bot, where its link only opens the chat.
+    start_message: str | None = None

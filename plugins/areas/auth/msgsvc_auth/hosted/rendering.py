@@ -94,7 +94,7 @@ class PageTemplates:
         """The script for sites' own pages."""
         words = {}
         for lang in LANGS:
-            _ = self._texts.into(lang)
+            _ = self._texts.into(lang, __name__)
             words[lang] = _("Sign in through a messenger")
         return self._templates.get_template("button.js").render(words=words)
 
@@ -104,7 +104,7 @@ class PageTemplates:
         html = self._templates.get_template(template).render(
             static=f"{root_of(request)}/_static",
             lang=lang,
-            _=self._texts.into(lang),
+            _=self._texts.into(lang, __name__),
             status=status,
             **values,
         )

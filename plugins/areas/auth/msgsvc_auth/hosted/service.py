@@ -16,6 +16,7 @@ from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.errors import NotFound, RateLimitProject
+from msgsvc_core.ids import new_token
 from msgsvc_core.security import digest
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ class HostedSignIn:
         """
         if visit.channel is not None:
             self._service.channels.check_name(site.project.project_id, visit.channel)
+        # Before it is counted: whoever finds no bot ready has had no sign-in.
+        self._service.channels.deep_links(
+            site.project.project_id,
+            session_payload(new_token()),
+            None if visit.channel is None else [visit.channel],
+        )
         await self._count(client)
         secret = Ticket.new_secret()
         async with self._service.db.transaction() as tx:
@@ -128,12 +135,15 @@ class HostedSignIn:
         """How the person can answer. Raises `Unavailable` if no bot is ready."""
         session = held.session
         names = None if session.channel is None else [session.channel]
-        links = self._service.channels.deep_links(
-            session.project_id, session_payload(held.ticket.token), names
-        )
+        channels, payload = self._service.channels, session_payload(held.ticket.token)
+        links = channels.deep_links(session.project_id, payload, names, asks=True)
+        starts = channels.start_messages(session.project_id, payload, links)
+
+        def called(name: str) -> str:
+            return messenger_name(self._settings, channels, name, session.project_id)
+
         return [
-            Messenger(channel, messenger_name(self._settings, channel), link)
-            for channel, link in links.items()
+            Messenger(name, called(name), link, starts.get(name)) for name, link in links.items()
         ]
 
     def _code(self, session: Session) -> str | None:

@@ -33,9 +33,9 @@ async def mini_app_page(ctx: Context, slug: str, query: MiniAppQuery) -> Respons
     try:
         link, project = await MiniAppSignIn(ctx.service).find(ctx.tx, slug)
     except NotFound:
-        html = page.render(lang, page_texts(texts.into(lang), "", ""), None)
+        html = page.render(lang, page_texts(texts.into(lang, __name__), "", ""), None)
         return Response(html, 404, page.headers, HTML)
-    said = page_texts(texts.into(lang), project.name, readable_site(link.callback_url))
+    said = page_texts(texts.into(lang, __name__), project.name, readable_site(link.callback_url))
     html = page.render(lang, said, _bot_links(ctx, link.project_id, link.slug))
     return Response(html, 200, page.headers, HTML)
 
@@ -64,4 +64,8 @@ def _bot_links(ctx: Context, project_id: str, slug: str) -> list[tuple[str, str]
     except Unavailable:
         return []
     settings = ctx.service.section(AuthSettings)
-    return [(messenger_name(settings, channel), link) for channel, link in links.items()]
+    channels = ctx.service.channels
+    return [
+        (messenger_name(settings, channels, channel, project_id), link)
+        for channel, link in links.items()
+    ]

@@ -71,7 +71,9 @@ async def broadcast(page: PageContext) -> Shown:
             "audience": mailing.shown_audience,
             "reasons": reasons.most_common(),
             "looked_at": len(failed) if len(failed) == _MOST_REASONS else 0,
-            "can_resend": bool(unknown) and mailing.finished_at_ms is not None,
+            "can_resend": bool(unknown)
+            and mailing.finished_at_ms is not None
+            and not await page.service.mailings.was_resent(page.tx, mailing),
             "until_ms": page.service.mailings.recipients_until_ms(mailing),
         },
     )

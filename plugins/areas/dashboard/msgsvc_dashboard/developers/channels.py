@@ -11,7 +11,7 @@ from msgsvc_core.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
 
 #: How the states of a bot are coloured, beside their word.
-TONES = {"working": "good", "stopped": "bad", "broken": "bad"}
+TONES = {"working": "good", "stopped": "bad", "unavailable": "warn", "broken": "bad"}
 
 
 @pages.get(
@@ -119,5 +119,6 @@ def _words(page: PageContext) -> dict[str, str]:
     return {
         "working": page._("Working"),
         "stopped": page._("Stopped by the messenger"),
+        "unavailable": page._("The messenger does not answer"),
         "broken": page._("Can't start"),
     }

@@ -117,7 +117,7 @@ class Answers:
         html = self._renderer.render_frame(
             "refusal.html" if by_htmx else "problem.html",
             {
-                "_": self._service.texts.into(lang),
+                "_": self._service.texts.into(lang, __name__),
                 "lang": lang,
                 "theme": theme_of(request),
                 "static": self._static(request),

@@ -1,14 +1,15 @@
 """Times and numbers as the reader of a page writes them: in their zone, in their language; and the zones."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from babel.dates import format_date, format_datetime, format_timedelta
 from babel.numbers import format_decimal
 
+from msgsvc_core.clock import moment_of
 from msgsvc_core.dashboard import PageContext
 
 if TYPE_CHECKING:
@@ -18,14 +19,22 @@ if TYPE_CHECKING:
 def moment(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
     """`{{ at_ms | moment }}`: "22 Nov 2026, 14:05", "22 нояб. 2026, 14:05"."""
     reader = _reader(context, page)
-    local = _utc(at_ms).astimezone(reader.timezone)
+    local = moment_of(at_ms).astimezone(reader.timezone)
     return format_datetime(local, "d MMM y, HH:mm", locale=reader.lang)
+
+
+def moment_in(
+    context: "Context", at_ms: int, timezone: str, page: PageContext | None = None
+) -> str:
+    """`{{ at_ms | moment_in("Europe/Berlin") }}`: as `moment`, by the clock of that place."""
+    local = moment_of(at_ms).astimezone(ZoneInfo(timezone))
+    return format_datetime(local, "d MMM y, HH:mm", locale=_reader(context, page).lang)
 
 
 def day(context: "Context", value: int | date, page: PageContext | None = None) -> str:
     """`{{ at_ms | day }}`, also of a date: "22 Nov 2026"."""
     reader = _reader(context, page)
-    on = value if isinstance(value, date) else _utc(value).astimezone(reader.timezone).date()
+    on = value if isinstance(value, date) else moment_of(value).astimezone(reader.timezone).date()
     return format_date(on, "d MMM y", locale=reader.lang)
 
 
@@ -54,7 +63,3 @@ def _reader(context: "Context", page: PageContext | None) -> PageContext:
     found = page or context["page"]
     assert isinstance(found, PageContext)
     return found
-
-
-def _utc(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -19,6 +19,7 @@ from msgsvc_core.members.models import Member, Role
 from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
+from msgsvc_core.texts import package_of
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.reading import reading
 
@@ -74,7 +75,7 @@ class Gate:
             plan=place.plan,
             lang=lang,
             timezone=ZoneInfo(session.account.timezone or "UTC"),
-            _=self._service.texts.into(lang),
+            _=self._service.texts.into(lang, package_of(page.handler)),
             params=request.path_params,
             query=request.query_params,
             form=PostedForm(),

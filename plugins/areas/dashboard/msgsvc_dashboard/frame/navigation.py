@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgsvc_core.dashboard import Page, PageContext
 from msgsvc_core.dashboard.declared import Group
-from msgsvc_core.texts import Translate
+from msgsvc_core.texts import Translate, package_of
 from msgsvc_dashboard.frame.addresses import ROOT, beside
 
 #: The groups of a project's pages, from the top.
@@ -48,7 +48,7 @@ class Navigation:
     def groups(self, context: PageContext, path: str) -> list[EntryGroup]:
         """What somebody may open from here, in groups; `path` is where they are."""
         found = []
-        titles = _titles(context._)
+        titles = _titles(context._[__name__])
         if context.project is not None:
             for name in GROUPS:
                 entries = self._entries(context, path, _of_group(name))
@@ -76,7 +76,7 @@ class Navigation:
         urls = [_url(context, page, page.path) for page in shown]
         return [
             Entry(
-                title=context._(page.nav.title) if page.nav else "",
+                title=context._[package_of(page.handler)](page.nav.title) if page.nav else "",
                 icon=page.nav.icon if page.nav else "",
                 url=url,
                 here="" if not near or near < most else ("page" if url == path else "true"),

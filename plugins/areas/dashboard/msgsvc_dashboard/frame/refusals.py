@@ -25,6 +25,7 @@ OF_FIELDS = (
     _("is required"),
     _("must not be null"),
     _("must hold more than spaces"),
+    _("must hold more than spaces and invisible characters"),
     _("must be at most {most} characters"),
     _("must be at least {least} characters"),
     _("must have at most {most} characters"),
@@ -58,6 +59,7 @@ OF_FIELDS = (
     _("is not the one that the app shows now"),
     _("is none that we know"),
     _("is in the past"),
+    _("must lie in the years {first} to {last}"),
     _("there is no such time zone; give its IANA name, as Europe/Berlin"),
     _("there is no such place in the chain"),
     _("at most {most}"),
@@ -85,7 +87,7 @@ OF_FIELDS = (
     _("you have a tag {name} already"),
     _("you have a channel {name} of your own already"),
     _("this project has a form {name}"),
-    _("{name} is taken; it is unique over all projects"),
+    _("{name} is taken, by this project or another"),
     _("the ticket of another customer, who would get the answers"),
 )
 
@@ -174,8 +176,9 @@ _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def worded(message: str, translate: "Translate") -> str:
-    """`message` of an error in the reader's language, as far as it is known here."""
-    whole = _said(message, WHOLE, translate)
+    """`message` of an error in the reader's language, as far as it is known here, or to the area whose
+    texts `translate` has."""
+    whole = _said(message, WHOLE, translate[__name__])
     if whole is not None:
         return whole
     return "; ".join(_of_field(part, translate) for part in _parts(message))
@@ -193,11 +196,13 @@ def _parts(message: str) -> Iterator[str]:
 
 def _of_field(text: str, translate: "Translate") -> str:
     field, colon, reason = text.partition(": ")
-    said = _said(reason, OF_FIELDS, translate) if colon else None
+    ours = translate[__name__]
+    said = _said(reason, OF_FIELDS, ours) if colon else None
     if said is None:
         # An own page has worded it already, or it is one that nobody listed.
-        return translate(text)
-    return f"{translate(FIELDS[field]) if field in FIELDS else field}: {said}"
+        by_area = translate(text)
+        return by_area if by_area != text else ours(text)
+    return f"{ours(FIELDS[field]) if field in FIELDS else field}: {said}"
 
 
 def _said(text: str, known: tuple[str, ...], translate: "Translate") -> str | None:

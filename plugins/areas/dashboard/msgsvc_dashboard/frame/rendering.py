@@ -34,23 +34,27 @@ class Renderer:
             Environment,
             FileSystemLoader,
             PackageLoader,
-            PrefixLoader,
             StrictUndefined,
             pass_context,
         )
 
-        areas = PrefixLoader({each.area: PackageLoader(each.package) for each in self._areas})
+        from msgsvc_dashboard.frame.speaking import AreaLoader, OwnTexts  # noqa: PLC0415 - comes with jinja2
+
+        areas = AreaLoader({each.area: PackageLoader(each.package) for each in self._areas})
         made = Environment(
             loader=ChoiceLoader([FileSystemLoader(TEMPLATES), areas]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            extensions=[OwnTexts],
         )
+        made.extend(text_modules={each.area: each.package for each in self._areas})
         made.globals["fragment"] = pass_context(partial(_fragment, self))
         made.globals["timezones"] = formats.timezones
         made.filters["rfc3339"] = to_rfc3339
         made.filters["moment"] = pass_context(formats.moment)
+        made.filters["moment_in"] = pass_context(formats.moment_in)
         made.filters["day"] = pass_context(formats.day)
         made.filters["ago"] = pass_context(formats.ago)
         made.filters["number"] = pass_context(formats.number)

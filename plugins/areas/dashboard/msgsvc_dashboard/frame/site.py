@@ -14,9 +14,11 @@ from msgsvc_core.accounts import AccountSession
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
 from msgsvc_core.dashboard.answers import Result
+from msgsvc_core.dashboard.declared import Card
 from msgsvc_core.errors import ApiError, NotFound, ProjectInactive
 from msgsvc_core.plugins import answers
 from msgsvc_core.service import Service
+from msgsvc_core.texts import package_of
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets
@@ -61,7 +63,7 @@ class Site:
         """The parts of the overview that somebody may see."""
         cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
         return [
-            CardShown(card.area, cast("Shown", await card.handler(page)), card.wide)
+            CardShown(card.area, cast("Shown", await card.handler(_for(page, card))), card.wide)
             for card in sorted(cards, key=lambda card: card.order)
         ]
 
@@ -165,3 +167,8 @@ class Site:
             return await change_looks(self._service, self._gate, request, session)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
+
+
+def _for(page: PageContext, card: Card) -> PageContext:
+    """The request as the card's area has it, which speaks with its own texts."""
+    return replace(page, _=page._[package_of(card.handler)])

@@ -12,13 +12,14 @@ from msgsvc_dashboard.overview import store
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: The events that charts show.
+#: The events that charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
 COUNTED = frozenset(
     {
         "auth.completed",
         "broadcast.completed",
         "delivery.failed",
         "delivery.success",
+        "delivery.unknown",
         "subscription.created",
         "subscription.deleted",
     }
@@ -46,7 +47,7 @@ class Counts:
     async def count(self, tx: Tx, events: Sequence[Event]) -> None:
         """Adds those that are counted, in the transaction in which they happened."""
         found = Counter(
-            (event.project_id, event.occurred_at_ms // DAY_MS, event.name)
+            (event.project_id, event.occurred_at_ms // DAY_MS, _counted_as(event))
             for event in events
             if event.name in COUNTED
         )
@@ -76,6 +77,11 @@ class Counts:
         today = (self.today - _FIRST_DAY).days
         await store.fold(tx, today - 1)
         await store.purge(tx, today - KEPT_DAYS)
+
+
+def _counted_as(event: Event) -> str:
+    in_doubt = event.name == "delivery.failed" and event.data.get("status") == "unknown"
+    return "delivery.unknown" if in_doubt else event.name
 
 
 def last_days(today: date, days: int) -> list[date]:

@@ -35,12 +35,14 @@ async def _charts(page: PageContext) -> list[Chart]:
     wanted = [
         ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
         ("sends", "", "delivery.failed", _("Failed"), "third"),
+        ("sends", "", "delivery.unknown", _("Uncertain"), "fourth"),
         ("logins", _("Sign-ins"), "auth.completed", _("Signed in"), "first"),
         ("broadcasts", _("Broadcasts"), "broadcast.completed", _("Completed"), "second"),
         ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
         ("people", "", "subscription.deleted", _("Ended"), "fourth"),
     ]
-    known = [one for one in wanted if one[2] in page.service.events.catalogue]
+    catalogue = {*page.service.events.catalogue, "delivery.unknown"}
+    known = [one for one in wanted if one[2] in catalogue]
     found = await counts.by_day(page.tx, page.project_id, [one[2] for one in known], DAYS)
     days = last_days(counts.today, DAYS)
     charts: list[Chart] = []

@@ -107,6 +107,8 @@ class LinkPages:
         async with self._service.db.transaction() as tx:
             await self._service.account_links.use(tx, token)
             if hashed is not None:
+                # Once more: who was in may have made another way in since the link was made.
+                await self._service.sign_in.reset(tx, account.account_id)
                 await self._service.sign_in.set_password(tx, account.account_id, hashed)
             outcome = await self._service.sign_in.enter(tx, account, browser, "link")
         return await self._go_on(request, outcome, form)

@@ -6,8 +6,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from msgsvc_core.accounts.models import Refused, TooMany
+from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.errors import NotFound, Unavailable
+from msgsvc_core.errors import NotFound
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.sign_in.cookies import WAITING, Cookies
@@ -60,11 +61,12 @@ class MessengerPages:
             return self._rendering.told(
                 request, _("Not signed in"), _("You pressed Cancel in the messenger."), 403
             )
+        channels = self._service.channels
         links = self._service.messenger_sign_in.links(token)
         return self._rendering.page(
             request,
             "messenger.html",
-            messengers=[(shown_name(name), link) for name, link in links.items()],
+            messengers=[(channels.display_name(name), link) for name, link in links.items()],
             here=step(request, "messenger", to),
             status_url=step(request, "messenger/status", ""),
             refresh_s=REFRESH_S,
@@ -89,7 +91,7 @@ class MessengerPages:
         async with self._service.db.transaction() as tx:
             token, secret = await self._service.messenger_sign_in.begin(tx, "sign_in", browser)
         if not self._service.messenger_sign_in.links(token):
-            raise Unavailable("no bot is ready yet; its messenger could not be asked")
+            raise no_bot_ready()
         response = see_other(step(request, "messenger", to))
         self._cookies.write(response, request, WAITING, f"{token}.{secret}")
         return response
@@ -109,10 +111,3 @@ class MessengerPages:
     def _kept(self, request: Request) -> tuple[str, str]:
         token, _, secret = self._cookies.read(request, WAITING).partition(".")
         return token, secret
-
-
-def shown_name(channel: str) -> str:
-    """What people call a channel: `messenger_a` is Messenger A, `max` MAX."""
-    if channel == "max":
-        return "MAX"
-    return " ".join(word[:1].upper() + word[1:] for word in channel.replace("-", "_").split("_"))

@@ -60,7 +60,9 @@ class SignInPages:
     def _route(self, path: str, handler: Handler, *methods: str) -> Route:
         # A name of its own, so that the log says which page it was, and not its token.
         shown = update_wrapper(partial(self._shown, ROOT + path, handler), handler)
-        return Route(ROOT + path, shown, methods=[*methods])
+        # `/` of the service leads to the route of this name.
+        name = "home" if not path else None
+        return Route(ROOT + path, shown, methods=[*methods], name=name)
 
     async def _shown(self, path: str, handler: Handler, request: Request) -> Response:
         request.scope["state"]["endpoint"] = path

@@ -45,13 +45,13 @@ class Rendering:
         )
 
     def translate(self, request: Request) -> "Translate":
-        return self._service.texts.into(self.lang(request))
+        return self._service.texts.into(self.lang(request), __name__)
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         lang = self.lang(request)
         nonce, token = self._forms.begin(request)
         html = self._templates.get_template(template).render(
-            _=self._service.texts.into(lang),
+            _=self._service.texts.into(lang, __name__),
             lang=lang,
             root=root_of(request),
             static=f"{root_of(request)}/sign-in/_static",

@@ -7,8 +7,10 @@ from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.errors import RateLimitProject, ValidationFailed
 from msgsvc_core.pages import known
 from msgsvc_core.user_agents import readable_agent
-from msgsvc_dashboard.sign_in.messengers import shown_name
 from msgsvc_dashboard.team.declared import ACCOUNT
+
+#: Milliseconds after signing in during which who has no password yet may set one, or another way in.
+JUST_NOW_MS = 15 * 60_000
 
 
 @ACCOUNT.get("", access="self", nav=Nav("Your account", icon="person", group="overview", order=0))
@@ -23,10 +25,7 @@ async def account(page: PageContext) -> Shown:
             # Its own, as it is now; the page's was read before the change.
             "mine": await service.accounts.find(page.tx, account_id),
             "sessions": [(each, readable_agent(page._, each.user_agent)) for each in sessions],
-            "linked": [
-                (each, shown_name(channels[each.bot].name if each.bot in channels else each.bot))
-                for each in linked
-            ],
+            "linked": [(each, channels.display_name(each.bot)) for each in linked],
             "by_messenger": service.messenger_sign_in.is_on,
             "codes_left": await service.second_factor.codes_left(page.tx, account_id),
         },
@@ -53,8 +52,7 @@ async def change_profile(page: PageContext) -> Moved:
 async def change_password(page: PageContext) -> Moved:
     """Comparing and hashing takes a while, in which nobody else should wait for the database."""
     service, mine, form = page.service, page.account, page.form
-    if mine.has_password:
-        await check_own_password(page)
+    await check_own(page)
     new = form.text("new_password")
     if new != form.text("new_password_again"):
         raise ValidationFailed(page._("The new passwords differ."))
@@ -96,6 +94,30 @@ async def end_other_sessions(page: PageContext) -> Moved:
         "{count} browser is signed out.", "{count} browsers are signed out.", ended
     )
     return Moved(page.url("/account") + "#sessions", notice)
+
+
+async def check_own(page: PageContext) -> None:
+    """Raises unless it is the owner: by the password, by a code where there is none, and where there is
+    neither by having signed in just now."""
+    if page.account.has_password:
+        await check_own_password(page)
+    elif page.account.has_totp:
+        await check_own_code(page)
+    else:
+        await _check_signed_in_just_now(page)
+
+
+async def _check_signed_in_just_now(page: PageContext) -> None:
+    service = page.service
+    async with service.db.read() as tx:
+        sessions = await service.accounts.sessions_of(tx, page.account.account_id)
+    after_ms = service.clock.now_ms() - JUST_NOW_MS
+    if not any(
+        each.session_id == page.session_id and each.created_at_ms > after_ms for each in sessions
+    ):
+        raise ValidationFailed(
+            page._("Sign in again first: you have no password that could be asked for.")
+        )
 
 
 async def check_own_password(page: PageContext) -> None:

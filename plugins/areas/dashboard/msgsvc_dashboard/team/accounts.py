@@ -43,6 +43,8 @@ async def make_link(page: PageContext) -> Shown:
     account = await page.service.accounts.find(page.tx, page.params["account_id"])
     wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
     page.note(purpose=wanted)
+    if wanted == "password":
+        await page.service.sign_in.reset(page.tx, account.account_id)
     return await _link(page, account, wanted)
 
 

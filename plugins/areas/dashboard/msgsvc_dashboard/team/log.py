@@ -59,5 +59,7 @@ def _shown(query: PageQuery, found: list[AuditEntry]) -> dict[str, Any]:
 
 
 def _detail(entry: AuditEntry) -> str:
-    """The ids and names that the change noted, in one line."""
-    return ", ".join(f"{name}: {value}" for name, value in entry.detail.items())
+    """The ids and names that the change noted, in one line. Who it was by has a column, but where that
+    shows an account."""
+    shown = {name for name in entry.detail if entry.account_id or name not in {"by", "key"}}
+    return ", ".join(f"{name}: {value}" for name, value in entry.detail.items() if name in shown)

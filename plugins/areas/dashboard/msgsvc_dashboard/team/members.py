@@ -1,5 +1,6 @@
 """A project's people: who they are, what they may do, and the links by which they join."""
 
+from functools import partial
 from typing import cast
 
 from msgsvc_core.api.validation import validate
@@ -13,7 +14,6 @@ from msgsvc_core.members.models import (
     UpdateMemberBody,
 )
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.sign_in.messengers import shown_name
 from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
 
@@ -71,7 +71,7 @@ async def member(page: PageContext) -> Shown:
             ),
             "subscribers": list(people.values()),
             "roles": roles(page),
-            "shown_name": shown_name,
+            "shown_name": partial(page.service.channels.display_name, project_id=page.project_id),
         },
     )
 
@@ -124,13 +124,17 @@ async def link_messenger(page: PageContext) -> Shown:
     payload, expires_at_ms = await page.service.member_links.create(
         page.tx, page.project_id, member_id, LINK_EXPIRES_IN_S
     )
-    links = page.service.channels.deep_links(page.project_id, payload)
+    channels = page.service.channels
+    links = channels.deep_links(page.project_id, payload)
     return Shown(
         "member_messenger.html",
         {
             "member": found,
             "expires_at_ms": expires_at_ms,
-            "links": [(shown_name(name), link, qr_code(link)) for name, link in links.items()],
+            "links": [
+                (channels.display_name(name, page.project_id), link, qr_code(link))
+                for name, link in links.items()
+            ],
         },
     )
 

@@ -1,11 +1,11 @@
 """The messengers that sign somebody in."""
 
 from msgsvc_core.accounts.models import Browser
+from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import NotFound, Unavailable
+from msgsvc_core.errors import NotFound
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.sign_in.messengers import shown_name
-from msgsvc_dashboard.team.account import account, check_own_password
+from msgsvc_dashboard.team.account import account, check_own
 from msgsvc_dashboard.team.declared import ACCOUNT
 
 
@@ -19,17 +19,21 @@ async def link(page: PageContext) -> Shown:
     sign_in = service.messenger_sign_in
     if not sign_in.is_on:
         raise NotFound("there is no such page")
-    if mine.has_password:
-        await check_own_password(page)
+    await check_own(page)
     async with service.db.transaction() as tx:
         token, _waiting = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
         await service.audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)
     links = sign_in.links(token)
     if not links:
-        raise Unavailable("no bot is ready yet; its messenger could not be asked")
+        raise no_bot_ready()
     return Shown(
         "link_messenger.html",
-        {"links": [(shown_name(name), url, qr_code(url)) for name, url in links.items()]},
+        {
+            "links": [
+                (service.channels.display_name(name), url, qr_code(url))
+                for name, url in links.items()
+            ]
+        },
     )
 
 

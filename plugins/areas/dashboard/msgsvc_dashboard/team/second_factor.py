@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from msgsvc_core.accounts import totp
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import check_own_code, check_own_password
+from msgsvc_dashboard.team.account import check_own
 from msgsvc_dashboard.team.declared import ACCOUNT
 
 PATH = "/account/second-factor"
@@ -30,8 +30,7 @@ async def confirm(page: PageContext) -> Shown:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
     service, mine = page.service, page.account
-    if mine.has_password:
-        await check_own_password(page)
+    await check_own(page)
     async with service.db.transaction() as tx:
         codes = await service.second_factor.confirm(tx, mine.account_id, page.form.text("code"))
         await service.audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
@@ -41,7 +40,7 @@ async def confirm(page: PageContext) -> Shown:
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
 async def renew_codes(page: PageContext) -> Shown:
     """New recovery codes; the old ones work no more."""
-    await _check_own(page)
+    await check_own(page)
     service, account_id = page.service, page.account.account_id
     async with service.db.transaction() as tx:
         codes = await service.second_factor.renew_codes(tx, account_id)
@@ -51,7 +50,7 @@ async def renew_codes(page: PageContext) -> Shown:
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
 async def remove(page: PageContext) -> Moved:
-    await _check_own(page)
+    await check_own(page)
     service, account_id = page.service, page.account.account_id
     async with service.db.transaction() as tx:
         await service.second_factor.remove(tx, account_id)
@@ -59,13 +58,6 @@ async def remove(page: PageContext) -> Moved:
             tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
         )
     return Moved(page.url("/account"), page._("The second factor is removed."))
-
-
-async def _check_own(page: PageContext) -> None:
-    if page.account.has_password:
-        await check_own_password(page)
-    else:
-        await check_own_code(page)
 
 
 async def _shown(page: PageContext, secret: str = "") -> Shown:

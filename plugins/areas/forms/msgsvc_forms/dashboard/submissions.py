@@ -95,6 +95,16 @@ async def not_spam(page: PageContext) -> Moved:
     return Moved(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
+@pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
+async def empty_spam(page: PageContext) -> Moved:
+    """Deletes all the spam that there is; a job does it, in steps."""
+    form_id = page.params["form_id"]
+    await page.get(Forms).empty_spam(page.tx, page.project_id, form_id)
+    page.note(form=form_id)
+    notice = page._("The spam is being deleted.")
+    return Moved(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
+
+
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
 async def delete_submission(page: PageContext) -> Moved:
     form = await _form(page)

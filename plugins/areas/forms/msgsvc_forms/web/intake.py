@@ -41,7 +41,7 @@ class WrongAnswers(ValidationFailed):
 
     def __init__(self, service: Service, form: Form, wrong: Mapping[str, WrongAnswer]) -> None:
         self.form, self.wrong = form, wrong
-        _ = service.texts.into("en")
+        _ = service.texts.into("en", __name__)
         found = []
         for key, each in list(wrong.items())[:MOST_NAMED]:
             field = form.definition.field(key)

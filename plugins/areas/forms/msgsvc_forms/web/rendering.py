@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from msgsvc_core.api.types import origin_of
 from msgsvc_core.errors import ApiError
 from msgsvc_core.localized import in_language
 from msgsvc_core.pages import LANGS, new_templates, page_headers
@@ -101,7 +101,7 @@ class FormPages:
         return _told_to_wait(self._page(request, "problem.html", lang, error.status), error)
 
     def _explained(self, shown: Shown) -> dict[str, str]:
-        _ = self._texts.into(shown.lang)
+        _ = self._texts.into(shown.lang, __name__)
         explained = {}
         for each in shown.form.definition.fields:
             if each.key in shown.wrong:
@@ -120,7 +120,7 @@ class FormPages:
         html = self._templates.get_template(template).render(
             static=f"{_root(request)}/_static",
             lang=lang,
-            _=self._texts.into(lang),
+            _=self._texts.into(lang, __name__),
             say=partial(in_language, lang=lang, default_lang=self._default_lang),
             status=status,
             **values,
@@ -138,8 +138,7 @@ def _forms_to(form: Form) -> list[str]:
     """Where a browser may be led after it has sent the form in."""
     if form.definition.redirect_url is None:
         return []
-    parts = urlsplit(form.definition.redirect_url)
-    return [f"{parts.scheme}://{parts.netloc}"]
+    return [origin_of(form.definition.redirect_url)]
 
 
 def _told_to_wait(response: Response, error: ApiError | None) -> Response:

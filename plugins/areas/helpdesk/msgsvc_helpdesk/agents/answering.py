@@ -82,7 +82,7 @@ class Answering:
         subscriber = (await self._service.subscribers.find_many(tx, [key])).get(key)
         if subscriber is None:
             return
-        _ = self._service.texts.into(subscriber.lang)
+        _ = self._service.texts.into(subscriber.lang, __name__)
         if member is None or not member.is_agent:
             said = _("You do not answer customers here any more. Nobody has got your message.")
         elif not file.is_ready:

@@ -304,7 +304,7 @@ class AgentDesk:
         )
 
     def _into(self, seat: Seat) -> Translate:
-        return self._service.texts.into(seat.subscriber.lang)
+        return self._service.texts.into(seat.subscriber.lang, __name__)
 
     async def _edit(self, tx: Tx, note: Note, ticket: Ticket, name: str) -> None:
         assert note.message_ref is not None
@@ -312,7 +312,7 @@ class AgentDesk:
         agent: Subscriber | None = (await self._service.subscribers.find_many(tx, [key])).get(key)
         if agent is None:
             return
-        _ = self._service.texts.into(agent.lang)
+        _ = self._service.texts.into(agent.lang, __name__)
         [message] = texts.state(ticket, note.shown, name, _)
         await calls.enqueue_edit(
             self._service, tx, note.bot, note.chat_id, note.message_ref, message

@@ -47,15 +47,16 @@ async def edit(page: PageContext) -> Shown:
 async def runs(page: PageContext) -> Shown:
     """A fragment: how often it comes in words, and the next times."""
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
-    words, times, problem = "", [], None
+    words, times, timezone, problem = "", [], "UTC", None
     try:
         rule = page.get(Scheduling).rule_of(validate(RecurringBody, body))
-        words, times = in_words(rule, page._), rule.upcoming(page.service.clock.now_ms(), RUNS)
+        words, timezone = in_words(rule, page._), rule.timezone
+        times = rule.upcoming(page.service.clock.now_ms(), RUNS)
     except ApiError as error:
         if error.status >= 500:
             raise
         problem = error.message
-    return Shown("runs.html", {"words": words, "times": times, "why": problem})
+    return Shown("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
 
 
 async def create(page: PageContext) -> Moved:

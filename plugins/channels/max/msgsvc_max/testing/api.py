@@ -90,7 +90,7 @@ class _Api:
             platform.revoked or request.headers.get("Authorization") != platform.token
         ):
             raise token_refused()
-        how = platform.faults.of_call(request.method, request.path, call.at)
+        how = platform.faults.of_call(call.at)
         if how == "hang":
             await asyncio.sleep(3600)
         if how == "reset":

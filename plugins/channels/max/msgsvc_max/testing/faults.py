@@ -14,9 +14,6 @@ Break = Literal["reset", "lost", "garbage", "hang"]
 #: Requests a second for a bot, and messages a second for a chat (dev.max.ru).
 PER_BOT_S, PER_CHAT_S = 30, 2
 
-#: HTTP clients ask again by themselves, once, after a broken connection.
-_ASKED_AGAIN = frozenset({"GET", "PUT", "DELETE"})
-
 
 @dataclass(slots=True)
 class Faults:
@@ -32,7 +29,6 @@ class Faults:
     rate_reset: float = 0.0
     seed: int = 1
     _ordered: deque[Refused | Break] = field(default_factory=deque)
-    _again: tuple[str, str] | None = None
     _windows: dict[str, deque[float]] = field(default_factory=dict)
     _random: random.Random | None = None
 
@@ -41,20 +37,16 @@ class Faults:
         self._ordered.extend([refused] * times)
 
     def break_next(self, how: Break) -> None:
-        """Breaks the next call. A client that asks again by itself finds it broken once more."""
+        """Breaks the next call."""
         self._ordered.append(how)
 
     def no_limits(self) -> None:
         self.per_bot_s = self.per_chat_s = None
 
-    def of_call(self, method: str, path: str, now: float) -> Break | None:
+    def of_call(self, now: float) -> Break | None:
         """How the call breaks, None if it does not. Raises `Refused`."""
-        if self._again == (method, path):
-            self._again = None
-            return "reset"
-        self._again = None
         if self._ordered:
-            return self._by_order(self._ordered.popleft(), method, path)
+            return self._by_order(self._ordered.popleft())
         self._by_chance()
         self.count("bot", self.per_bot_s, now)
         return "reset" if self._chance(self.rate_reset) else None
@@ -72,11 +64,9 @@ class Faults:
             raise too_many(self.retry_after_s)
         window.append(now)
 
-    def _by_order(self, fault: Refused | Break, method: str, path: str) -> Break:
+    def _by_order(self, fault: Refused | Break) -> Break:
         if isinstance(fault, Refused):
             raise fault
-        if fault in {"reset", "lost"} and method in _ASKED_AGAIN:
-            self._again = (method, path)
         return fault
 
     def _by_chance(self) -> None:

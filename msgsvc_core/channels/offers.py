@@ -1,0 +1,112 @@
+"""The SQL of what a bot offers in words: the newest question of each chat, and codes to start by.
+
+`channel` is a channel's key.
+"""
+
+from dataclasses import dataclass
+
+from msgsvc_core.db import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The buttons of a chat's newest question, encrypted; `message_ref` once the platform told it."""
+
+    sealed: str
+    message_ref: str | None
+
+
+async def put(
+    tx: Tx, channel: str, chat_id: str, *, offer_id: str, sealed: str, now_ms: int
+) -> None:
+    """Takes the place of what the chat was asked before."""
+    await tx.execute(
+        "INSERT INTO core_offers (channel, chat_id, offer_id, sealed, asked_at_ms)"
+        " VALUES (:channel, :chat_id, :offer_id, :sealed, :now_ms)"
+        " ON CONFLICT (channel, chat_id) DO UPDATE SET offer_id = :offer_id, sealed = :sealed,"
+        " message_ref = NULL, asked_at_ms = :now_ms",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "offer_id": offer_id,
+            "sealed": sealed,
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def set_ref(tx: Tx, channel: str, chat_id: str, offer_id: str, message_ref: str) -> None:
+    await tx.execute(
+        "UPDATE core_offers SET message_ref = :message_ref"
+        " WHERE channel = :channel AND chat_id = :chat_id AND offer_id = :offer_id",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "offer_id": offer_id,
+            "message_ref": message_ref,
+        },
+    )
+
+
+async def change(
+    tx: Tx, channel: str, chat_id: str, message_ref: str, *, sealed: str | None
+) -> None:
+    """What a message offers now that it is edited, if it is the chat's newest question; None: nothing."""
+    params = {"channel": channel, "chat_id": chat_id, "message_ref": message_ref}
+    this = "channel = :channel AND chat_id = :chat_id AND message_ref = :message_ref"
+    if sealed is None:
+        await tx.execute(f"DELETE FROM core_offers WHERE {this}", params)
+    else:
+        await tx.execute(
+            f"UPDATE core_offers SET sealed = :sealed WHERE {this}", {**params, "sealed": sealed}
+        )
+
+
+async def end(tx: Tx, channel: str, chat_id: str) -> None:
+    """The chat's question is over."""
+    await tx.execute(
+        "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+
+
+async def find(tx: Tx, channel: str, chat_id: str, since_ms: int) -> Offer | None:
+    row = await tx.fetch_one(
+        "SELECT sealed, message_ref FROM core_offers"
+        " WHERE channel = :channel AND chat_id = :chat_id AND asked_at_ms >= :since_ms",
+        {"channel": channel, "chat_id": chat_id, "since_ms": since_ms},
+    )
+    return None if row is None else Offer(row["sealed"], row["message_ref"])
+
+
+async def language(tx: Tx, channel: str, chat_id: str) -> str | None:
+    """What the person of a chat chose, else what they subscribed in; None if neither is known."""
+    found: str | None = await tx.fetch_val(
+        "SELECT COALESCE(c.lang, (SELECT s.lang FROM core_subscribers s WHERE s.bot = c.channel"
+        " AND s.user_id = c.user_id ORDER BY s.last_seen_at_ms DESC LIMIT 1)) AS lang"
+        " FROM core_chats c WHERE c.channel = :channel AND c.chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return found
+
+
+async def put_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
+    """Keeps what a short code stands for; the same code of the same payload lasts as long as is asked."""
+    await tx.execute(
+        "INSERT INTO core_start_codes (digest, sealed, expires_at_ms)"
+        " VALUES (:digest, :sealed, :expires_at_ms)"
+        " ON CONFLICT (digest) DO UPDATE SET sealed = :sealed, expires_at_ms = :expires_at_ms",
+        {"digest": digest, "sealed": sealed, "expires_at_ms": expires_at_ms},
+    )
+
+
+async def find_code(tx: Tx, digests: list[str], now_ms: int) -> str | None:
+    """What a code stands for, encrypted; by its digest under any key."""
+    for digest in digests:
+        found: str | None = await tx.fetch_val(
+            "SELECT sealed FROM core_start_codes WHERE digest = :digest AND expires_at_ms > :now_ms",
+            {"digest": digest, "now_ms": now_ms},
+        )
+        if found is not None:
+            return found
+    return None

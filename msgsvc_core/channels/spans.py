@@ -1,0 +1,22 @@
+"""What a message's text comes to when its markup has been read: runs of text with one look each."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Mark = Literal["bold", "italic", "underline", "strike", "code", "pre"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of text with one look. `href` is an http or https address."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+    href: str | None = None
+
+
+def safe_href(href: str | None) -> str | None:
+    """The address if a page may lead to it; `None` for `javascript:` and the like."""
+    cleaned = (href or "").strip()
+    return cleaned if re.match(r"https?://[^\s/]", cleaned, re.IGNORECASE) else None

@@ -1,0 +1,217 @@
+"""Buttons on platforms that have none: numbered replies, and addresses as lines of the text.
+
+A channel says by `Capabilities.buttons` what its platform has. Where that is `words`, a message's buttons
+are numbered below its text, what they stand for is kept for the chat, and a text that is a number or a
+button's own word is the press of it (docs/decisions/0059-buttons-by-words.md).
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape as escape_html
+from typing import TYPE_CHECKING
+
+import structlog
+
+from msgsvc_core.channels import offers
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.outgoing import Format, OutgoingMessage
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.ids import new_id
+from msgsvc_core.json_text import to_json
+from msgsvc_core.security import DecryptionError
+from msgsvc_core.texts import Translate
+
+if TYPE_CHECKING:
+    from msgsvc_core.channels.inbound import InboundContext
+    from msgsvc_core.service import Service
+
+#: What a backslash makes harmless in Markdown: see `markup`.
+_MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A button as it is offered in words: `number` is None where its label is a number itself."""
+
+    number: int | None
+    label: str
+    data: str
+
+
+def choices_of(message: OutgoingMessage) -> list[Choice]:
+    """What a person may answer. Numbers that are labels stand for themselves, and for nothing else."""
+    pressed = [button for row in message.buttons for button in row if button.data is not None]
+    taken = {button.text.strip() for button in pressed if _is_number(button.text)}
+    free = (number for number in range(1, 1000) if str(number) not in taken)
+    return [
+        Choice(None if _is_number(button.text) else next(free), button.text, button.data or "")
+        for button in pressed
+    ]
+
+
+def in_words(message: OutgoingMessage, _: Translate, *, answered: bool) -> OutgoingMessage:
+    """The message with its buttons as lines of its text; without those that send data unless `answered`."""
+    links = [b for row in message.buttons for b in row if b.url is not None]
+    lines = [f"{_one_line(link.text)}: {link.url}" for link in links]
+    choices = choices_of(message) if answered else []
+    plain = ", ".join(choice.label.strip() for choice in choices if choice.number is None)
+    named = [f"{each.number} - {_one_line(each.label)}" for each in choices if each.number]
+    offered = [line for line in (plain, *named) if line]
+    if offered:
+        offered.append(_("Answer with the number."))
+    added = "\n\n".join("\n".join(part) for part in (lines, offered) if part)
+    text = "\n\n".join(part for part in (message.text, _escaped(added, message.format)) if part)
+    return replace(message, text=text, buttons=())
+
+
+def pressed(text: str, choices: Sequence[Choice]) -> Choice | None:
+    """The one that a person's words name: by its own word, or by its number."""
+    said = _folded(text)
+    named = [choice for choice in choices if _folded(choice.label) == said]
+    if len(named) == 1:
+        return named[0]
+    return next((each for each in choices if each.number and str(each.number) == said), None)
+
+
+async def send(
+    service: "Service",
+    channel: Channel,
+    chat_id: str,
+    message: OutgoingMessage,
+    *,
+    lang: str | None = None,
+) -> str:
+    """`channel.send`, with buttons as the platform has them.
+
+    What is offered is kept before the call, as a person can be quick, and is what counts in the chat from
+    now on. Where the platform says that the chat goes on elsewhere, it is sent there, and the people in it
+    are moved. Raises what `channel.send` does.
+    """
+    try:
+        return await _send(service, channel, chat_id, message, lang)
+    except DeliveryError as error:
+        if error.moved_to is None or error.moved_to == chat_id:
+            raise
+        moved_to = error.moved_to
+    log.info("chat_moved", channel=channel.key)
+    try:
+        async with service.db.transaction() as tx:
+            await service.subscribers.move_chat(tx, channel.key, chat_id, moved_to)
+    except DatabaseUnavailable as error:
+        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+    return await _send(service, channel, moved_to, message, lang)
+
+
+async def _send(
+    service: "Service",
+    channel: Channel,
+    chat_id: str,
+    message: OutgoingMessage,
+    lang: str | None,
+) -> str:
+    kind = channel.capabilities.buttons
+    if kind == "native" or not message.buttons:
+        return await channel.send(chat_id, message)
+    choices = choices_of(message) if kind == "words" else []
+    offer_id = new_id("off")
+    try:
+        async with service.db.transaction() as tx:
+            lang = lang or await offers.language(tx, channel.key, chat_id)
+            if choices:
+                await offers.put(
+                    tx,
+                    channel.key,
+                    chat_id,
+                    offer_id=offer_id,
+                    sealed=_sealed(service, choices),
+                    now_ms=service.clock.now_ms(),
+                )
+    except DatabaseUnavailable as error:
+        # Nothing was asked of the platform.
+        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+    shown = in_words(message, service.texts.into(lang or ""), answered=kind == "words")
+    ref = await channel.send(chat_id, shown)
+    if choices:
+        try:
+            async with service.db.transaction() as tx:
+                await offers.set_ref(tx, channel.key, chat_id, offer_id, ref)
+        except DatabaseUnavailable as error:
+            # It was sent, and may not be sent again; an answer to it is found by what it says.
+            log.warning("offer_without_message", channel=channel.key, error=str(error))
+    return ref
+
+
+async def edit(
+    service: "Service", channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
+) -> None:
+    """`channel.edit`, with buttons as the platform has them."""
+    kind = channel.capabilities.buttons
+    if kind == "native":
+        await channel.edit(chat_id, message_ref, message)
+        return
+    choices = choices_of(message) if kind == "words" else []
+    try:
+        async with service.db.transaction() as tx:
+            lang = await offers.language(tx, channel.key, chat_id)
+            await offers.change(
+                tx,
+                channel.key,
+                chat_id,
+                message_ref,
+                sealed=_sealed(service, choices) if choices else None,
+            )
+    except DatabaseUnavailable as error:
+        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+    shown = in_words(message, service.texts.into(lang or ""), answered=kind == "words")
+    await channel.edit(chat_id, message_ref, shown)
+
+
+async def press_in(ctx: "InboundContext", text: str) -> tuple[Choice, str] | None:
+    """The choice that a text makes of what is on offer in its chat, and the message that offers it.
+
+    None for ordinary words, and where nothing is on offer, or was too long ago.
+    """
+    if not text.strip() or ctx.service.channels[ctx.channel].capabilities.buttons != "words":
+        return None
+    since_ms = ctx.service.clock.now_ms() - ctx.service.settings.limits.answer_hours * 3_600_000
+    offer = await offers.find(ctx.tx, ctx.channel, ctx.update.chat_id, since_ms)
+    if offer is None:
+        return None
+    try:
+        kept = json.loads(ctx.service.secrets.decrypt(offer.sealed))
+    except DecryptionError:
+        log.warning("offer_unreadable", channel=ctx.channel)
+        return None
+    choice = pressed(text, [Choice(*each) for each in kept])
+    return None if choice is None else (choice, offer.message_ref or "")
+
+
+def _sealed(service: "Service", choices: Sequence[Choice]) -> str:
+    """Encrypted: the bot's own hold tokens of sign-ins."""
+    kept = [[each.number, each.label, each.data] for each in choices]
+    return service.secrets.encrypt(to_json(kept))
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().isascii() and text.strip().isdigit()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".)!")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _escaped(text: str, text_format: Format) -> str:
+    if text_format == "html":
+        return escape_html(text)
+    if text_format == "markdown":
+        return _MARKDOWN_SPECIAL.sub(lambda match: "\\" + match[0], text)
+    return text

@@ -1,0 +1,34 @@
+"""Counts events: what the service is for, sign-ins and codes and tickets, as it happens."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+#: The name of an event, and how the channel of its person is shown; empty for one of nobody.
+Key = tuple[str, str]
+
+
+class EventMetrics(Collector):
+    """Plain numbers that a scrape makes into a metric, as with requests: every message emits an event."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Key] = Counter()
+
+    def count(self, happened: Iterable[Key]) -> None:
+        """Counts events that were committed."""
+        self._counts.update(happened)
+
+    def describe(self) -> Iterator[CounterMetricFamily]:
+        return self.collect()
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily(
+            "msgsvc_events",
+            "Events of all projects, by name, e.g. auth.completed, otp.verified, ticket.created.",
+            labels=("event", "channel"),
+        )
+        for key, count in self._counts.items():
+            family.add_metric(key, count)
+        yield family

@@ -1,0 +1,30 @@
+"""How far sign-ins come, for `/metrics`."""
+
+from functools import partial
+from typing import Literal, get_args
+
+from prometheus_client import CollectorRegistry, Counter
+
+from msgsvc_core.db import Tx
+
+#: `begun` has a session, `confirmed` a Yes, `cancelled` a No or the wrong number; of those confirmed, the
+#: site has `exchanged` the code. What is begun and nothing else was left to expire.
+Outcome = Literal["begun", "confirmed", "cancelled", "exchanged"]
+
+
+class SignInMetrics:
+    """Counts sign-ins over all projects. `channel` is empty until somebody has answered in one."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counter = Counter(
+            "msgsvc_auth_sign_ins",
+            "Sign-ins by how far they came: begun, confirmed, cancelled, exchanged.",
+            ["outcome", "channel"],
+            registry=registry,
+        )
+        for outcome in get_args(Outcome):
+            self._counter.labels(outcome, "")
+
+    def count_on_commit(self, tx: Tx, outcome: Outcome, channel: str = "") -> None:
+        """Counts one once `tx` is committed; `channel` is how metrics show its bot."""
+        tx.on_commit(partial(self._counter.labels(outcome, channel).inc))

@@ -1,0 +1,33 @@
+"""Has each template speak with the texts of whose it is, also where one is imported by another's."""
+
+from collections.abc import Iterator
+
+from jinja2 import BaseLoader, PrefixLoader
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+
+
+class AreaLoader(PrefixLoader):
+    """Templates that know their whole name, `helpdesk/tickets.html`; jinja's own takes the area away."""
+
+    load = BaseLoader.load
+
+
+class OwnTexts(Extension):
+    """Reads `_("Show")` as `_["msgsvc_helpdesk.dashboard"]("Show")` in the templates of that area, and with
+    the frame's own package in those of the frame: `ui.html` asks for its texts wherever it is used.
+
+    `environment.text_modules` has the package of each area.
+    """
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        area, slash, _rest = (stream.name or "").partition("/")
+        module = self.environment.text_modules[area] if slash else __name__  # type: ignore[attr-defined] # given by `extend`
+        before = ""
+        for token in stream:
+            yield token
+            if token.type == "name" and token.value == "_" and before != "dot":
+                yield Token(token.lineno, "lbracket", "[")
+                yield Token(token.lineno, "string", module)
+                yield Token(token.lineno, "rbracket", "]")
+            before = token.type

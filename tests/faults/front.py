@@ -1,0 +1,85 @@
+"""What stands between the service and a fake platform, and is away as it is told to."""
+
+import asyncio
+from types import TracebackType
+from typing import Literal, Self
+
+from aiohttp import ClientSession, web
+
+#: How it is away: nobody listens, nobody answers, or a gateway answers that it has nobody behind it.
+Mode = Literal["open", "refused", "hang", "502"]
+
+
+class Front:
+    """`async with Front(url) as front`, and `front.url` in place of `url`.
+
+    Each call has a connection of its own, so that no call finds one from before.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = upstream
+        self._mode: Mode = "open"
+        self._opened = asyncio.Event()
+        #: Texts of the messages that were taken and never answered.
+        self.swallowed: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def be(self, mode: Mode) -> None:
+        """Is `mode` from now on; calls that hang have their connections cut off when it changes."""
+        if self._mode == "refused" and mode != "refused":
+            await self._listen()
+        if mode == "refused" and self._mode != "refused":
+            await self._site.stop()
+        self._mode = mode
+        self._opened.set()
+        self._opened = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._session = ClientSession()
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        self._port = 0
+        await self._listen()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._opened.set()
+        await self._runner.cleanup()
+        await self._session.close()
+
+    async def _listen(self) -> None:
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
+        await self._site.start()
+        self._port = self._port or self._runner.addresses[0][1]
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        if self._mode == "hang":
+            if request.path.endswith("/sendMessage"):
+                self.swallowed.append((await request.json())["text"])
+            await self._opened.wait()
+            assert request.transport is not None, "a call has a connection"
+            request.transport.abort()
+            return web.Response()
+        if self._mode == "502":
+            answer = web.Response(status=502, text="<html>Bad Gateway</html>")
+        else:
+            headers = {"Content-Type": request.headers.get("Content-Type", "")}
+            async with self._session.request(
+                request.method, self._upstream + request.path_qs, data=body, headers=headers
+            ) as told:
+                answer = web.Response(
+                    status=told.status, body=await told.read(), content_type=told.content_type
+                )
+        answer.force_close()
+        return answer

@@ -1,0 +1,58 @@
+"""Starting a service: once, and beside others."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from msgsvc_core.service import Service
+from msgsvc_core.settings import Settings
+from msgsvc_core.testing.fixtures import ServiceFactory
+
+
+def _service(folder: Path, number: int) -> Service:
+    url = f"sqlite:///{folder}/{number}.db"
+    return Service(Settings(database_url=url, secret_keys=["k" * 32], plugins=[], channels={}))
+
+
+async def test_services_of_one_process_migrate_their_databases_at_once(tmp_path: Path) -> None:
+    services = [_service(tmp_path, number) for number in range(4)]
+
+    await asyncio.gather(*(service.start() for service in services))
+
+    for service in services:
+        async with service.db.read() as tx:
+            assert await tx.fetch_val("SELECT COUNT(*) FROM core_projects") == 0
+        await service.stop()
+
+
+def test_services_in_threads_migrate_their_databases_at_once(tmp_path: Path) -> None:
+    wrong: list[Exception] = []
+
+    async def started(number: int) -> None:
+        service = _service(tmp_path, number)
+        await service.start()
+        await service.stop()
+
+    def run(number: int) -> None:
+        try:
+            asyncio.run(started(number))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert wrong == []
+    assert not any(thread.is_alive() for thread in threads)
+
+
+async def test_a_service_is_not_started_twice(make_service: ServiceFactory) -> None:
+    service = await make_service()
+
+    with pytest.raises(RuntimeError, match="has been started"):
+        await service.start()
