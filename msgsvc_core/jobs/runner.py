@@ -23,6 +23,7 @@ from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
+from msgsvc_core.jobs.starts import Starts
 from msgsvc_core.plugins import by_name
 from msgsvc_core.tasks import end
 
@@ -76,6 +77,7 @@ class LaneRunner:
         #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
         #: written, because the database was away, must run out and come again.
         self._working: set[str] = set()
+        self._starts = Starts()
         self._lanes: dict[str, Lane] = {}
         self._draining: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -192,11 +194,7 @@ class LaneRunner:
         return lane
 
     async def _run(self, jobs: Sequence[Job], gate: Gate | None) -> None:
-        """Hands a batch to its handlers, the jobs of one name together.
-
-        Names go side by side. One after the other, jobs of the second would not have begun while the next
-        batch does, and what that holds for the same receiver would overtake them.
-        """
+        """Hands a batch to its handlers, the jobs of one name together, in the order of the queue."""
         # A process that stood still for the length of a lease finds its own jobs free. Those that are
         # in a handler here go on there, under the lease that was just taken.
         jobs = [job for job in jobs if job.job_id not in self._working]
@@ -209,23 +207,21 @@ class LaneRunner:
             in_hand.discard(job_id)
             self._working.discard(job_id)
 
-        batches = [
-            Batch(
-                self._service,
-                self._specs[name],
-                list(same),
-                runner_id=self._lease.runner_id,
-                stopping=lambda: self._stopping,
-                settled=settled,
-                gate=gate,
-            )
-            for name, same in groupby(jobs, key=lambda job: job.name)
-        ]
+        parts = [list(same) for _, same in groupby(jobs, key=lambda job: job.name)]
         try:
-            if len(batches) == 1:
-                await batches[0].run()
-            else:
-                await _all(batches)
+            async with self._starts.places(parts) as places:
+                for part, place in zip(parts, places, strict=True):
+                    batch = Batch(
+                        self._service,
+                        self._specs[part[0].name],
+                        part,
+                        runner_id=self._lease.runner_id,
+                        stopping=lambda: self._stopping,
+                        settled=settled,
+                        gate=gate,
+                    )
+                    await self._starts.reach(place)
+                    await batch.run()
         finally:
             self._working -= in_hand
             self._service.jobs.in_hand -= len(jobs)
@@ -303,14 +299,6 @@ class LaneRunner:
         for lane_name, due_ms in found.items():
             if due_ms <= now_ms and lane_name not in self._draining:
                 self.wake(lane_name)
-
-
-async def _all(batches: Sequence[Batch]) -> None:
-    """Runs batches side by side, and raises what the first of them did when all have ended."""
-    ended = await asyncio.gather(*(batch.run() for batch in batches), return_exceptions=True)
-    for failure in ended:
-        if failure is not None:
-            raise failure
 
 
 def _name_of_process() -> str:

@@ -1,0 +1,56 @@
+"""In which order the parts of a lane's batches start, where a batch holds jobs of several names."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from msgsvc_core.jobs.contract import Job
+
+#: Of jobs with the same lane, name and priority, those claimed first start first.
+_Kind = tuple[str, str, int]
+
+
+class Start:
+    """A place in the order; ended when its work has started, or never will."""
+
+    def __init__(self, kinds: set[_Kind], earlier: list[asyncio.Future[None]]) -> None:
+        self.kinds, self.earlier = kinds, earlier
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class Starts:
+    """Has jobs of one kind start in the order in which they were claimed.
+
+    A batch does its names one after the other, so that a message and a notice behind it arrive in that
+    order. While it is at the first, the next batch may hold jobs that belong behind its second.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[Start] = []
+
+    @asynccontextmanager
+    async def places(self, parts: Sequence[Sequence[Job]]) -> AsyncIterator[list[Start]]:
+        """A place for each part, behind all that came earlier."""
+        places = []
+        for jobs in parts:
+            kinds = {(job.lane, job.name, job.priority) for job in jobs}
+            earlier = [other.started for other in self._waiting if other.kinds & kinds]
+            places.append(Start(kinds, earlier))
+        # Parts of one batch don't wait for one another: they follow each other anyway.
+        self._waiting += places
+        try:
+            yield places
+        finally:
+            for place in places:
+                self._end(place)
+
+    async def reach(self, place: Start) -> None:
+        """Waits until the work of `place` may start, and takes it as started."""
+        if place.earlier:
+            await asyncio.wait(place.earlier)
+        self._end(place)
+
+    def _end(self, place: Start) -> None:
+        if not place.started.done():
+            place.started.set_result(None)
+            self._waiting.remove(place)
