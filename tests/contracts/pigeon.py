@@ -100,11 +100,13 @@ class PigeonChannel(Channel):
                 Reason.PLATFORM_UNAVAILABLE, "the connection broke", in_doubt=True
             ) from None
         if status >= 500:
-            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, f"status {status}")
+            raise DeliveryError(
+                Reason.PLATFORM_UNAVAILABLE, f"status {status}", in_doubt=status == 504
+            )
         try:
             answer = json.loads(body)
         except ValueError:
-            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "no JSON") from None
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "no JSON", in_doubt=True) from None
         if answer["ok"]:
             return answer["result"]
         code = answer["code"]

@@ -47,6 +47,8 @@ class Pigeons:
             raise ConnectionResetError(f"https://pigeon.example/{token}/{method}")
         if failure == "5xx":
             return 502, b"<html>Bad gateway</html>"
+        if failure == "504":
+            return 504, b"<html>Gateway time-out</html>"
         if failure == "garbage":
             return 200, b"<html>Welcome</html>"
         if isinstance(failure, tuple):

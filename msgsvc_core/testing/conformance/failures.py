@@ -18,6 +18,13 @@ WAIT_S = 17.0
 #: Faults that an answer or its absence shows at once.
 QUICK: tuple[Fault, ...] = tuple(fault for fault in get_args(Fault) if fault != "hang")
 
+#: Faults after which nobody knows whether the platform has done it, and what there is to be seen.
+DOUBTFUL: dict[Fault, str] = {
+    "reset": "the connection broke after the request was sent",
+    "504": "a gateway gave up waiting for the platform",
+    "garbage": "the answer has a status of success, and can't be read",
+}
+
 CALLS = ("send", "edit", "delete", "answer_button", "set_webhook", "poll_updates")
 
 
@@ -77,16 +84,17 @@ class Failures(Stage):
 
         judge(error, Reason.PLATFORM_UNAVAILABLE, f"`{name}` during a fault ({fault})")
 
+    @pytest.mark.parametrize("fault", DOUBTFUL)
     async def test_a_message_that_may_have_arrived_is_in_doubt(
-        self, channel: Channel, messenger: Messenger, chat_id: str
+        self, channel: Channel, messenger: Messenger, chat_id: str, fault: Fault
     ) -> None:
-        await messenger.break_next("reset")
+        await messenger.break_next(fault)
         message = plainest("once", channel.capabilities)
-        error = await refusal(channel.send(chat_id, message), "send whose connection broke")
+        error = await refusal(channel.send(chat_id, message), f"send during a fault ({fault})")
 
         assert error.in_doubt, (
-            "the connection broke after the request was sent, and in_doubt is False: the message"
-            " would be sent a second time. PlatformHttp.call sets it; leave it as it is"
+            f"{DOUBTFUL[fault]}, and in_doubt is False: the message would be sent a second time."
+            " PlatformHttp.call sets it where the connection breaks; answers are yours to read"
         )
 
     async def test_a_refusal_leaves_no_doubt(

@@ -9,9 +9,10 @@ import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
 
-#: How the platform's side of one call breaks: an answer with a status of 500 or more, one whose body
-#: is not what it should be, a connection that ends after the request was read, or no answer for long.
-Fault = Literal["5xx", "garbage", "reset", "hang"]
+#: How the platform's side of one call breaks: an answer with a status of 500 or more; a gateway's 504, which
+#: gave up waiting for what may have been done; a status of success whose body is not what it should be; a
+#: connection that ends after the request was read; or no answer for long.
+Fault = Literal["5xx", "504", "garbage", "reset", "hang"]
 
 
 @dataclass(frozen=True, slots=True)

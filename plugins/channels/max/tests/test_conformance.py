@@ -98,6 +98,8 @@ class MaxMessenger(Messenger):
     async def break_next(self, fault: Fault) -> None:
         if fault == "5xx":
             await self.fail_next(Reason.PLATFORM_UNAVAILABLE)
+        elif fault == "504":
+            self._platform.faults.fail_next(Refused(504, "gateway.timeout", "Gateway Time-out"))
         else:
             self._platform.faults.break_next(fault)
 

@@ -101,6 +101,8 @@ class TelegramSide(Messenger):
     async def break_next(self, fault: Fault) -> None:
         if fault == "5xx":
             self._telegram.answer_next("*", 502, b"<h1>Bad Gateway</h1>")
+        elif fault == "504":
+            self._telegram.answer_next("*", 504, b"<h1>Gateway Time-out</h1>")
         elif fault == "garbage":
             self._telegram.answer_next("*", 200, b"<h1>It works!</h1>")
         else:
