@@ -7,8 +7,9 @@ from typing import Any
 
 ENV_PREFIX = "MSGSVC_"
 
-#: Variables with our prefix that are no settings: where the file is, and what the tests use.
-ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_TEST_")
+#: Variables with our prefix that are no settings: where the file is, a token for `msgsvc init` to write
+#: there, and what the tests use.
+ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_INIT_TOKEN", "MSGSVC_TEST_")
 
 #: What Kubernetes tells every container of its Services, where one of them is named `msgsvc` or `msgsvc-...`.
 _OF_KUBERNETES = re.compile(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.members.models import Member
+    from msgsvc_core.sealed import SealedColumn
     from msgsvc_core.service import Service
     from msgsvc_core.settings import SettingsSection
     from msgsvc_core.tickets import TicketRequest
@@ -61,6 +62,14 @@ class HookSpecs:
     @hookspec
     def register_migrations(self) -> "MigrationSource":  # type: ignore[empty-body]
         """The owner's name, which prefixes its tables, and the folder of its Alembic scripts. Plain."""
+
+    @hookspec
+    def register_sealed(self) -> "Sequence[SealedColumn]":  # type: ignore[empty-body]
+        """Columns of the plugin's tables with what `service.secrets.encrypt` made, kept for long. Plain.
+
+        The plugin encrypts them anew itself once the current key is another, as `service.secrets.renewed`
+        says; `msgsvc doctor` counts what is left under an older key, which must be kept until then.
+        """
 
     @hookspec
     def register_locale(self) -> Path:  # type: ignore[empty-body]
@@ -210,6 +219,16 @@ class HookSpecs:
 
         One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
         can't have one now, e.g. because it is not paid for.
+        """
+
+    @hookspec
+    async def forget_source(
+        self, service: "Service", tx: "Tx", project_id: str, source: str, source_id: str
+    ) -> None:
+        """What a ticket was opened for was deleted: take out what you copied of it. Async.
+
+        `source` and `source_id` are those of `TicketRequest`, e.g. `form` and the id of a submission.
+        In a transaction; it may be asked for again.
         """
 
     @hookspec

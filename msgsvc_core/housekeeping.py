@@ -27,6 +27,7 @@ ENDING = (
     "core_account_sessions",
     "core_account_requests",
     "core_start_codes",
+    "core_limit_hits",
 )
 
 

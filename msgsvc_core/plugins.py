@@ -2,7 +2,8 @@
 
 import difflib
 import inspect
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, TypeVar
@@ -62,6 +63,21 @@ def by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> di
             raise PluginError(f"two plugins, or a plugin and the core, declare the {what} {name!r}")
         named[name] = declaration
     return named
+
+
+def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
+    """Events of plugins that are installed and not loaded: the plugin's name by the event's.
+
+    It imports them, which takes a moment. One that can't be imported has no events here.
+    """
+    found: dict[str, str] = {}
+    for name in available_plugins():
+        if name not in loaded:
+            # What nobody asked for may be broken; `msgsvc plugins` tells it.
+            with suppress(PluginError):
+                events = answers(load_plugins([name]).hook.register_events())
+                found |= {event.name: name for event in events}
+    return found
 
 
 def package(plugin: Any) -> str:

@@ -57,7 +57,7 @@ from msgsvc_core.files.routes import router as files_router
 from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.engine import Role, start_jobs
-from msgsvc_core.limits import Limiter, MemoryLimiter
+from msgsvc_core.limits import DatabaseLimiter, Limiter
 from msgsvc_core.logs import configure_unless_done
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
@@ -83,6 +83,7 @@ from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.settings import Section, Settings, read_sections
 from msgsvc_core.subscribers import Subscribers
+from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.conversation import Conversation
 from msgsvc_core.subscribers.erasing import SPEC as ERASE_JOB
 from msgsvc_core.subscribers.export_routes import router as export_router
@@ -171,6 +172,7 @@ class Service:
         self.tags = Tags(self)
         self.permissions = Permissions(self)
         self.links = SubscriptionLinks(self)
+        self.consents = Consents(self)
         self.greetings = Greetings(self)
         self.accounts = Accounts(self)
         self.account_links = AccountLinks(self)
@@ -200,6 +202,7 @@ class Service:
             [
                 *self.conversation.rules(),
                 *self.links.rules(),
+                *self.consents.rules(),
                 *self.member_links.rules(),
                 *self.messenger_sign_in.rules(),
                 *answers(hook.register_inbound(service=self)),
@@ -274,6 +277,13 @@ class Service:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
         opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
         return None if opening is None else str(await opening)
+
+    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        """Has what tickets copied of their source taken out of them."""
+        hook = self.plugins.hook.forget_source
+        await in_turn(
+            hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
+        )
 
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
         """Decorates a coroutine function that is called with every `Event` of that name.
@@ -393,7 +403,7 @@ class Service:
         """In Redis if there is one; by its time, unless someone moves ours."""
         url = self.settings.redis_url
         if url is None:
-            return MemoryLimiter(self.clock)
+            return DatabaseLimiter(self.db, self.clock)
         # Megabytes of memory that a process without Redis does not need.
         from msgsvc_core.limits.redis import RedisLimiter, redis_client  # noqa: PLC0415 - see above
 

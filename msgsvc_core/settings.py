@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from msgsvc_core.environment import ContradictoryVariables, read_environment
 from msgsvc_core.findings import worded_finding
@@ -35,6 +36,7 @@ from msgsvc_core.sections import (
 )
 
 __all__ = [
+    "OWN_USERS",
     "AccountSettings",
     "ChannelSettings",
     "JobSettings",
@@ -55,6 +57,25 @@ from msgsvc_core.urls import check_broker_url, check_postgres_url, check_redis_u
 
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
+
+#: A messenger in the browser and all areas; what is left out is the deployer's choice.
+DEFAULT_PLUGINS = (
+    "sandbox",
+    "auth",
+    "otp",
+    "broadcasts",
+    "scheduling",
+    "drip",
+    "forms",
+    "helpdesk",
+    "webhooks",
+    "billing",
+    "dashboard",
+)
+
+#: Marks a limit whose default suits tenants that are strangers: `json_schema_extra={OWN_USERS: N}` has
+#: `msgsvc init` write N, for who serves users of their own.
+OWN_USERS = "own_users"
 
 
 class SettingsError(Exception):
@@ -129,15 +150,32 @@ class JobSettings(Section):
 
 
 class LimitSettings(Section):
-    """The limits of the interface spec, section 8."""
+    """What a project may use.
 
-    requests_per_minute: int = Field(300, ge=1, description="API requests per project and minute.")
+    The defaults are the limits of the interface spec, section 8.
+    """
+
+    requests_per_minute: int = Field(
+        300,
+        ge=1,
+        description="API requests per project and minute.",
+        json_schema_extra={OWN_USERS: 3000},
+    )
     text_length: int = Field(4000, ge=1, description="Characters of a message's text.")
     button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")
     buttons_per_row: int = Field(3, ge=1, description="Buttons in a row.")
-    tags: int = Field(20, ge=1, description="Tags per project.")
-    permissions: int = Field(20, ge=1, description="Permissions per project.")
-    templates: int = Field(100, ge=1, description="Templates per project.")
+    tags: int = Field(20, ge=1, description="Tags per project.", json_schema_extra={OWN_USERS: 500})
+    permissions: int = Field(
+        20, ge=1, description="Permissions per project.", json_schema_extra={OWN_USERS: 100}
+    )
+    templates: int = Field(
+        100, ge=1, description="Templates per project.", json_schema_extra={OWN_USERS: 1000}
+    )
+    qr_per_minute_per_address: int = Field(
+        60,
+        ge=1,
+        description="QR codes that are drawn for one address a minute; known ones are free.",
+    )
     personal_link_s: int = Field(
         24 * 3600,
         ge=60,
@@ -210,13 +248,14 @@ class Settings(BaseModel):
     redis_url: SecretStr | None = Field(
         None,
         description="Redis that several processes share their rate limits in, e.g."
-        " `redis://:password@host:6379/0`; without it each counts alone.",
+        " `redis://:password@host:6379/0`; without it each counts requests alone, and the database"
+        " what must hold.",
     )
     secret_keys: tuple[SecretStr, ...] = Field(
         description="Keys that protect stored secrets; the first is used, the others are still understood."
     )
     plugins: tuple[str, ...] = Field(
-        ("sandbox", "auth", "otp", "webhooks"), description="Plugins to load, by entry point."
+        DEFAULT_PLUGINS, description="Plugins to load, by entry point."
     )
     channels: dict[str, ChannelSettings] = Field(
         default_factory=lambda: {
@@ -318,6 +357,12 @@ class Settings(BaseModel):
     def errors_url(self) -> str:
         """The page that describes error codes; `#<code>` is appended."""
         return f"{self.docs_url or self.base_url + '/docs'}/errors"
+
+
+def own_users_value(field: FieldInfo) -> Any:
+    """The value of a limit for one's own users; None where the default suits everybody."""
+    extra = field.json_schema_extra
+    return extra.get(OWN_USERS) if isinstance(extra, dict) else None
 
 
 S = TypeVar("S", bound=Section)

@@ -1,7 +1,9 @@
 """Signing in to the dashboard by a messenger that somebody linked to their account before.
 
 A member's link to a messenger (`service.member_links`) opens no account: it is handed out by those who
-manage a project, who could open it themselves, and be somebody else everywhere.
+manage a project, who could open it themselves, and be somebody else everywhere. A press that somebody
+was talked into opens no account either: the bot offers three numbers, and the right one stands on the
+page of the browser that waits (docs/decisions/0064-number-matching-in-the-dashboard.md).
 """
 
 from collections.abc import Sequence
@@ -9,22 +11,27 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.accounts import request_store as store
 from msgsvc_core.accounts.models import (
+    BegunRequest,
     Browser,
     LinkedMessenger,
     MessengerRequest,
+    MessengerWay,
     RequestPurpose,
 )
 from msgsvc_core.accounts.questions import START_PREFIX, Questions
 from msgsvc_core.accounts.service import AGENT_LENGTH, digest_of
+from msgsvc_core.channels import starting
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundRule
 from msgsvc_core.db import Tx
 from msgsvc_core.errors import NotFound
 from msgsvc_core.ids import new_token
+from msgsvc_core.security import new_number
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Milliseconds for which a browser waits for its Yes.
+#: Milliseconds for which a browser waits for its number to be picked.
 LASTS_MS = 10 * 60 * 1000
 
 
@@ -44,8 +51,8 @@ class MessengerSignIn:
 
     async def begin(
         self, tx: Tx, purpose: RequestPurpose, browser: Browser, account_id: str | None = None
-    ) -> tuple[str, str]:
-        """The secret of the link that starts a bot, and that of the browser that waits."""
+    ) -> BegunRequest:
+        """Begins to wait for somebody to pick the number in a messenger."""
         token, waiting = new_token(), new_token(256)
         now_ms = self._service.clock.now_ms()
         request = MessengerRequest(
@@ -57,19 +64,33 @@ class MessengerSignIn:
             user_agent=browser.user_agent[:AGENT_LENGTH],
             created_at_ms=now_ms,
             expires_at_ms=now_ms + LASTS_MS,
+            number=new_number(),
         )
         await store.insert(tx, request, digest_of(waiting))
-        return token, waiting
+        if any(not channel.capabilities.start_links for channel in self._channels):
+            payload = START_PREFIX + token
+            await starting.remember(self._service, tx, payload, request.expires_at_ms)
+        return BegunRequest(token, waiting, request.number)
 
-    def links(self, token: str) -> dict[str, str]:
-        """The link for each bot that serves the whole installation, by the channel's name; one that has
-        not told its name yet has none."""
-        found = {}
-        for channel in self._service.channels.shared:
-            link = channel.link(START_PREFIX + token)
-            if link is not None:
-                found[channel.name] = link
-        return found
+    def ways(self, token: str) -> list[MessengerWay]:
+        """How to come to each bot that serves the whole installation and takes answers; one that has not
+        told its name yet is left out."""
+        payload, channels = START_PREFIX + token, self._service.channels
+        message = starting.start_message(self._service, payload)
+        return [
+            MessengerWay(
+                channel.name,
+                channels.display_name(channel.name),
+                link,
+                None if channel.capabilities.start_links else message,
+            )
+            for channel in self._channels
+            if (link := channel.link(payload)) is not None
+        ]
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [each for each in self._service.channels.shared if each.capabilities.answers]
 
     async def waiting(self, tx: Tx, secret: str) -> MessengerRequest | None:
         """What a browser waits for; None if nothing, or not any more."""
@@ -77,7 +98,7 @@ class MessengerSignIn:
         return await store.find_by_browser(tx, digest_of(secret), now_ms)
 
     async def claim(self, tx: Tx, secret: str) -> str | None:
-        """The account of whoever said Yes, once; None for whoever comes second, or too early."""
+        """The account of whoever picked the number, once; None for whoever comes second, or too early."""
         request = await self.waiting(tx, secret)
         if request is None or request.purpose != "sign_in" or request.account_id is None:
             return None

@@ -143,8 +143,9 @@ RequestStatus = Literal["pending", "confirmed", "denied", "used"]
 
 @record
 class MessengerRequest:
-    """A browser that waits for a Yes in a messenger: to be signed in, or (`link`) to have the messenger
-    of whoever says Yes be the account's. `account_id` is whose browser it is, or who said Yes."""
+    """A browser that waits for its `number` to be picked in a messenger: to be signed in, or (`link`) to
+    have the messenger of whoever picks it be the account's. `account_id` is whose browser it is, or who
+    picked it."""
 
     digest: str
     purpose: RequestPurpose
@@ -154,6 +155,29 @@ class MessengerRequest:
     user_agent: str
     created_at_ms: int
     expires_at_ms: int
+    #: Two digits.
+    number: int
+
+
+@record
+class BegunRequest:
+    """What a browser gets that waits: `token` is in the link that starts a bot, `secret` its own, and
+    `number` is to be shown to whoever sits before it, and to nobody else."""
+
+    token: str
+    secret: str
+    number: int
+
+
+@record
+class MessengerWay:
+    """How somebody comes to a bot: by its link, and where that can't carry a payload, by writing
+    `start_message`."""
+
+    channel: str
+    title: str
+    link: str
+    start_message: str | None
 
 
 @record

@@ -1,6 +1,7 @@
 """What a bot asks whoever opens a link of the dashboard, and what becomes of their answer.
 
-The data of its buttons is `~dsh:y:<token>:<seal>`, 52 bytes of the 64 that a button may carry. The seal
+The data of its buttons is `~dsh:47:<token>:<seal>`, or `n` in place of the number for Cancel: at most 53
+bytes of the 64 that a button may carry. The seal
 is a keyed hash over the choice, the token, the bot, the chat and the person who was asked, so that only
 their own press counts, and only of a button that was shown.
 """
@@ -17,6 +18,7 @@ from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
 from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed, Started
 from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.security import offered
 from msgsvc_core.texts import Translate
 from msgsvc_core.user_agents import readable_agent
 
@@ -28,8 +30,11 @@ BUTTON_PREFIX = "dsh:"
 
 MINUTE_MS = 60_000
 
+#: What the choice of the other numbers is derived for.
+NUMBERS = "dashboard numbers"
+
 _DATA = re.compile(
-    rf"{OWN_BUTTON}{BUTTON_PREFIX}([yn]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
+    rf"{OWN_BUTTON}{BUTTON_PREFIX}(n|[1-9][0-9]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
 )
 
 
@@ -55,8 +60,9 @@ class Questions:
             await ctx.reply(OutgoingMessage(_stranger(ctx._)))
             return True
         question = await self._question(ctx, request)
-        yes, no = (self._data(ctx, choice, token) for choice in "yn")
-        buttons = ((Button(ctx._("Yes"), data=yes), Button(ctx._("Cancel"), data=no)),)
+        numbers = offered(self._service.secrets, NUMBERS, request.digest, request.number)
+        picks = tuple(Button(str(each), data=self._data(ctx, str(each), token)) for each in numbers)
+        buttons = (picks, (Button(ctx._("Cancel"), data=self._data(ctx, "n", token)),))
         await ctx.reply(OutgoingMessage(question, format="plain", buttons=buttons))
         return True
 
@@ -73,7 +79,8 @@ class Questions:
                 host=host,
                 email=account.email,
             )
-        advice = _("If you did not begin this yourself, press Cancel.")
+        pick = _("Press the number that the page shows.")
+        advice = f"{pick} {_('If you did not begin this yourself, press Cancel.')}"
         lines = _circumstances(_, request, self._service.clock.now_ms())
         return "\n\n".join([asked, "\n".join(lines), advice])
 
@@ -96,9 +103,11 @@ class Questions:
         _ = ctx._
         if request is None:
             return _too_late(_)
-        if choice == "n":
+        if choice != str(request.number):
+            # One guess is all there is: of three numbers, the second would be right half the time.
             denied = await store.settle(ctx.tx, request.digest, "pending", "denied", None)
-            return _("Cancelled.") if denied else _too_late(_)
+            said = _("Cancelled.") if choice == "n" else _wrong_number(_)
+            return said if denied else _too_late(_)
         linking = request.purpose == "link"
         account_id = request.account_id if linking else await self._account(ctx)
         if account_id is None:
@@ -182,6 +191,10 @@ def _stranger(_: Translate) -> str:
         "This messenger signs nobody in yet. Sign in with your password once, and link it under Your"
         " account."
     )
+
+
+def _wrong_number(_: Translate) -> str:
+    return _("That is not the number on the page. Please begin again in the dashboard.")
 
 
 def _too_late(_: Translate) -> str:

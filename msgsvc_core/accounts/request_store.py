@@ -1,9 +1,11 @@
-"""The SQL of browsers that wait for a Yes in a messenger, and of whose account a messenger is."""
+"""The SQL of browsers that wait for their number in a messenger, and of whose account a messenger is."""
 
 from msgsvc_core.accounts.models import LinkedMessenger, MessengerRequest, RequestStatus
 from msgsvc_core.db import Tx
 
-_COLUMNS = "digest, purpose, account_id, status, ip, user_agent, created_at_ms, expires_at_ms"
+_COLUMNS = (
+    "digest, purpose, account_id, status, ip, user_agent, created_at_ms, expires_at_ms, number"
+)
 
 
 async def insert(tx: Tx, request: MessengerRequest, browser_digest: str) -> None:
@@ -19,6 +21,7 @@ async def insert(tx: Tx, request: MessengerRequest, browser_digest: str) -> None
             "user_agent": request.user_agent,
             "created_at_ms": request.created_at_ms,
             "expires_at_ms": request.expires_at_ms,
+            "number": request.number,
         },
     )
 

@@ -40,20 +40,22 @@ class SecondFactor:
         """A new secret, which counts once a code of it was entered. Raises `Conflict` where one does."""
         secret = totp.new_secret()
         if not await store.offer_totp(
-            tx, account.account_id, self._service.secrets.encrypt(secret)
+            tx,
+            account.account_id,
+            self._service.secrets.encrypt(secret, _row(account.account_id)),
         ):
             raise Conflict("you have a second factor; remove it before you set up another")
         return secret
 
     async def offered(self, tx: Tx, account_id: str) -> str | None:
         """The secret that waits for its first code."""
-        return self._waiting(await store.find(tx, account_id))
+        return self._waiting(account_id, await store.find(tx, account_id))
 
     async def confirm(self, tx: Tx, account_id: str, code: str) -> list[str]:
         """Has the second factor asked for from now on; returns the recovery codes, which can't be read
         again. Raises `Conflict` where none is offered, `ValidationFailed` for a wrong code."""
         # Held, so that no other secret takes the place of the one whose code this is.
-        secret = self._waiting(await store.hold(tx, account_id))
+        secret = self._waiting(account_id, await store.hold(tx, account_id))
         if secret is None:
             raise Conflict("there is no second factor to confirm; begin again")
         now_ms = self._service.clock.now_ms()
@@ -71,7 +73,7 @@ class SecondFactor:
         kept = await store.hold(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             raise Conflict("there is no second factor")
-        secret = self._service.secrets.decrypt(kept.totp_secret)
+        secret = self._service.secrets.decrypt(kept.totp_secret, _row(account_id))
         codes = [_new_code() for _ in range(CODES)]
         await store.replace_codes(tx, account_id, [_digest(secret, code) for code in codes])
         return codes
@@ -88,7 +90,10 @@ class SecondFactor:
         kept = await store.find(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             return None
-        secret, digests = self._readable(kept.totp_secret), self._former_digests(account_id, code)
+        secret, digests = (
+            self._readable(account_id, kept.totp_secret),
+            self._former_digests(account_id, code),
+        )
         if secret is not None:
             step = totp.step_of(secret, code, self._service.clock.now_ms())
             if step is not None:
@@ -101,21 +106,21 @@ class SecondFactor:
         box = self._service.secrets
         for account_id, sealed in await store.list_totp(tx):
             try:
-                renewed = box.renewed(sealed)
+                renewed = box.renewed(sealed, _row(account_id))
             except DecryptionError:
                 log.error("second_factor_unreadable", account_id=account_id)
                 continue
             if renewed is not None:
                 await store.reseal_totp(tx, account_id, sealed, renewed)
 
-    def _waiting(self, kept: Secrets | None) -> str | None:
+    def _waiting(self, account_id: str, kept: Secrets | None) -> str | None:
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
             return None
-        return self._service.secrets.decrypt(kept.totp_secret)
+        return self._service.secrets.decrypt(kept.totp_secret, _row(account_id))
 
-    def _readable(self, sealed: str) -> str | None:
+    def _readable(self, account_id: str, sealed: str) -> str | None:
         try:
-            return self._service.secrets.decrypt(sealed)
+            return self._service.secrets.decrypt(sealed, _row(account_id))
         except DecryptionError:
             # A key was taken away too early. `msgsvc account link --forget-codes` lets them in.
             log.error("second_factor_unreadable")
@@ -123,6 +128,11 @@ class SecondFactor:
 
     def _former_digests(self, account_id: str, code: str) -> list[str]:
         return self._service.secrets.keyed_hashes(_PURPOSE, f"{account_id}:{_plain(code)}")
+
+
+def _row(account_id: str) -> tuple[str, str]:
+    """What an account's secret is bound to: none can be given another's."""
+    return "core_accounts.totp_secret", account_id
 
 
 def _digest(secret: str, code: str) -> str:

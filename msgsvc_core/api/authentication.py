@@ -24,9 +24,9 @@ async def authenticate(service: Service, headers: Mapping[str, str]) -> tuple[Pr
     return await service.projects.authenticate(api_key_of(headers))
 
 
-def check_scope(key: ApiKey, area: str) -> None:
+def check_scope(key: ApiKey, area: str, *, owners_only: bool) -> None:
     """Raises `Forbidden` if the key does not open that area."""
-    if not key.opens(area):
+    if not key.opens(area, owners_only=owners_only):
         raise Forbidden(f"the API key has no access to {area!r}")
 
 

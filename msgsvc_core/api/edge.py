@@ -111,7 +111,7 @@ class Edge:
         if not endpoint.public:
             ctx._project, ctx._key = await self._admit(request, asked, headers)
             self._service.projects.check_active(ctx._project)
-            check_scope(ctx._key, endpoint.area)
+            check_scope(ctx._key, endpoint.area, owners_only=endpoint.owners_only)
         key = asked.get("idempotency-key")
         if key is not None:
             key = check_key(key) if endpoint.method == "POST" and not endpoint.public else None

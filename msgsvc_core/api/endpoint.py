@@ -133,6 +133,8 @@ class Endpoint:
     shows_secrets: bool = True
     #: Whether it stands in the audit log, with the API key: what configures the project, no daily traffic.
     audited: bool = False
+    #: Whether its area is for owners alone, as the pages with access `own` are: see `ALL_BUT_OWNERS`.
+    owners_only: bool = False
     #: Of an answer that is no JSON, for the documentation; None for one without a body.
     media_type: str | None = None
 
@@ -189,15 +191,19 @@ class Endpoint:
 
 
 class Router:
-    """Collects the endpoints of one area. `area` is also the scope that an API key needs."""
+    """Collects the endpoints of one area. `area` is also the scope that an API key needs; with
+    `owners_only` no key opens it that somebody made who is no owner."""
 
-    def __init__(self, area: str) -> None:
+    def __init__(self, area: str, *, owners_only: bool = False) -> None:
         self.area = area
+        self.owners_only = owners_only
         self.endpoints: list[Endpoint] = []
 
     def add(self, method: Method, path: str, **options: Any) -> Callable[[F], F]:
         def declare(handler: F) -> F:
-            self.endpoints.append(Endpoint(method, path, handler, self.area, **options))
+            self.endpoints.append(
+                Endpoint(method, path, handler, self.area, owners_only=self.owners_only, **options)
+            )
             return handler
 
         return declare

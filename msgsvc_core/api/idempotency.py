@@ -95,9 +95,11 @@ class Idempotency:
         unless the error keeps its writes.
         Raises `IdempotencyConflict` for another request, `TooEarly` while the first one runs.
         """
+        # What is waited for one another and for the database, together.
+        until_s = self._db.write_deadline()
         async with self._alone(project_id, key):
             try:
-                async with self._db.transaction() as tx:
+                async with self._db.transaction(until_s=until_s) as tx:
                     await tx.wait_for_locks(WAIT_S)
                     if await self._reserve(tx, project_id, key, fingerprints):
                         answer = await self._work(tx, work, to_answer)
@@ -120,6 +122,7 @@ class Idempotency:
         The work is done before anybody looks at the key: its effect is the unit, and that is written
         only if the key's row is new. So the usual case, a key never used, takes no question of its own.
         """
+        until_s = self._db.write_deadline()
         async with self._alone(project_id, key):
             waited_until = asyncio.get_running_loop().time() + WAIT_S
             while True:
@@ -138,14 +141,14 @@ class Idempotency:
                         "fingerprint": fingerprints[0],
                         "created_at_ms": self._clock.now_ms(),
                         "status": answer.status,
-                        "body": self._sealed(answer),
+                        "body": self._sealed(project_id, key, answer),
                     },
                     key=("project_id", "key"),
                 )
                 try:
-                    await self._db.write(unit)
+                    await self._db.write(unit, until_s=until_s)
                 except Taken:
-                    async with self._db.transaction() as tx:
+                    async with self._db.transaction(until_s=until_s) as tx:
                         if not await self._forget_if_old(tx, project_id, key):
                             return await self._replay(tx, project_id, key, fingerprints)
                 except LockTimeout:
@@ -254,15 +257,15 @@ class Idempotency:
                 "project_id": project_id,
                 "key": key,
                 "status": answer.status,
-                "body": self._sealed(answer),
+                "body": self._sealed(project_id, key, answer),
             },
         )
 
-    def _sealed(self, answer: StoredAnswer) -> str:
+    def _sealed(self, project_id: str, key: str, answer: StoredAnswer) -> str:
         """The body as it is stored: JSON that may be read begins as JSON does, no token ever so."""
         if not answer.is_secret and answer.body.startswith(_READABLE):
             return answer.body
-        return self._secrets.encrypt(answer.body)
+        return self._secrets.encrypt(answer.body, _row(project_id, key))
 
     async def _replay(
         self, tx: Tx, project_id: str, key: str, fingerprints: Sequence[str]
@@ -278,7 +281,8 @@ class Idempotency:
             raise IdempotencyConflict(
                 "Idempotency-Key: used before with another method, path or body"
             )
-        return StoredAnswer(row["status"], _unsealed(self._secrets, row["body"]), replayed=True)
+        body = _unsealed(self._secrets, row["body"], _row(project_id, key))
+        return StoredAnswer(row["status"], body, replayed=True)
 
 
 async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
@@ -299,7 +303,9 @@ async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -
         if not rows:
             return
         keys = [
-            row["key"] for row in rows if _mentions(service.secrets, row["body"], subscriber_id)
+            row["key"]
+            for row in rows
+            if _mentions(service.secrets, row["body"], _row(project_id, row["key"]), subscriber_id)
         ]
         if keys:
             async with service.db.transaction() as tx:
@@ -316,16 +322,21 @@ async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -
         after = rows[-1]["key"]
 
 
-def _mentions(secrets: SecretBox, stored: str, text: str) -> bool:
+def _mentions(secrets: SecretBox, stored: str, row: tuple[str, ...], text: str) -> bool:
     try:
-        return text in _unsealed(secrets, stored)
+        return text in _unsealed(secrets, stored, row)
     except DecryptionError:
         # Nobody can read it, and so it is no trace of anybody.
         return False
 
 
-def _unsealed(secrets: SecretBox, stored: str) -> str:
-    return stored if stored.startswith(_READABLE) else secrets.decrypt(stored)
+def _unsealed(secrets: SecretBox, stored: str, row: tuple[str, ...]) -> str:
+    return stored if stored.startswith(_READABLE) else secrets.decrypt(stored, row)
+
+
+def _row(project_id: str, key: str) -> tuple[str, ...]:
+    """What a stored answer is bound to."""
+    return "core_idempotency.body", project_id, key
 
 
 def check_key(key: str) -> str:

@@ -24,6 +24,9 @@ CHECK_TIMEOUT_S = 5.0
 #: when the database is silent.
 DATABASE_TIMEOUT_S = 3.0
 
+#: Seconds of those for a write to begin: on SQLite another process may be writing.
+WRITE_TIMEOUT_S = 2.0
+
 #: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
 CHANNEL_HEALTH_S = 30.0
 
@@ -113,13 +116,16 @@ class Readiness:
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
         now_s = asyncio.get_running_loop().time()
         counted_s, jobs = self._counted
+        db = self._service.db
         try:
-            async with asyncio.timeout(DATABASE_TIMEOUT_S), self._service.db.read() as tx:
-                if not await _can_write(tx):
-                    raise DatabaseUnavailable("the database lets nobody write")
-                if now_s >= counted_s + COUNTED_S:
-                    jobs = await jobs_store.count_by_state(tx, self._service.clock.now_ms())
-                    self._counted = now_s, jobs
+            async with asyncio.timeout(DATABASE_TIMEOUT_S):
+                async with db.read() as tx:
+                    if not await _can_write(tx):
+                        raise DatabaseUnavailable("the database lets nobody write")
+                    if now_s >= counted_s + COUNTED_S:
+                        jobs = await jobs_store.count_by_state(tx, self._service.clock.now_ms())
+                        self._counted = now_s, jobs
+                await db.check_writes(WRITE_TIMEOUT_S)
         except (DatabaseUnavailable, TimeoutError) as error:
             failing = {"ok": False, "detail": str(error) or "no answer in time"}
             return {"database": failing, "queue": failing}

@@ -20,6 +20,7 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.deadlines import Deadlines
 from msgsvc_core.json_text import to_json_bytes
 from msgsvc_core.record import record
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
 CONNECT_S = 10.0
@@ -46,7 +47,9 @@ class PlatformHttp:
 
     Headers and proxy go with every call. What the platform answered is for the channel to judge; only
     that it could not be asked is told here, as `platform_unavailable`. `ca_file` holds certificates, in
-    PEM, that are trusted beside the machine's own.
+    PEM, that are trusted beside the machine's own. With a `guard` (`service.media.guard`) only the addresses
+    that it allows are called, for URLs that the operator has not set: what it refuses is `invalid_message`.
+    Through a proxy, which looks up names itself, it sees no more than the URL.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class PlatformHttp:
         timeout_s: float = 30.0,
         connections: int = 100,
         ca_file: str | None = None,
+        guard: OutboundGuard | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._headers = dict(headers or {})
@@ -65,6 +69,7 @@ class PlatformHttp:
         self._timeout_s = timeout_s
         self._connections = connections
         self._ca_file = ca_file
+        self._guard = guard
         self._session: ClientSession | None = None
         self._deadlines = Deadlines()
 
@@ -134,7 +139,7 @@ class PlatformHttp:
     def _opened(self) -> ClientSession:
         if self._session is None:
             self._session = ClientSession(
-                connector=TCPConnector(limit=self._connections, ssl=self._trust()),
+                connector=self._connector(),
                 headers=self._headers,
                 cookie_jar=DummyCookieJar(),
                 json_serialize_bytes=to_json_bytes,
@@ -146,8 +151,16 @@ class PlatformHttp:
             self._session._retry_connection = False
         return self._session
 
+    def _connector(self) -> TCPConnector:
+        if self._guard is not None and self._proxy is None:
+            return self._guard.connector(limit=self._connections, ssl=self._trust())
+        return TCPConnector(limit=self._connections, ssl=self._trust())
+
     def _url(self, path: str) -> str:
-        return path if path.startswith(("http://", "https://")) else self._base_url + path
+        url = path if path.startswith(("http://", "https://")) else self._base_url + path
+        if self._guard is not None:
+            self._guard.check_url(url)
+        return url
 
     def _trust(self) -> ssl.SSLContext | bool:
         if self._ca_file is None:
@@ -165,6 +178,9 @@ def _timeout(total_s: float) -> ClientTimeout:
 
 def _told(error: Exception) -> DeliveryError:
     """What broke, for who called."""
+    refused = error.os_error if isinstance(error, ClientConnectorError) else error
+    if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
+        return DeliveryError(Reason.INVALID_MESSAGE, str(refused))
     if isinstance(error, ClientConnectorError):
         # No more than host and port: a path may hold the bot's token.
         why = f"no connection to {error.host}:{error.port}"

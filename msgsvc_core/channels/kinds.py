@@ -77,7 +77,7 @@ class ChannelKinds:
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
         titled = replace(identity, title=kind.title)
-        return kind.create(self._service, titled, _validated(kind, options))
+        return kind.create(self._service, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
         """Raises `WrongSettings` for what a project can't set, too."""
@@ -87,14 +87,14 @@ class ChannelKinds:
             raise WrongSettings(f"plugin: must be one of {', '.join(allowed)}")
         for name in sorted(kind.reserved & options.keys()):
             raise WrongSettings(f"{name}: only the operator of the service can set it")
-        _validated(kind, self._with_operators(kind, options))
+        validated(kind, self._with_operators(kind, options))
 
     def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
         """What a project may read of its settings. Raises `WrongSettings`."""
         secrets: dict[str, str] = {}
         kind = self._kind(kind_name)
         hidden = kind.reserved | self._operators(kind).keys() - options.keys()
-        settings = _validated(kind, self._with_operators(kind, options))
+        settings = validated(kind, self._with_operators(kind, options))
         values = settings.model_dump(exclude=set(hidden))
         return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), list(secrets))
 
@@ -108,7 +108,7 @@ class ChannelKinds:
         kind = self._kind(kind_name)
         given = set(options) & kind.settings.model_fields.keys()
         complete = self._with_operators(kind, options)
-        _visible(_validated(kind, complete).model_dump(include=given), "", secrets)
+        _visible(validated(kind, complete).model_dump(include=given), "", secrets)
         # A date in a TOML file is no JSON.
         text = json.dumps([kind_name, secrets or dict(options)], sort_keys=True, default=str)
         return tuple(self._service.secrets.keyed_hashes("channel settings", text))
@@ -136,7 +136,8 @@ def _is_path(annotation: Any) -> bool:
     return any(_is_path(part) for part in get_args(annotation))
 
 
-def _validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
+def validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
+    """The settings of a channel of that kind. Raises `WrongSettings`."""
     try:
         return kind.settings.model_validate(dict(options))
     except ValidationError as error:

@@ -15,7 +15,7 @@ from msgsvc_core.channels.media_checks import MediaChecks
 from msgsvc_core.channels.outgoing import Media
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.service import FileGone
-from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -55,7 +55,8 @@ class MediaFiles:
     def __init__(self, service: "Service") -> None:
         self._service = service
         settings = service.settings.media
-        self._guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
+        #: What of the addresses that others name may be called.
+        self.guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
         self._session: aiohttp.ClientSession | None = None
 
     @cached_property
@@ -118,8 +119,9 @@ class MediaFiles:
                     self._check_size(media, answer.content_length)
                 yield answer
         except aiohttp.ClientConnectorError as error:
-            if isinstance(error.os_error, ForbiddenTarget):
-                raise invalid(str(error.os_error)) from None
+            refused = error.os_error
+            if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
+                raise invalid(str(refused)) from None
             raise unavailable("its host could not be reached") from None
         except aiohttp.TooManyRedirects:
             raise invalid(f"its host sends us on more than {MAX_REDIRECTS} times") from None
@@ -165,7 +167,7 @@ class MediaFiles:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=self._guard.connector(limit=100),
+                connector=self.guard.connector(limit=100),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 headers={"User-Agent": "msgsvc", "Accept-Encoding": "identity"},

@@ -1,6 +1,7 @@
 """Addresses that messengers and people's phones use: platform webhooks, and links as QR codes."""
 
 import io
+from collections import OrderedDict
 
 import segno
 import structlog
@@ -13,17 +14,25 @@ from msgsvc_core.api.body import read_body
 from msgsvc_core.channels.commands import START_PAYLOAD
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook, no_bot_ready
 from msgsvc_core.channels.updates import WebhookCall
-from msgsvc_core.errors import Unauthorized
+from msgsvc_core.errors import RateLimitProject, Unauthorized
+from msgsvc_core.security.networks import customer_network
 from msgsvc_core.service import Service
 
 #: Side of a QR code's module, in the SVG's units, and the quiet zone around it in modules (ISO 18004).
 QR_SCALE, QR_BORDER = 8, 4
+
+#: Codes that are remembered, of some 10 KB each.
+KNOWN_CODES = 200
+
+#: Seconds in which an address has `limits.qr_per_minute_per_address` codes drawn.
+QR_WINDOW_S = 60
 
 log = structlog.get_logger(__name__)
 
 
 def channel_routes(service: Service) -> list[BaseRoute]:
     """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with what is below it."""
+    known_codes = _KnownCodes()
 
     async def qr(request: Request) -> Response:
         channel, payload = request.path_params["channel"], request.path_params["payload"]
@@ -31,9 +40,13 @@ def channel_routes(service: Service) -> list[BaseRoute]:
         if bot is None:
             raise HTTPException(404)
         try:
-            svg = qr_svg(bot.deep_link(payload))
+            link = bot.deep_link(payload)
         except ChannelNotReady:
             raise no_bot_ready() from None
+        svg = known_codes.get(link)
+        if svg is None:
+            await _count_code(service, request)
+            svg = known_codes.keep(link, qr_svg(link))
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
@@ -44,6 +57,41 @@ def channel_routes(service: Service) -> list[BaseRoute]:
         Route("/hooks/{channel}", hook, methods=["GET", "POST"]),
         Route("/hooks/{channel}/{path:path}", hook, methods=["GET", "POST"]),
     ]
+
+
+class _KnownCodes:
+    """The codes that were asked for last: browsers ask for the same again and again."""
+
+    def __init__(self) -> None:
+        self._codes: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, link: str) -> bytes | None:
+        found = self._codes.get(link)
+        if found is not None:
+            self._codes.move_to_end(link)
+        return found
+
+    def keep(self, link: str, svg: bytes) -> bytes:
+        self._codes[link] = svg
+        if len(self._codes) > KNOWN_CODES:
+            self._codes.popitem(last=False)
+        return svg
+
+
+async def _count_code(service: Service, request: Request) -> None:
+    """Raises `RateLimitProject` for an address that has too many codes drawn: each takes the event loop
+    some 18 ms, and anybody may ask."""
+    limit = service.settings.limits.qr_per_minute_per_address
+    network = customer_network(request.client.host if request.client else "")
+    # It bounds load, and guards no secret: without Redis each process counts alone.
+    window = await service.limiter.hit(
+        f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally"
+    )
+    if not window.allowed:
+        raise RateLimitProject(
+            f"more than {limit} QR codes from one address in {QR_WINDOW_S} s",
+            retry_after_s=window.retry_after_s,
+        )
 
 
 def qr_svg(link: str) -> bytes:

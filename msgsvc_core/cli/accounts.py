@@ -39,7 +39,7 @@ def create(
 ) -> None:
     """Make an account. Without a password, a link is printed that signs in once."""
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else None
-    account, link = asyncio.run(_create(config, email, name, operator, password))
+    account, link = asyncio.run(create_account(config, email, name, operator, password))
     if as_json:
         plain = {**_plain(account), **({} if link is None else {"link": link})}
         typer.echo(json.dumps(plain, ensure_ascii=False))
@@ -121,9 +121,13 @@ def operator(
     typer.echo(f"{email} {'runs the installation no more' if off else 'runs the installation'}")
 
 
-async def _create(
+async def create_account(
     config: Path | None, email: str, name: str, operator: bool, password: str | None
 ) -> tuple[Account, str | None]:
+    """The new account, and without a password a link that signs in once, within an hour.
+
+    Raises what `Service.open_database` raises, and `Conflict` where the address has an account.
+    """
     async with opened(config) as service:
         hashed = None
         if password is not None:

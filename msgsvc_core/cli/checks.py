@@ -1,5 +1,6 @@
 """What `msgsvc doctor` looks at in the configuration itself, before anything is started."""
 
+import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,6 +12,9 @@ from msgsvc_core.settings import Settings
 
 #: Different characters that a random key of 32 hex digits has with near certainty.
 MIN_DIFFERENT_CHARACTERS = 8
+
+#: Seconds for a connection on this machine.
+CONNECT_S = 1.0
 
 #: Parts of keys that were copied from some example.
 EXAMPLE_WORDS = ("change", "example", "secret", "password", "1234567", "abcdefg")
@@ -46,11 +50,22 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
     host = url.hostname or ""
     port = url.port or (443 if url.scheme == "https" else 80)
     if _is_local(host) and server.port not in {0, port}:
-        yield problem(
-            "base_url",
-            f"links lead to port {port} of this machine, but the service listens on {server.port}",
-            f'set base_url = "{url.scheme}://{host}:{server.port}", or server.port = {port}',
-        )
+        # Somebody before us may listen there, who hands on to several processes.
+        if server.trusted_proxies:
+            yield ok("base_url", f"{settings.base_url}, which a proxy hands on to {server.port}")
+        elif _listens(host, port):
+            yield warning(
+                "base_url",
+                f"links lead to port {port} of this machine, where something listens; this service does on"
+                f" {server.port}",
+                "if that is a proxy, name it in trusted_proxies of [server]; else correct base_url",
+            )
+        else:
+            yield problem(
+                "base_url",
+                f"links lead to port {port} of this machine, but the service listens on {server.port}",
+                f'set base_url = "{url.scheme}://{host}:{server.port}", or server.port = {port}',
+            )
     elif _is_local(host) and not _is_local(server.host):
         yield warning(
             "base_url",
@@ -84,7 +99,8 @@ def check_limits(settings: Settings) -> Iterator[Finding]:
     """Whether limits hold over all processes that share a database."""
     if settings.database_url.startswith("postgresql:") and settings.redis_url is None:
         yield ok(
-            "limits", "counted by each process alone; with several on this database set redis_url"
+            "limits",
+            "of requests: counted by each process alone; with several on this database set redis_url",
         )
 
 
@@ -102,7 +118,7 @@ def check_sandbox(settings: Settings) -> Iterator[Finding]:
     if pages == "everyone":
         text = "the messenger for development is open to everyone, and has no passwords"
         yield warning("sandbox", text, mend)
-    elif pages != "off" and not _is_private(host):
+    elif pages != "off" and not is_private(host):
         text = f"the messenger for development, without passwords, is loaded at {host}"
         yield warning("sandbox", text, mend)
 
@@ -130,13 +146,21 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
         yield warning("plugins", "none is loaded", 'name some: plugins = ["sandbox", "auth"]')
 
 
-def _is_private(host: str) -> bool:
+def is_private(host: str) -> bool:
     """Whether only this machine or its own network can be meant."""
     try:
         address = ip_address(host)
     except ValueError:
         return host == "localhost"
     return address.is_loopback or address.is_private or address.is_link_local
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_S):
+            return True
+    except OSError:
+        return False
 
 
 def _is_local(host: str) -> bool:

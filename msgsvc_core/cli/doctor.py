@@ -84,6 +84,7 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
     try:
         at_rest = [
             *live_checks.check_lanes(service),
+            *live_checks.check_tenant_limits(service),
             *live_checks.check_webhooks(service),
             *live_checks.check_database_file(service),
         ]
@@ -92,16 +93,29 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         usable = True
         async for finding in live_checks.check_database(service):
             yield finding
-            usable = usable and finding.level == "ok"
+            # Lost keys and late jobs keep nobody from asking the messengers.
+            usable = usable and (
+                finding.level == "ok" or finding.subject in {"secret keys", "jobs"}
+            )
         async for finding in live_checks.check_redis(service):
             yield finding
         async for finding in live_checks.check_broker(service):
             yield finding
-        # A channel may keep its state in the database, and would wait for it.
-        if usable and live_checks.database_exists(service):
-            async for finding in live_checks.check_channels(service):
-                yield finding
+        async for finding in _examine_messengers(service, usable=usable):
+            yield finding
     finally:
         await service.channels.close()
         await service.limiter.close()
         await service.db.disconnect()
+
+
+async def _examine_messengers(service: Service, *, usable: bool) -> AsyncIterator[Finding]:
+    # A channel may keep its state in the database, and would wait for it.
+    if usable and live_checks.database_exists(service):
+        async for finding in live_checks.check_sharing(service):
+            yield finding
+        async for finding in live_checks.check_channels(service):
+            yield finding
+    else:
+        for finding in live_checks.check_messengers(service):
+            yield finding

@@ -1,18 +1,29 @@
 """`msgsvc init`: the first configuration."""
 
+import asyncio
 import itertools
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from msgsvc_core.cli.accounts import create_account
+from msgsvc_core.cli.choices import (
+    Choice,
+    Installed,
+    Options,
+    WrongChoice,
+    choose,
+    installed_plugins,
+)
 from msgsvc_core.cli.configuration import DEFAULT_CONFIG
 from msgsvc_core.cli.settings_file import settings_file
 from msgsvc_core.ids import new_token
-from msgsvc_core.plugins import available_plugins, load_plugins
-from msgsvc_core.settings import Settings, SettingsSection
+from msgsvc_core.plugins import load_plugins
+from msgsvc_core.settings import SettingsSection
 
 #: Bits of a new secret key; 43 characters of base62.
 SECRET_KEY_BITS = 256
@@ -26,42 +37,103 @@ def init(
         bool,
         typer.Option("--force", help="Replace an existing file; it is kept beside, as *.bak."),
     ] = False,
+    messenger: Annotated[
+        str | None,
+        typer.Option("--messenger", help="The first messenger: telegram, sandbox, ..., or none."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="MSGSVC_INIT_TOKEN",
+            help="The messenger's token; `-` reads it from standard input. Others of this machine can"
+            " read what stands on a command line.",
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", help="Address under which people and sites reach the service."),
+    ] = None,
+    areas: Annotated[
+        str | None,
+        typer.Option("--with", metavar="A,B", help="Load these plugins, not all areas."),
+    ] = None,
+    all_plugins: Annotated[
+        bool, typer.Option("--all", help="Load every installed plugin, messengers too.")
+    ] = False,
+    owner: Annotated[
+        str | None,
+        typer.Option("--owner", help="E-mail of the first account, who runs the installation."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: what no option says is by default.")
+    ] = False,
 ) -> None:
-    """Write a commented configuration with a fresh secret key."""
+    """Write a commented configuration with a fresh secret key.
+
+    On a terminal it asks for what no option says; otherwise the messenger in the browser and all
+    installed areas are loaded.
+    """
+    options = Options(messenger, token, base_url, areas, all_plugins, owner)
+    asking = not yes and sys.stdin.isatty()
     try:
-        _init(config, force=force)
+        _init(config, options, force=force, asking=asking)
+    except WrongChoice as error:
+        typer.echo(f"msgsvc: {error}", err=True)
+        raise typer.Exit(1) from None
     except OSError as error:
         typer.echo(f"msgsvc: {error.filename or config}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
 
 
-def _init(config: Path, *, force: bool) -> None:
+def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
+    if config.exists() and not force:
+        typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)
+        raise typer.Exit(1)
+    if options.all_plugins and options.areas is not None:
+        raise WrongChoice("--all and --with: one of them")
+    installed = installed_plugins()
+    choice = choose(installed, options, asking=asking)
     if config.exists():
-        if not force:
-            typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)
-            raise typer.Exit(1)
         # Its secret keys open what the database holds: to lose them is to lose that.
         backup = _free_name(config)
         config.replace(backup)
         typer.echo(f"kept the old one as {backup}, with the keys that its database needs")
-    plugins = _installed_defaults()
-    text = settings_file(new_token(SECRET_KEY_BITS), plugins, _plugin_sections(plugins))
-    _write_private(config, text)
+    _write_private(config, _text(choice))
     typer.echo(f"wrote {config}")
+    _tell_plugins(installed, choice)
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
+    if choice.owner is not None:
+        _make_owner(config, choice.owner)
     typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
+
+
+def _text(choice: Choice) -> str:
+    values = {
+        "base_url": choice.base_url,
+        "secret_keys": [new_token(SECRET_KEY_BITS)],
+        "plugins": choice.plugins,
+    }
+    return settings_file(values, choice.channels, _plugin_sections(choice.plugins))
+
+
+def _tell_plugins(installed: Installed, choice: Choice) -> None:
+    typer.echo(f"loads {', '.join(choice.plugins) or 'no plugins'}")
+    if left := [name for name in installed.plugins if name not in choice.plugins]:
+        typer.echo(f"installed, and not loaded: {', '.join(left)}; `plugins` in the file adds them")
+
+
+def _make_owner(config: Path, email: str) -> None:
+    """The first account; the database is made for it."""
+    name = email.partition("@")[0]
+    _, link = asyncio.run(create_account(config, email, name, operator=True, password=None))
+    typer.echo(f"{email} runs it; once it serves, sign in within an hour: {link}")
 
 
 def _free_name(config: Path) -> Path:
     """Beside it: `.bak`, or the first `.bak2`, `.bak3` that no older one has."""
     names = (f"{config.name}.bak{number if number > 1 else ''}" for number in itertools.count(1))
     return next(path for path in map(config.with_name, names) if not path.exists())
-
-
-def _installed_defaults() -> list[str]:
-    """The default plugins that are installed: with another one the service would not start."""
-    installed = available_plugins()
-    return [name for name in Settings.model_fields["plugins"].default if name in installed]
 
 
 def _plugin_sections(plugins: Sequence[str]) -> list[SettingsSection]:

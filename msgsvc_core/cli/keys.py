@@ -12,10 +12,7 @@ from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json, ProjectId
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.projects.models import ApiKey, ListedKey
-
-#: The scope that opens every area.
-EVERYTHING = "*"
+from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, ApiKey, ListedKey
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
@@ -84,7 +81,9 @@ async def _create(
     async with opened(config) as service:
         areas = {endpoint.area for endpoint in service.endpoints}
         # A misspelt scope would make a key that opens nothing, and say so only with a 403.
-        if unknown := [scope for scope in scopes if scope not in {EVERYTHING, *areas}]:
+        if unknown := [
+            scope for scope in scopes if scope not in {EVERYTHING, ALL_BUT_OWNERS, *areas}
+        ]:
             raise typer.BadParameter(
                 f"no area is named {unknown[0]!r}; there are {', '.join(sorted(areas))}",
                 param_hint="--scope",

@@ -5,17 +5,21 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgsvc_core import key_canary
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.cli.checks import is_private
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.plugins import answers
+from msgsvc_core.sealed import CORE_SEALED, count_sealed
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.settings import Section, SettingsError, own_users_value
 
 #: Seconds after which due work that nobody has begun is remarkable.
 OVERDUE_S = 60
@@ -91,6 +95,22 @@ async def check_redis(service: Service) -> AsyncIterator[Finding]:
         yield problem("redis", wrong, mend)
 
 
+async def check_sharing(service: Service) -> AsyncIterator[Finding]:
+    """Whether several processes that answer requests share the limits of requests."""
+    settings = service.settings
+    if settings.redis_url is not None or settings.jobs.runner != "embedded":
+        return
+    async with service.db.read() as tx:
+        processes = await lanes.count_runners(tx, service.clock.now_ms())
+    if processes > 1:
+        yield warning(
+            "limits",
+            f"{processes} processes work on this database, and each counts a project's requests alone:"
+            f" {processes} times limits.requests_per_minute may pass",
+            "set redis_url, the same for all",
+        )
+
+
 async def check_broker(service: Service) -> AsyncIterator[Finding]:
     """Whether workers can be woken, if there are to be any."""
     if service.settings.jobs.runner != "dramatiq":
@@ -124,8 +144,8 @@ def check_webhooks(service: Service) -> Iterator[Finding]:
 async def check_channels(service: Service) -> AsyncIterator[Finding]:
     """Asks every messenger's platform, all at once."""
     channels = service.channels.shared
-    answers = await asyncio.gather(*(check_channel(channel) for channel in channels))
-    for channel, health in zip(channels, answers, strict=True):
+    healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
+    for channel, health in zip(channels, healths, strict=True):
         subject = f"channel {channel.name}"
         if health.ok:
             yield ok(subject, health.detail or "works")
@@ -139,17 +159,50 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
             )
     async for finding in _check_own_channels(service):
         yield finding
-    if not channels and not service.channels.own:
-        mend = "configure one: [channels.<name>]"
+    if not service.channels.own:
+        for finding in check_messengers(service):
+            yield finding
+
+
+def check_messengers(service: Service) -> Iterator[Finding]:
+    """Whether anybody's own messenger is among those that all projects share."""
+    kinds = {channel.plugin for channel in service.settings.channels.values()}
+    mend = "configure one: [channels.<name>], as `msgsvc init` does for the messenger it is told"
+    if not kinds:
         yield warning("channels", "there are none, so nobody can be reached", mend)
+    elif kinds == {"sandbox"}:
+        text = "there is none but the sandbox, so nobody is reached in a messenger of their own"
+        yield warning("channels", text, mend)
+
+
+def check_tenant_limits(service: Service) -> Iterator[Finding]:
+    """Whether a public service has the limits of one for strangers without anybody having said so."""
+    if is_private(urlsplit(service.settings.base_url).hostname or ""):
+        return
+    sections: dict[str, Section] = {"limits": service.settings.limits}
+    for declared in service.plugins.hook.register_settings():
+        sections[declared.name] = service.section(declared.model)
+    left = [
+        f"{name}.{field_name} = {field.default}"
+        for name, section in sections.items()
+        for field_name, field in type(section).model_fields.items()
+        if own_users_value(field) is not None and field_name not in section.model_fields_set
+    ]
+    if left:
+        yield warning(
+            "limits",
+            f"as for tenants that are strangers: {', '.join(left)}",
+            "for users of your own raise them, as `msgsvc init` does in a new file; else write them out as"
+            " they are",
+        )
 
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
     """Those of projects: a token that a platform refuses is theirs to mend, lost settings are ours."""
     await service.channels.follower.look()
     channels = service.channels.own
-    answers = await asyncio.gather(*(check_channel(channel) for channel in channels))
-    for channel, health in zip(channels, answers, strict=True):
+    healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
+    for channel, health in zip(channels, healths, strict=True):
         subject = f"own channel {channel.key} of {channel.identity.project_id}"
         if isinstance(channel, BrokenChannel):
             mend = "put back the secret key or the plugin that it needs, or have it set anew"
@@ -157,7 +210,7 @@ async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
         elif not health.ok:
             mend = "tell its project: PUT /v1/channels sets another token"
             yield warning(subject, health.detail or "does not work", mend)
-    if channels and all(health.ok for health in answers):
+    if channels and all(health.ok for health in healths):
         yield ok("own channels", f"{len(channels)} of projects work")
 
 
@@ -188,16 +241,18 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
         mend = "run the newer release of msgsvc or of the plugin that wrote it"
         yield problem("migrations", str(error), mend)
         return
+    counts = Counter(revision.partition(":")[0] for revision in pending)
+    by_owner = ", ".join(f"{owner} {count}" for owner, count in counts.items())
     if not pending:
         yield ok("migrations", "all are applied")
     elif service.db.dialect == "sqlite":
         yield warning(
             "migrations",
-            f"pending: {', '.join(pending)}; the next start applies them",
+            f"{len(pending)} are pending ({by_owner}); the next start applies them",
             f"if you may want to go back, stop the service and copy the file first; or {RUN_MIGRATE} now",
         )
     else:
-        yield problem("migrations", f"pending: {', '.join(pending)}", RUN_MIGRATE)
+        yield problem("migrations", f"{len(pending)} are pending ({by_owner})", RUN_MIGRATE)
 
 
 async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
@@ -212,6 +267,29 @@ async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
         )
     elif readable:
         yield ok("secret keys", "they read what the database holds")
+    async for finding in _check_sealed(service):
+        yield finding
+
+
+async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
+    """Whether older keys can be taken off the list, and what a lost one took along."""
+    columns = [*CORE_SEALED, *answers(service.plugins.hook.register_sealed())]
+    async with service.db.read() as tx:
+        count = await count_sealed(tx, service.secrets, columns)
+    if count.unreadable:
+        yield problem(
+            "secret keys",
+            f"{count.unreadable} value(s) in the database can be read by none of them",
+            "put the key back that encrypted them, behind the current one",
+        )
+    if count.older:
+        yield warning(
+            "secret keys",
+            f"{count.older} value(s) are still encrypted under an older key",
+            "keep that key until none are: the running service encrypts them anew once an hour",
+        )
+    elif len(service.settings.secret_keys) > 1 and not count.unreadable:
+        yield ok("secret keys", "nothing that is kept for long needs the older ones")
 
 
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:

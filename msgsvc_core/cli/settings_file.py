@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from msgsvc_core.settings import Section, Settings, SettingsSection
+from msgsvc_core.settings import Section, Settings, SettingsSection, own_users_value
 
 #: What is written out rather than commented: a person looks for these first.
 SHOWN = ("base_url", "database_url", "secret_keys", "plugins")
@@ -18,26 +18,29 @@ WIDTH = 98
 
 _HEAD = """\
 The configuration of msgsvc. Lines that begin with `# name =` show defaults.
+Limits that are written out suit a service for users of your own; take them out where strangers are tenants.
 Every setting can be given by an environment variable too, which then wins:
 MSGSVC_BASE_URL, and with two underscores MSGSVC_SERVER__PORT. `msgsvc doctor` checks it all."""
 
 
 def settings_file(
-    secret_key: str, plugins: Sequence[str], sections: Iterable[SettingsSection]
+    values: Mapping[str, Any],
+    channels: Mapping[str, Mapping[str, Any]],
+    sections: Iterable[SettingsSection],
 ) -> str:
-    """The text of a configuration with that key and those plugins, whose sections are given."""
+    """The text of a configuration with those values of top-level settings, those messengers, each with its
+    `plugin` and what that asks for, and the plugins' sections."""
     top = {
         name: field
         for name, field in Settings.model_fields.items()
         if not _is_section(field) and name != "channels"
     }
-    values = {name: field.default for name, field in top.items()}
-    values |= {"secret_keys": [secret_key], "plugins": plugins}
+    values = {name: field.default for name, field in top.items()} | dict(values)
     blocks = ["\n".join(f"# {line}" for line in _HEAD.splitlines())]
     blocks += [
         _setting(name, field, values[name], shown=name in SHOWN) for name, field in top.items()
     ]
-    blocks += _channels(plugins)
+    blocks += _channels(channels)
     for name, field in Settings.model_fields.items():
         if _is_section(field):
             blocks.append(_section(name, type(field.default)))
@@ -74,7 +77,11 @@ def _section(name: str, model: type[BaseModel], before: str = "") -> str:
 
 def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
     lines = [_comment(field.description)] if field.description else []
-    if shown:
+    for_own = own_users_value(field)
+    if for_own is not None:
+        lines.append(f"# For users of your own; without this line it is {to_toml(value)}.")
+        lines.append(f"{name} = {to_toml(for_own)}")
+    elif shown:
         lines.append(f"{name} = {to_toml(value)}")
     elif value is None or field.is_required():
         # TOML has no null. What follows `=` is left for a person to fill in.
@@ -84,18 +91,17 @@ def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
     return "\n".join(lines)
 
 
-def _channels(plugins: Sequence[str]) -> list[str]:
-    """The default messengers whose plugin is there; without one, a place for those to come."""
-    field = Settings.model_fields["channels"]
-    channels = field.get_default(call_default_factory=True)
+def _channels(channels: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A table for each messenger; without one, a place for those to come."""
     tables = [
-        f"[channels.{name}]\nplugin = {to_toml(channel.plugin)}"
-        for name, channel in channels.items()
-        if channel.plugin in plugins
+        "\n".join(
+            [f"[channels.{name}]", *(f"{key} = {to_toml(value)}" for key, value in options.items())]
+        )
+        for name, options in channels.items()
     ]
     # An empty table says "none"; without it the defaults would come in, and fail for want of theirs.
     tables = tables or ["[channels]\n# [channels.messenger_a]\n# plugin ="]
-    tables[0] = f"{_comment(field.description or '')}\n{tables[0]}"
+    tables[0] = f"{_comment(Settings.model_fields['channels'].description or '')}\n{tables[0]}"
     return tables
 
 

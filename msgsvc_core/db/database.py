@@ -5,23 +5,31 @@ not used: docs/decisions/0002-databases.md has what we measured of them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 
-from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
+from msgsvc_core.db.errors import DatabaseUnavailable, Undone, named_errors
 from msgsvc_core.db.notices import Heard, Notices
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
-from msgsvc_core.db.sqlite import READERS, SQLiteBackend, SQLiteConnection
+from msgsvc_core.db.sqlite import (
+    READERS,
+    WRITE_WAIT_S,
+    SQLiteBackend,
+    SQLiteConnection,
+    when_unlocked,
+)
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
 from msgsvc_core.db.unit import Unit
 from msgsvc_core.db.writer import Batches, GroupWriter
+from msgsvc_core.ids import new_id
 
 if TYPE_CHECKING:
     from databases.interfaces import ConnectionBackend
@@ -30,6 +38,9 @@ T = TypeVar("T")
 
 #: Seconds that `disconnect` waits for those who are at work.
 CLOSING_S = 5.0
+
+#: Characters that a trial writes: more than fits into what the database's newest page has free.
+TRIAL_CHARACTERS = 32 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +94,12 @@ class Database:
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
+        #: Seconds that who writes waits for others on SQLite, in this process and outside.
+        self.write_wait_s = WRITE_WAIT_S
+        #: Transactions and units that could not be written, since the start.
+        self.failed_writes = 0
+        #: Why the newest of them was not, as long as no unit was written since; None if all is well.
+        self.write_failure: str | None = None
         #: Set while nobody has a connection or waits for one.
         self._idle = asyncio.Event()
         self._idle.set()
@@ -139,7 +156,9 @@ class Database:
             return await ask(tx)
 
     @asynccontextmanager
-    async def transaction(self, *, few: bool = False, on_disk: bool = True) -> AsyncIterator[Tx]:
+    async def transaction(
+        self, *, few: bool = False, on_disk: bool = True, until_s: float | None = None
+    ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
         With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
@@ -149,35 +168,83 @@ class Database:
         rest. Nothing that depends on it may be done to the outside before a commit that waits: no such
         commit is on disk before this one.
 
+        On SQLite, where one transaction writes at a time, others are waited for until the loop's time
+        `until_s`, that of `write_deadline` by default; then `DatabaseUnavailable` is raised.
+
         A caller that is cancelled gets its rollback all the same: `databases` lost the connection
         then, and its pool ran empty.
         """
         self._check_connected()
-        connection: ConnectionBackend | SQLiteConnection = self._backend.connection()
-        async with self._acquired(connection):
-            tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
-            try:
-                in_place = (
-                    self._backend.in_place_writer if few and self.dialect == "sqlite" else None
-                )
-                if in_place and in_place.begin(on_disk=on_disk):
-                    tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
-                else:
-                    await shielded(begin(tx, on_disk=on_disk))
-                yield tx
-            except BaseException:
-                await shielded(rollback(tx))
-                raise
-            await shielded(commit(tx))
+        until_s = self.write_deadline() if until_s is None else until_s
+        connection = self._writing_connection(until_s)
+        with self._noted():
+            async with self._acquired(connection):
+                tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
+                try:
+                    in_place = (
+                        self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                    )
+                    if in_place and in_place.begin(on_disk=on_disk):
+                        tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
+                    elif self.dialect == "sqlite":
+                        await when_unlocked(lambda: shielded(begin(tx, on_disk=on_disk)), until_s)
+                    else:
+                        await shielded(begin(tx, on_disk=on_disk))
+                    yield tx
+                except BaseException:
+                    await shielded(rollback(tx))
+                    raise
+                await shielded(commit(tx))
 
-    async def write(self, unit: Unit) -> None:
+    async def write(self, unit: Unit, *, until_s: float | None = None) -> None:
         """Commits a unit, together with others that come at the same time; returns after the commit.
 
         Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
-        waits for another transaction, `DatabaseUnavailable`. See `GroupWriter`.
+        waits for another transaction, `DatabaseUnavailable`. `until_s` is that of `transaction`. See
+        `GroupWriter`.
         """
         self._check_connected()
-        await self._writer.write(unit)
+        with self._noted():
+            await self._writer.write(unit, self.write_deadline() if until_s is None else until_s)
+        self.write_failure = None
+
+    def write_deadline(self) -> float:
+        """The loop's time until which a transaction that is wanted now waits for others."""
+        return asyncio.get_running_loop().time() + self.write_wait_s
+
+    async def check_writes(self, within_s: float) -> None:
+        """Raises `DatabaseUnavailable` with the reason where nothing can be written.
+
+        SQLite's file is asked for each time, for up to `within_s` seconds. Only where a write has failed
+        something is written, for the disk's sake, and taken away again.
+        """
+        self._check_connected()
+        has_failed = self.write_failure is not None
+        if not has_failed and self.dialect == "postgresql":
+            return
+        until_s = asyncio.get_running_loop().time() + within_s
+        async with self.transaction(few=True, until_s=until_s) as tx:
+            if has_failed:
+                # Random, for PostgreSQL would compress it.
+                filler = secrets.token_hex(TRIAL_CHARACTERS // 2)
+                trial = {"trial_id": new_id("trial"), "filler": filler}
+                await tx.insert("core_write_trials", trial)
+                await tx.execute(
+                    "DELETE FROM core_write_trials WHERE trial_id = :trial_id",
+                    {"trial_id": trial["trial_id"]},
+                )
+        self.write_failure = None
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Notes that the database could not write; one that gave way to another can."""
+        try:
+            yield
+        except DatabaseUnavailable as error:
+            if not isinstance(error, Undone):
+                self.failed_writes += 1
+                self.write_failure = str(error)
+            raise
 
     def listen(self, topic: str, heard: Heard) -> None:
         """Has `heard` called with each text that a transaction tells of `topic`.
@@ -196,11 +263,18 @@ class Database:
             raise DatabaseUnavailable("the database is not open")
 
     @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[Any]:
+    async def _writing(self, until_s: float) -> AsyncIterator[Any]:
         """A connection to write on; on SQLite nobody else has one meanwhile."""
-        connection: ConnectionBackend | SQLiteConnection = self._backend.connection()
+        connection = self._writing_connection(until_s)
         async with self._acquired(connection):
             yield connection.raw_connection
+
+    def _writing_connection(self, until_s: float) -> "ConnectionBackend | SQLiteConnection":
+        if self.dialect == "sqlite":
+            found: SQLiteConnection = self._backend.connection(until_s)
+            return found
+        pooled: ConnectionBackend = self._backend.connection()
+        return pooled
 
     @asynccontextmanager
     async def _acquired(

@@ -12,6 +12,10 @@ class DatabaseUnavailable(Exception):
     committed by it, and it may be tried again."""
 
 
+class FileLocked(DatabaseUnavailable):
+    """Another process has SQLite's file at the moment, to write or to recover it."""
+
+
 class Undone(DatabaseUnavailable):
     """PostgreSQL gave this transaction up for another that waited for it, as it waited for that: a deadlock.
     Begun anew at once it may well succeed, as `again_if_undone` does."""
@@ -66,6 +70,8 @@ def named_errors() -> Iterator[None]:
             raise LockTimeout(str(error)) from error
         if _is(error, "UNDONE"):
             raise Undone(str(error)) from error
+        if _primary_code(error) == sqlite3.SQLITE_BUSY:
+            raise FileLocked(str(error)) from error
         if is_lost(error):
             # A bound that has passed says nothing by itself.
             silent = (
@@ -78,13 +84,17 @@ def named_errors() -> Iterator[None]:
 def is_lost(error: Exception) -> bool:
     """Whether the database is at fault, or the way to it, and not what it was given."""
     if isinstance(error, sqlite3.Error):
-        # The low byte of an extended code, e.g. SQLITE_IOERR_WRITE, is the primary one.
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE
+        return _primary_code(error) in _SQLITE_UNAVAILABLE
     if _is(error, "LOCK_TIMEOUT"):
         # To asyncpg a kind of the error of a database that takes no connections.
         return False
     # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
     return (isinstance(error, OSError) or _is(error, "LOST")) and not isinstance(error, ValueError)
+
+
+def _primary_code(error: Exception) -> int:
+    """SQLite's code of an error, 0 for others: the low byte of an extended one, e.g. SQLITE_IOERR_WRITE."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def is_refusal(error: Exception) -> bool:

@@ -35,7 +35,7 @@ class PostgresBatches:
     at_once = 1
 
     def __init__(
-        self, acquire: Callable[[], AbstractAsyncContextManager[Any]], inserts: UnnestInserts
+        self, acquire: Callable[[float], AbstractAsyncContextManager[Any]], inserts: UnnestInserts
     ) -> None:
         self._acquire = acquire
         self._inserts = inserts
@@ -46,9 +46,9 @@ class PostgresBatches:
     async def close(self) -> None:
         """Nothing to do: the pool closes its connections."""
 
-    async def commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
+    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
         """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
-        async with self._acquire() as connection:
+        async with self._acquire(until_s) as connection:
             with named_errors():
                 try:
                     return await self._write(connection, units)

@@ -15,7 +15,9 @@ LOST = (
     # What a quarter of the connections said whose server process was ended in mid-transaction.
     asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
+    # Its disk is full, its memory, or its connections.
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresIOError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InvalidAuthorizationSpecificationError,

@@ -8,16 +8,28 @@ import asyncio
 import os
 import sqlite3
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import aiosqlite
 import structlog
 
+from msgsvc_core.db.errors import FileLocked
 from msgsvc_core.db.in_place import InPlaceReader, InPlaceWriter
 
-#: Seconds to wait for another process that is writing, e.g. `msgsvc key create` beside a server.
+T = TypeVar("T")
+
+#: Seconds to wait for another process that reads or opens the file.
 BUSY_TIMEOUT_S = 10.0
+
+#: Seconds after which who wants to write is told that the file is not to be had: for their turn in this
+#: process and for another process that is writing, e.g. `msgsvc key create` beside a server, together.
+WRITE_WAIT_S = 10.0
+
+#: Seconds until a transaction is begun again that found another process writing: at first, and at most.
+LOCKED_RETRY_S = (0.001, 0.02)
 
 #: Seconds until a statement is tried again for which SQLite does not wait by itself.
 BUSY_RETRY_S = 0.02
@@ -57,14 +69,26 @@ def make_file(path: Path) -> None:
 
 
 class SQLiteConnection:
-    """Hands out one of the backend's kept connections."""
+    """Hands out one of the backend's kept connections, until the loop's time `until_s`."""
 
-    def __init__(self, free: asyncio.Queue[aiosqlite.Connection]) -> None:
+    def __init__(
+        self, free: asyncio.Queue[aiosqlite.Connection], until_s: float | None = None
+    ) -> None:
         self._free = free
+        self._until_s = until_s
         self._connection: aiosqlite.Connection | None = None
 
     async def acquire(self) -> None:
-        self._connection = await self._free.get()
+        """Raises `FileLocked` where others of this process have it for too long."""
+        if not self._free.empty():
+            # Spares a timer, 4 us.
+            self._connection = self._free.get_nowait()
+            return
+        try:
+            async with asyncio.timeout_at(self._until_s):
+                self._connection = await self._free.get()
+        except TimeoutError:
+            raise FileLocked("the file is locked: others have been writing for too long") from None
 
     async def release(self) -> None:
         assert self._connection is not None
@@ -94,7 +118,10 @@ class SQLiteBackend:
     async def connect(self) -> None:
         make_file(self._path)
         try:
-            self._writer.put_nowait(await self._open(read_only=False))
+            writing = await self._open(read_only=False)
+            # Who waits for another process does so in `when_unlocked`, and can be cancelled.
+            await _patiently(writing, "PRAGMA busy_timeout = 0")
+            self._writer.put_nowait(writing)
             for _ in range(READERS):
                 self._readers.put_nowait(await self._open(read_only=True))
             self.in_place_reader = InPlaceReader(self._open_plain(read_only=True, timeout_s=0))
@@ -119,16 +146,16 @@ class SQLiteBackend:
         self._writer = asyncio.Queue()
         self._readers = asyncio.Queue()
 
-    def connection(self) -> SQLiteConnection:
-        return SQLiteConnection(self._writer)
+    def connection(self, until_s: float | None = None) -> SQLiteConnection:
+        return SQLiteConnection(self._writer, until_s)
 
     def reading_connection(self) -> SQLiteConnection:
         return SQLiteConnection(self._readers)
 
     def open_for_batches(self) -> sqlite3.Connection:
         """A plain connection, which the caller closes; write on it only while nobody else holds
-        `connection`. It waits for another process that is writing."""
-        return self._open_plain(read_only=False, timeout_s=BUSY_TIMEOUT_S)
+        `connection`."""
+        return self._open_plain(read_only=False, timeout_s=0)
 
     def _open_plain(self, *, read_only: bool, timeout_s: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -169,6 +196,20 @@ class SQLiteBackend:
         for name, value in self._pragmas(read_only=read_only).items():
             await _patiently(connection, f"PRAGMA {name} = {value}")
         return connection
+
+
+async def when_unlocked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
+    """What `write` answers, which is called again while it raises `FileLocked`: at least once, and as long
+    as the loop's time is not `until_s`. Not left to SQLite, whose waiting nobody could end."""
+    pause_s, longest_s = LOCKED_RETRY_S
+    while True:
+        try:
+            return await write()
+        except FileLocked:
+            if asyncio.get_running_loop().time() + pause_s > until_s:
+                raise
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, longest_s)
 
 
 async def _patiently(connection: aiosqlite.Connection, sql: str) -> None:

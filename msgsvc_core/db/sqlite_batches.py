@@ -9,11 +9,13 @@ write at once, because another process writes or a unit is at fault, is left to 
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any
 
 from msgsvc_core.db.errors import Refused, is_lost, is_refusal, named_errors
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
+from msgsvc_core.db.sqlite import when_unlocked
 from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
@@ -38,7 +40,7 @@ class SQLiteBatches:
     def __init__(
         self,
         open_connection: Callable[[], sqlite3.Connection],
-        alone: Callable[[], AbstractAsyncContextManager[Any]],
+        alone: Callable[[float], AbstractAsyncContextManager[Any]],
         in_place: Callable[[], InPlaceWriter],
     ) -> None:
         self._open_connection = open_connection
@@ -58,14 +60,17 @@ class SQLiteBatches:
             await self._in_place().in_thread(self._connection.close)
             self._connection = None
 
-    async def commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
+    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
+        async with self._alone(until_s):
+            return await when_unlocked(partial(self._try_to_commit, units), until_s)
+
+    async def _try_to_commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
         in_place = self._in_place()
-        async with self._alone():
-            outcomes = _begin(in_place, units) if _is_small(units) else None
-            if outcomes is None:
-                return await in_place.in_thread(self._commit, units)
-            await in_place.in_thread(_end, in_place.connection)
-            return outcomes
+        outcomes = _begin(in_place, units) if _is_small(units) else None
+        if outcomes is None:
+            return await in_place.in_thread(self._commit, units)
+        await in_place.in_thread(_end, in_place.connection)
+        return outcomes
 
     def _commit(self, units: Sequence[Unit]) -> list[Outcome]:
         """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""

@@ -11,6 +11,7 @@ from msgsvc_core.db.again import again_if_undone
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable, Undone
 from msgsvc_core.db.tx import Tx
+from msgsvc_core.record import record
 
 R = TypeVar("R")
 V = TypeVar("V")
@@ -24,6 +25,16 @@ BATCH_WAIT_S = 0.25
 
 #: Takes requests of several callers; answers each, in their order, with a value or an error.
 Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
+
+
+@record
+class _Asked(Generic[R, V]):
+    """A request and the caller who waits for its answer; it waits for others until the loop's time
+    `until_s`."""
+
+    request: R
+    done: asyncio.Future[V]
+    until_s: float
 
 
 class Together(Generic[R, V]):
@@ -50,7 +61,7 @@ class Together(Generic[R, V]):
         self._few = few
         self._on_disk = on_disk
         self._wait_s = wait_s
-        self._waiting: deque[tuple[R, asyncio.Future[V]]] = deque()
+        self._waiting: deque[_Asked[R, V]] = deque()
         #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
         self._at_once = 1 if db.dialect == "sqlite" else 2
         self._under_way: set[asyncio.Task[None]] = set()
@@ -66,7 +77,7 @@ class Together(Generic[R, V]):
             return _value((await self._work(tx, [request]))[0])
         loop = asyncio.get_running_loop()
         done: asyncio.Future[V] = loop.create_future()
-        self._waiting.append((request, done))
+        self._waiting.append(_Asked(request, done, self._db.write_deadline()))
         if len(self._under_way) < self._at_once:
             # Not the first caller's context: its request id would stand in the logs of all.
             task = loop.create_task(self._do_all(), context=Context())
@@ -83,23 +94,24 @@ class Together(Generic[R, V]):
             # Here and not when the task is done: who comes in between would find it still at work.
             self._under_way.discard(task)
 
-    def _take(self) -> list[tuple[R, asyncio.Future[V]]]:
-        batch: list[tuple[R, asyncio.Future[V]]] = []
+    def _take(self) -> list[_Asked[R, V]]:
+        batch: list[_Asked[R, V]] = []
         while self._waiting and len(batch) < REQUESTS_PER_BATCH:
-            request, done = self._waiting.popleft()
-            if not done.cancelled():
-                batch.append((request, done))
+            asked = self._waiting.popleft()
+            if not asked.done.cancelled():
+                batch.append(asked)
         return batch
 
-    async def _do(self, batch: Sequence[tuple[R, asyncio.Future[V]]]) -> None:
+    async def _do(self, batch: Sequence[_Asked[R, V]]) -> None:
         if not batch:
             return
+        until_s = min(asked.until_s for asked in batch)
         try:
-            outcomes = await self._in_transactions([request for request, _ in batch])
+            outcomes = await self._in_transactions([asked.request for asked in batch], until_s)
         except asyncio.CancelledError:
             # The loop is ending; whether the commit was made is not known.
-            for _, done in batch:
-                done.cancel()
+            for asked in batch:
+                asked.done.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - raised to whoever asked
             is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Undone)
@@ -111,22 +123,28 @@ class Together(Generic[R, V]):
                     task.add_done_callback(self._alone.discard)
                 return
             outcomes = [error] * len(batch)
-        for (_, done), outcome in zip(batch, outcomes, strict=True):
-            if done.done():
+        for asked, outcome in zip(batch, outcomes, strict=True):
+            if asked.done.done():
                 continue
             if isinstance(outcome, Exception):
-                done.set_exception(outcome)
+                asked.done.set_exception(outcome)
             else:
-                done.set_result(outcome)
+                asked.done.set_result(outcome)
 
-    async def _in_transactions(self, requests: Sequence[R]) -> Sequence[V | Exception]:
+    async def _in_transactions(
+        self, requests: Sequence[R], until_s: float
+    ) -> Sequence[V | Exception]:
         """What becomes of the requests; one by itself is begun anew after a deadlock."""
         if len(requests) > 1:
-            return await self._in_transaction(requests)
-        return await again_if_undone(partial(self._in_transaction, requests))
+            return await self._in_transaction(requests, until_s)
+        return await again_if_undone(partial(self._in_transaction, requests, until_s))
 
-    async def _in_transaction(self, requests: Sequence[R]) -> Sequence[V | Exception]:
-        async with self._db.transaction(few=self._few, on_disk=self._on_disk) as tx:
+    async def _in_transaction(
+        self, requests: Sequence[R], until_s: float
+    ) -> Sequence[V | Exception]:
+        async with self._db.transaction(
+            few=self._few, on_disk=self._on_disk, until_s=until_s
+        ) as tx:
             if len(requests) > 1 and self._wait_s is not None:
                 await tx.wait_for_locks(self._wait_s)
             outcomes = await self._work(tx, requests)

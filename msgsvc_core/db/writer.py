@@ -30,19 +30,21 @@ class Batches(Protocol):
 
     async def close(self) -> None: ...
 
-    async def commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
-        """What became of each unit. Raises what befell all of them, of which nothing is written."""
+    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
+        """What became of each unit. Raises what befell all of them, of which nothing is written. Where
+        others write, it waits for them until the loop's time `until_s`."""
         ...
 
 
 class _Waiting:
-    """A unit and the caller who waits for its commit."""
+    """A unit and the caller who waits for its commit, which is to begin by the loop's time `until_s`."""
 
-    __slots__ = ("committed", "unit")
+    __slots__ = ("committed", "unit", "until_s")
 
-    def __init__(self, unit: Unit, committed: asyncio.Future[None]) -> None:
+    def __init__(self, unit: Unit, committed: asyncio.Future[None], until_s: float) -> None:
         self.unit = unit
         self.committed = committed
+        self.until_s = until_s
 
 
 class GroupWriter:
@@ -54,14 +56,16 @@ class GroupWriter:
         self._under_way: set[asyncio.Task[None]] = set()
         self._is_starting = False
 
-    async def write(self, unit: Unit) -> None:
-        """Commits `unit`. Raises `Taken`, `Refused`, `LockTimeout` or `DatabaseUnavailable`.
+    async def write(self, unit: Unit, until_s: float) -> None:
+        """Commits `unit`, which waits for others until the loop's time `until_s`.
+
+        Raises `Taken`, `Refused`, `LockTimeout` or `DatabaseUnavailable`.
 
         A caller who is cancelled before the batch begins takes the unit out of it; later, the unit
         is written all the same.
         """
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(unit, loop.create_future())
+        waiting = _Waiting(unit, loop.create_future(), until_s)
         self._queue.append(waiting)
         if not self._is_starting:
             self._is_starting = True
@@ -101,7 +105,9 @@ class GroupWriter:
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         try:
-            outcomes = await self._batches.commit([waiting.unit for waiting in batch])
+            # Who came later is refused with the first: by then somebody has kept the file for long.
+            until_s = min(waiting.until_s for waiting in batch)
+            outcomes = await self._batches.commit([waiting.unit for waiting in batch], until_s)
         except asyncio.CancelledError:
             # The loop is ending; whether the commit was made is not known.
             for waiting in batch:

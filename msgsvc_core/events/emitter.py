@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -13,7 +14,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.ids import new_id
-from msgsvc_core.plugins import by_name, in_turn
+from msgsvc_core.plugins import by_name, in_turn, unloaded_events
 from msgsvc_core.tasks import end
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Events:
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
+
+    @cached_property
+    def unloaded(self) -> dict[str, str]:
+        """Events of installed plugins that are not loaded: the plugin by the event."""
+        loaded = [name for name, _ in self._service.plugins.list_name_plugin()]
+        return unloaded_events(loaded)
 
     def listen(self, name: str, listener: Listener) -> None:
         """Has `listener` called with every event of that name, after its commit, in this process."""

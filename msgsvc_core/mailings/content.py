@@ -131,6 +131,12 @@ def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent:
     )
 
 
+def without_values(column: str) -> str:
+    """The contents as they are kept, with empty variables."""
+    kept = json.loads(column)
+    return to_json({**kept, "variables": dict.fromkeys(kept["variables"], "")})
+
+
 @lru_cache(maxsize=KEPT)
 def read_column(column: str) -> MailingContent:
     """Contents as they were kept. Raises `ValidationFailed` for a text that is no template."""

@@ -104,6 +104,20 @@ async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str
     return {*await _note_sent(tx, mailing, sent), *await _note_others(tx, mailing, others)}
 
 
+async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, str]:
+    """Has those be `sent` who ended as `unknown`; returns the ids of their messages, by theirs."""
+    if not subscriber_ids:
+        return {}
+    rows = await tx.fetch_all(
+        "UPDATE core_recipients AS r SET status = 'sent', reason = NULL, error = NULL"
+        f" FROM {key_table(_KEY, tx.dialect)} WHERE r.project_id = keys.project"
+        " AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
+        " AND r.status = 'unknown' RETURNING subscriber_id, message_id",
+        key_params(_keys(mailing, subscriber_ids), tx.dialect),
+    )
+    return {row["subscriber_id"]: row["message_id"] for row in rows}
+
+
 async def _note_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> list[str]:
     """Nearly all: of each, only the message differs."""
     if not outcomes:

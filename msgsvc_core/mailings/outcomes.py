@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
@@ -21,7 +22,7 @@ from msgsvc_core.messages.delivery import (
     success_event,
 )
 from msgsvc_core.messages.models import Ending, Message
-from msgsvc_core.messages.store import add_ended
+from msgsvc_core.messages.store import add_ended, correct
 from msgsvc_core.messages.substitution import WrongVariable
 
 #: The reason of recipients who wait to be sent to again, and may have got it already.
@@ -89,6 +90,30 @@ async def give_up(post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
                 letter.subscriber, post.service.settings.default_lang, most=2**31
             )
     await settle(post, tx, letters)
+
+
+async def settle_late(post: Post, tx: Tx, letters: Sequence[Letter]) -> int:
+    """Writes down letters that were sent by who is not the way's runner any more, as it stood still.
+    Whoever has it now found them in hand, and gives them up as `unknown`; returns how many they had."""
+    sent = [each for each in letters if each.failure is None and each.message_ref is not None]
+    await settle(post, tx, sent)
+    known = await ledger.correct(tx, post.mailing, [each.subscriber_id for each in sent])
+    late = [
+        (letter, replace(_message(post, letter), message_id=known[letter.subscriber_id]))
+        for letter in sent
+        if letter.subscriber_id in known
+    ]
+    endings = [Ending(message, "sent", ref=letter.message_ref) for letter, message in late]
+    await correct(tx, endings)
+    await store.count(tx, post.mailing, sent=len(late), failed=-len(late), unknown=-len(late))
+    await post.service.events.emit_many(
+        tx,
+        [
+            success_event(Delivery(letter.job, message, letter.subscriber))
+            for letter, message in late
+        ],
+    )
+    return len(late)
 
 
 async def _tell(post: Post, tx: Tx, ended: Sequence[tuple[Letter, Ending]]) -> None:

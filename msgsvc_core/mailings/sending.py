@@ -12,12 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import structlog
+
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
 from msgsvc_core.db import Tx, again_if_undone
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost
 from msgsvc_core.mailings import ledger, outcomes, pace, store
 from msgsvc_core.mailings.burial import bury, give_up
 from msgsvc_core.mailings.content import read_column
@@ -28,6 +30,8 @@ from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
 from msgsvc_core.spread import A_TURN, spread
+
+log = structlog.get_logger(__name__)
 
 #: People who are in hand at once at most: as many calls as a lane has under way otherwise. With twice as
 #: many a broadcast was no quicker, and twice as many would be `unknown` after a kill.
@@ -113,13 +117,31 @@ class _Turn:
                 await self._wait()
                 if time.monotonic() >= ends_s or self._ctx.stopping or self._line.closed:
                     self._over = True
+        except LeaseLost:
+            await self._calls_made()
+            await again_if_undone(self._write_late)
+            raise
         finally:
             # A call that went on beside the next run would be made by somebody unknown to it.
-            while self._calls:
-                await asyncio.gather(*self._calls, return_exceptions=True)
+            await self._calls_made()
         if self._error is not None:
             raise self._error
         await self._end()
+
+    async def _calls_made(self) -> None:
+        while self._calls:
+            await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def _write_late(self) -> None:
+        """Writes down who was sent to, though another has the way by now: see `outcomes.settle_late`."""
+        service = self._ctx.service
+        async with service.db.transaction() as tx:
+            mailing = await store.lock(tx, *self._key)
+            if mailing is None:
+                return
+            late = await outcomes.settle_late(self._post(mailing), tx, self._ended)
+        if late:
+            log.warning("outcomes_came_late", channel=self._bot, count=late)
 
     async def _wait(self) -> None:
         """Until there is something to write down, or the mailing is worth another look."""
@@ -153,7 +175,11 @@ class _Turn:
         for letter in ended:
             del self._in_hand[letter.subscriber_id]
         # What has ended is known here alone: lost, it would be in doubt.
-        step = await again_if_undone(partial(self._write, ended))
+        try:
+            step = await again_if_undone(partial(self._write, ended))
+        except LeaseLost:
+            self._ended = [*ended, *self._ended]
+            raise
         if step is None:
             # Its project was removed, and nothing is kept of it.
             self._over = True

@@ -10,6 +10,7 @@ from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.mailings import audience, recipients, store
+from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.judging import Judged, judge, reach
 from msgsvc_core.mailings.models import (
     Audience,
@@ -246,6 +247,16 @@ class Mailings:
         ways = [way for way in await store.ways(tx, project_id, job_id) if way.in_hand]
         await self._service.jobs.enqueue(tx, *(send_job(mailing, way.bot) for way in ways))
         return mailing
+
+    async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
+        """Takes out the values of a mailing's variables, for whoever deletes what they copy; one that
+        has not ended is cancelled. Of a mailing that is not there nothing is said."""
+        mailing = await store.lock(tx, project_id, job_id)
+        if mailing is None:
+            return
+        if mailing.status in {"scheduled", "running", "paused"}:
+            await self.cancel(tx, project_id, job_id)
+        await store.set_content(tx, *mailing.key, without_values(mailing.content))
 
     async def end(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus

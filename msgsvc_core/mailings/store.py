@@ -79,6 +79,13 @@ async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | 
     return None if row is None else _mailing(row)
 
 
+async def set_content(tx: Tx, project_id: str, job_id: str, content: str) -> None:
+    await tx.execute(
+        f"UPDATE core_mailings SET content = :content WHERE {_KEY}",
+        {"project_id": project_id, "job_id": job_id, "content": content},
+    )
+
+
 async def list_page(
     tx: Tx, project_id: str, source: str, status: str | None, after: str | None, limit: int
 ) -> list[Mailing]:

@@ -1,6 +1,7 @@
 """The rules of editing and deleting messages: what was sent by a job of its channel's lane, after its own
 sending; what is still to be sent, at once."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -86,6 +87,27 @@ class MessageChanges:
         tx.on_commit(partial(count, 1, message.bot, "skipped"))
         await counting.count(self._service, tx, [ending] if ended else [])
         return True
+
+    async def blank(self, tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
+        """Takes out what messages say, for whoever deletes what they copy; what is still to be sent is
+        not sent. What people have in their chats stays there.
+
+        Returns how many are being sent just now, and are to be blanked later.
+        """
+        keys = [(project_id, message_id) for message_id in sorted(message_ids)]
+        for message in await store.find_many(tx, keys):
+            if message.status == "queued":
+                await tx.lock(f"message {message.message_id}")
+                await self.skip(tx, message)
+        await changes_store.blank(tx, project_id, message_ids)
+        now = await store.find_many(tx, keys)
+        return sum(message.status in {"queued", "sending"} for message in now)
+
+    async def of_mailing(
+        self, tx: Tx, project_id: str, job_id: str, after: str, most: int
+    ) -> list[str]:
+        """Up to `most` ids of the messages of a mailing, in their order, after the one of `after`."""
+        return await changes_store.of_mailing(tx, project_id, job_id, after, most)
 
     async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """The message, which no other request changes until this one's commit."""

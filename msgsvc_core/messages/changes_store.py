@@ -56,6 +56,26 @@ async def still_queued(
     }
 
 
+async def blank(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
+    """Takes out what messages say whose delivery has ended; returns how many those were."""
+    these, params = any_of("message_id", "ids", message_ids, tx.dialect)
+    return await tx.execute(
+        "UPDATE core_messages SET content = :nothing, shown = NULL, metadata = NULL, error = NULL"
+        f" WHERE project_id = :project_id AND {these} AND status NOT IN ('queued', 'sending')",
+        {"project_id": project_id, **params, "nothing": _text(OutgoingMessage(""))},
+    )
+
+
+async def of_mailing(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> list[str]:
+    """The ids of a mailing's messages, in their order."""
+    rows = await tx.fetch_all(
+        "SELECT message_id FROM core_messages WHERE project_id = :project_id AND job_id = :job_id"
+        " AND message_id > :after ORDER BY message_id LIMIT :most",
+        {"project_id": project_id, "job_id": job_id, "after": after, "most": most},
+    )
+    return [row["message_id"] for row in rows]
+
+
 async def note_edited(tx: Tx, message: Message, now_ms: int) -> None:
     """People see `message.content` now. If a later edit wants something else, it is still to come."""
     await tx.execute(

@@ -3,7 +3,8 @@
 A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the
 process dies between the two, nobody knows whether the person saw it; it then becomes `unknown` and is
 never sent again (API, "Broadcasts": nothing is sent twice silently). On a platform that drops repeats it
-is sent again, with the same key (docs/decisions/0057-exactly-once.md).
+is sent again, with the same key (docs/decisions/0057-exactly-once.md). A process that only stood still says
+what it knows once its calls end.
 """
 
 import asyncio
@@ -22,10 +23,18 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
 from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
-from msgsvc_core.db import Tx, again_if_undone
+from msgsvc_core.db import DatabaseUnavailable, Tx, again_if_undone
 from msgsvc_core.errors import Conflict
 from msgsvc_core.events import NewEvent
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, exponential, told_to_wait
+from msgsvc_core.jobs.contract import (
+    Job,
+    JobContext,
+    JobSpec,
+    LeaseLost,
+    PutBack,
+    exponential,
+    told_to_wait,
+)
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
@@ -40,6 +49,10 @@ JOB = "message.deliver"
 #: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes, a little more
 #: or less.
 BACKOFF = exponential(first_s=1, factor=2, most_s=300)
+
+#: Seconds until outcomes are written again that the database did not take. Few: once it is back, a runner
+#: that finds their leases over calls them unknown, until they are corrected.
+WRITE_AGAIN_S = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +97,7 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
             calls.create_task(_send(this, first))
     final = [first for first in firsts if _is_final(this, first)]
     if final:
-        await again_if_undone(partial(_settle_final, ctx, final))
+        await _write_outcomes(this, final)
     unsent = [chat for chat in chats if chat[0].marked and not _is_final(this, chat[0])]
     if unsent:
         await _put_back(this, unsent)
@@ -93,9 +106,65 @@ async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Jo
     return [*aside, *(delivery.job for chat in behind for delivery in chat)]
 
 
+async def _write_outcomes(this: Round, final: Sequence[Delivery]) -> None:
+    """Writes what became of messages, and tries again for as long as the database is away: what the
+    platform answered is known here alone. A commit whose answer was lost is found to be made."""
+    is_told = False
+    while True:
+        try:
+            return await _try_to_write(this, final)
+        except DatabaseUnavailable as error:
+            if this.ctx.stopping:
+                raise
+            if not is_told:
+                log.warning("outcomes_wait_for_the_database", count=len(final), error=str(error))
+            is_told = True
+        await asyncio.sleep(WRITE_AGAIN_S)
+
+
+async def _try_to_write(this: Round, final: Sequence[Delivery]) -> None:
+    try:
+        await again_if_undone(partial(_settle_final, this.ctx, final))
+    except LeaseLost:
+        await again_if_undone(partial(_settle_late, this, final))
+        raise
+
+
 async def _settle_final(ctx: JobContext, final: Sequence[Delivery]) -> None:
     async with ctx.completing(*(delivery.job for delivery in final)) as tx:
         await counting.count(ctx.service, tx, await _settle(ctx.service, tx, final))
+
+
+async def _settle_late(this: Round, final: Sequence[Delivery]) -> None:
+    """Says what became of messages whose jobs another runner took over while this one stood still.
+
+    It found them `sending`, and ends them as `unknown`; what the platform answered is known here alone.
+    Whichever comes first, they end as what they are, and the other's job finds nothing left to do.
+    """
+    service = this.service
+    # A refusal says little where the other runner calls again, with the same key.
+    known = [each for each in final if each.failure is None or not (each.in_doubt or this.repeats)]
+    async with service.db.transaction() as tx:
+        ended = await _settle(service, tx, known)
+        is_ended = {end.message.message_id for end in ended}
+        late = [each for each in known if each.message.message_id not in is_ended]
+        corrected = await _correct(service, tx, late)
+        await counting.count(service, tx, ended, corrected)
+    if corrected:
+        log.warning("outcomes_came_late", channel=this.line.key, count=len(corrected))
+
+
+async def _correct(service: "Service", tx: Tx, late: Sequence[Delivery]) -> list[Ending]:
+    """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
+    `delivery.failed` was told already."""
+    endings = [_ending(delivery) for delivery in late]
+    corrected = await store.correct(tx, endings)
+    found = [each for each in late if each.message.message_id in corrected]
+    await service.events.emit_many(
+        tx, [success_event(each) for each in found if each.failure is None]
+    )
+    await _block_lost(service, tx, found)
+    return [end for end in endings if end.message.message_id in corrected]
 
 
 async def _begin(
@@ -311,10 +380,14 @@ async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) ->
             if delivery.message.message_id in ended
         ],
     )
+    await _block_lost(service, tx, deliveries)
+    return endings
+
+
+async def _block_lost(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
     for bot, lost in _lost(deliveries).items():
         for user_id, reason in lost.items():
             await service.subscribers.block(tx, bot, user_id, reason=str(reason))
-    return endings
 
 
 def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:

@@ -358,7 +358,8 @@ class DeliverySuccess(Answer):
 class DeliveryFailed(DeliverySuccess):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
-    `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived.
+    `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
+    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
     """
 
     status: Literal["failed", "unknown"]

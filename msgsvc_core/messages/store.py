@@ -225,6 +225,25 @@ async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:
     return {row["message_id"] for row in rows}
 
 
+async def correct(tx: Tx, ends: Sequence[Ending]) -> set[str]:
+    """Gives messages that ended as `unknown` the status that is known after all; returns their ids."""
+    if not ends:
+        return set()
+    columns = (*_KEY, "status", "reason", "error", "message_ref")
+    rows = await tx.fetch_all(
+        "UPDATE core_messages AS m SET status = keys.status,"
+        " reason = keys.reason, error = keys.error, message_ref = keys.message_ref"
+        f" FROM {key_table(columns, tx.dialect)}"
+        " WHERE m.project_id = keys.project AND m.message_id = keys.message"
+        " AND m.status = 'unknown' RETURNING message_id",
+        key_params(
+            [(*end.message.key, end.status, end.reason, end.error, end.ref) for end in ends],
+            tx.dialect,
+        ),
+    )
+    return {row["message_id"] for row in rows}
+
+
 def _message(row: Row) -> Message:
     values = list(row)
     values[_CONTENT] = OutgoingMessage.from_payload(from_json(values[_CONTENT]))

@@ -1,4 +1,4 @@
-"""Gauges that the database answers, asked at most every few seconds and never for long."""
+"""Gauges of the database, and whether Redis answers, asked at most every few seconds, never for long."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import structlog
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
@@ -49,6 +49,7 @@ class DatabaseMetrics(Collector):
         self._asking = asyncio.Lock()
         self._asked_at = -FRESH_S
         self._up = False
+        self._redis_up = True
         #: Jobs by lane prefix and state.
         self._jobs: dict[tuple[str, str], int] = {}
         #: Seconds since the oldest due job was to run, by lane prefix.
@@ -73,6 +74,7 @@ class DatabaseMetrics(Collector):
             except (DatabaseUnavailable, TimeoutError) as error:
                 log.warning("metrics_without_database", error=str(error) or "no answer in time")
                 self._up = False
+            self._redis_up = await self._service.limiter.check() is None
             self._asked_at = self._monotonic()
 
     async def _ask(self) -> None:
@@ -108,12 +110,15 @@ class DatabaseMetrics(Collector):
                 away[label] = min(since_s, away.get(label) or since_s)
         self._stopped, self._paused_until_s, self._away_since_s = stopped, paused, away
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         return self.collect()
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "msgsvc_database_up", "Whether the database answered in time.", int(self._up)
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_redis_up", "Whether Redis answered; 1 where none is named.", int(self._redis_up)
         )
         jobs = GaugeMetricFamily(
             "msgsvc_jobs",
@@ -142,6 +147,11 @@ class DatabaseMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "msgsvc_database_connections_waiting", "Who waits for a connection.", use.waiting
+        )
+        yield CounterMetricFamily(
+            "msgsvc_database_failed_writes",
+            "What could not be written: the database was away, full, or held by another process.",
+            self._service.db.failed_writes,
         )
 
     def _of_channels(self) -> Iterator[GaugeMetricFamily]:

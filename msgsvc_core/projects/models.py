@@ -39,9 +39,14 @@ class ProjectTexts:
     farewell: Localized | None = None
 
 
+#: The scope of a key that opens every area, and of one that opens those that are not for owners alone.
+EVERYTHING, ALL_BUT_OWNERS = "*", "*admin"
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is stored: its visible prefix and its digest. `*` in `scopes` is every area."""
+    """A key as it is stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
+    `ALL_BUT_OWNERS`: a key opens no more than whoever made it."""
 
     key_id: str
     project_id: str
@@ -49,8 +54,10 @@ class ApiKey:
     prefix: str
     scopes: tuple[str, ...]
 
-    def opens(self, area: str) -> bool:
-        return "*" in self.scopes or area in self.scopes
+    def opens(self, area: str, *, owners_only: bool = False) -> bool:
+        if EVERYTHING in self.scopes or area in self.scopes:
+            return True
+        return ALL_BUT_OWNERS in self.scopes and not owners_only
 
 
 @dataclass(frozen=True, slots=True)

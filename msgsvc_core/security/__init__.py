@@ -2,6 +2,7 @@
 
 from msgsvc_core.security.api_keys import ApiKey, digest, looks_like_key, new_api_key
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.numbers import new_number, offered
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 from msgsvc_core.security.signing import (
     InvalidWebhook,
@@ -25,7 +26,9 @@ __all__ = [
     "digest",
     "looks_like_key",
     "new_api_key",
+    "new_number",
     "new_secret",
+    "offered",
     "open_webhook",
     "sign",
     "standard_headers",

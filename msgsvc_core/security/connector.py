@@ -4,12 +4,13 @@ import socket
 from functools import lru_cache
 from ssl import SSLContext
 
+import structlog
 from aiohttp import AddrInfoType, ClientConnectorError, ClientRequest, ClientTimeout, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
-from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.lookups import Lookups
 
 #: Seconds for which aiohttp remembers the addresses of a name. They are looked at again before each
@@ -18,6 +19,8 @@ REMEMBERED_S = 10
 
 #: URLs whose check is remembered: those of one batch of calls come again and again.
 KNOWN_URLS = 1000
+
+log = structlog.get_logger(__name__)
 
 
 class GuardedResolver(AbstractResolver):
@@ -40,8 +43,9 @@ class GuardedResolver(AbstractResolver):
         addresses = [(found_family, str(address[0])) for found_family, *_, address in infos]
         # One bad address refuses them all: a client that moves on to the next would reach it.
         if not all(self._guard.is_allowed(address) for _, address in addresses):
-            # The address stays untold: tenants could ask us about names of our own network.
-            raise ForbiddenTarget(f"the host {host} has an address that is not public")
+            # The operator's to know; tenants could ask us about names of our own network.
+            log.info("host_not_public", host=host)
+            raise NoPublicHost("the host can't be resolved to public addresses")
         return [
             ResolveResult(
                 hostname=host, host=address, port=port, family=found_family, proto=0, flags=0

@@ -48,6 +48,11 @@ class ForbiddenTarget(OSError):
         return self.reason
 
 
+class NoPublicHost(ForbiddenTarget):
+    """A host by whose name no public address is found. Whoever tells a tenant says the same as of a name
+    that nobody knows: else they could ask us which names there are in our own network."""
+
+
 class OutboundGuard:
     """Says which URLs and addresses may be called.
 

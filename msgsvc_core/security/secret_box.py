@@ -16,6 +16,13 @@ MIN_KEY_LENGTH = 32
 SUBKEY_BYTES = 32
 
 
+#: Where an encrypted value is kept: table and column, and the row's key. Empty for nowhere.
+Row = tuple[str, ...]
+
+#: What a text that is bound to its row begins with, before 32 bytes that stand for the row.
+_BOUND = b"\0row\0"
+
+
 class DecryptionError(ValueError):
     """The text was not encrypted with any key of this box, or was changed since."""
 
@@ -42,29 +49,59 @@ class SecretBox:
     def __repr__(self) -> str:
         return f"<SecretBox with {len(self._hash_keys)} key(s)>"
 
-    def encrypt(self, text: str) -> str:
-        """ASCII text that only `decrypt` of a box with the same key can read."""
-        return self._fernet.encrypt(text.encode()).decode()
+    def encrypt(self, text: str, row: Row = ()) -> str:
+        """ASCII text that only `decrypt` of a box with the same key can read.
 
-    def decrypt(self, token: str) -> str:
-        """What `encrypt` was given. Raises `DecryptionError`."""
-        try:
-            return self._fernet.decrypt(token.encode()).decode()
-        except InvalidToken:
-            raise DecryptionError(
-                "no secret key decrypts this; was a key removed while data still needed it?"
-            ) from None
+        `row` is where it is kept, table and column and then the row's key, e.g.
+        `("webhooks_secrets.encrypted", webhook_id)`: it is read there alone, so that whoever can write the
+        database can't have one row's secret used as another's. The text must not begin with a NUL then.
+        """
+        return self._fernet.encrypt(_bound(row) + text.encode()).decode()
 
-    def renewed(self, token: str) -> str | None:
-        """The same text encrypted with the current key; None if it is already.
+    def decrypt(self, token: str, row: Row = ()) -> str:
+        """What `encrypt` was given for the same `row`, or for none: what was kept before rows were bound
+        stays readable. Raises `DecryptionError`."""
+        return self._opened(self._fernet, token, row)[0]
+
+    def renewed(self, token: str, row: Row = ()) -> str | None:
+        """The same text encrypted with the current key, and bound to its row; None if it is already.
 
         Raises `DecryptionError`.
         """
         try:
+            _, is_bound = self._opened(self._current, token, row)
+        except DecryptionError:
+            is_bound = False
+        return None if is_bound else self.encrypt(self.decrypt(token, row), row)
+
+    def _opened(self, fernet: Fernet | MultiFernet, token: str, row: Row) -> tuple[str, bool]:
+        """The text, and whether it is bound as it should be."""
+        try:
+            content = fernet.decrypt(token.encode())
+        except InvalidToken:
+            raise DecryptionError(
+                "no secret key decrypts this; was a key removed while data still needed it?"
+            ) from None
+        binding = _bound(row)
+        if not content.startswith(_BOUND):
+            return content.decode(), not row
+        if not row or not hmac.compare_digest(content[: len(binding)], binding):
+            raise DecryptionError("this was encrypted for another row")
+        return content[len(binding) :].decode(), True
+
+    def is_current(self, token: str) -> bool:
+        """Whether the current key encrypted it, for whatever row. Raises `DecryptionError` if no key did."""
+        try:
             self._current.decrypt(token.encode())
         except InvalidToken:
-            return self.encrypt(self.decrypt(token))
-        return None
+            pass
+        else:
+            return True
+        try:
+            self._fernet.decrypt(token.encode())
+        except InvalidToken:
+            raise DecryptionError("no secret key decrypts this") from None
+        return False
 
     def keyed_hash(self, purpose: str, value: str) -> str:
         """64 hex digits that stand for `value` in the database.
@@ -85,6 +122,11 @@ class SecretBox:
     def derive_all(self, purpose: str, *parts: str) -> list[bytes]:
         """`derive` under every key, the current one first."""
         return [_mac(key, (purpose, *parts)) for key in self._derive_keys]
+
+
+def _bound(row: Row) -> bytes:
+    """What stands before a text that is bound to its row; nothing for no row."""
+    return _BOUND + _mac(b"row", row) if row else b""
 
 
 def _subkey(key: str, purpose: str) -> bytes:

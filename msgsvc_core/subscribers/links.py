@@ -74,7 +74,11 @@ class SubscriptionLinks:
         ):
             # Another has opened it at this moment.
             external_id = None
-        _, has_begun = await self._service.subscribers.subscribe(
+        holder = None
+        if external_id is not None:
+            me = self._service.channels.name_for(project_id, ctx.channel), ctx.update.user.user_id
+            holder = await self._service.consents.holder(ctx.tx, project_id, external_id, me)
+        subscriber, has_begun = await self._service.subscribers.subscribe(
             ctx.tx,
             project_id,
             ctx.channel,
@@ -83,8 +87,10 @@ class SubscriptionLinks:
             source="deep_link",
             tags=link["tags"],
             permissions=link["permissions"],
-            external_id=external_id,
+            external_id=external_id if holder is None else None,
         )
+        if holder is not None:
+            await self._service.consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
             # Whoever subscribed now is welcomed; whoever opens another link is answered too.
             said = subscribed_to(self._service, project.name, ctx.lang)

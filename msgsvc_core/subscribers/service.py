@@ -108,7 +108,7 @@ class Subscribers:
             last_seen_at_ms=now_ms,
         )
         if external_id is not None:
-            await _lock_external_id(tx, project_id, external_id)
+            await lock_external_id(tx, project_id, external_id)
         is_new, subscribed = False, None
         while subscribed is None:
             # Who is known at the first question may be erased before the second.
@@ -141,7 +141,7 @@ class Subscribers:
         if body.tags is not None:
             await self._service.tags.make(tx, project_id, body.tags)
         if body.external_id is not None:
-            await _lock_external_id(tx, project_id, body.external_id)
+            await lock_external_id(tx, project_id, body.external_id)
         given = body.model_dump(include=body.model_fields_set - {"tags"})
         if not await store.update(tx, project_id, subscriber_id, given):
             # Erased at this moment, or refused.
@@ -353,7 +353,7 @@ class Subscribers:
             raise ValidationFailed(f"attributes: must be at most {limit} bytes as JSON")
 
 
-async def _lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
+async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
     """Two who are given the same at once would both find it free."""
     await tx.lock(f"external_id {external_id} of {project_id}")
 

@@ -3,8 +3,16 @@
 from itertools import count
 from typing import Any
 
+import pytest
+
 from msgsvc_core.accounts.models import RequestPurpose
-from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
+from msgsvc_core.channels import (
+    ButtonPressed,
+    Capabilities,
+    ChannelUser,
+    MessageReceived,
+    Started,
+)
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
@@ -14,6 +22,8 @@ ANN = ChannelUser("1001", "Ann", "ann_k", "en")
 EVE = ChannelUser("6666", "Eve", None, "ru")
 
 _numbers = count(1)
+
+_RUSSIAN = {"Cancel": "Отмена"}
 
 
 class Phone:
@@ -31,15 +41,28 @@ class Phone:
         await self._receive(Started, payload=payload)
         return str(self.channel.sent[-1].message.text)
 
-    async def press(self, number: int, sent: int = -1) -> str:
-        """What the question becomes. 0 is Yes, 1 Cancel."""
+    @property
+    def offered(self) -> list[int]:
+        """The numbers that the last question offers."""
+        return [int(button.text) for button in self.channel.sent[-1].message.buttons[0]]
+
+    async def press(self, label: int | str, sent: int = -1) -> str:
+        """What the question becomes, when the button of that label is pressed."""
         question = self.channel.sent[sent]
-        data = question.message.buttons[0][number].data
+        [data] = [
+            button.data
+            for row in question.message.buttons
+            for button in row
+            if button.text in {str(label), _RUSSIAN.get(str(label))}
+        ]
         reference = question.message_ref
         await self._receive(
             ButtonPressed, data=data, message_ref=reference, button_ref=f"b{next(_numbers)}"
         )
         return str(self.channel.edited[-1].message.text) if self.channel.edited else ""
+
+    async def write(self, text: str) -> None:
+        await self._receive(MessageReceived, text=text, message_ref=f"w{next(_numbers)}")
 
     async def _receive(self, kind: Any, **values: Any) -> None:
         update = kind(
@@ -51,11 +74,13 @@ class Phone:
 
 async def begin(
     service: Service, purpose: RequestPurpose = "sign_in", account_id: str | None = None
-) -> tuple[str, str]:
-    """(the link to the bot, the secret of the browser that waits)"""
+) -> tuple[str, str, int]:
+    """(the link to the bot, the secret of the browser that waits, the number on its page)"""
     async with service.db.transaction() as tx:
-        token, waiting = await service.messenger_sign_in.begin(tx, purpose, browser(), account_id)
-    return service.messenger_sign_in.links(token)["messenger_a"], waiting
+        begun = await service.messenger_sign_in.begin(tx, purpose, browser(), account_id)
+    ways = service.messenger_sign_in.ways(begun.token)
+    [link] = [way.link for way in ways if way.channel == "messenger_a"]
+    return link, begun.secret, begun.number
 
 
 async def claim(service: Service, waiting: str) -> str | None:
@@ -68,19 +93,20 @@ async def test_a_linked_messenger_signs_its_account_in_once(
 ) -> None:
     ann = await new_account(service)
     phone = Phone(service, ANN)
-    link, linking = await begin(service, "link", ann.account_id)
+    link, linking, number = await begin(service, "link", ann.account_id)
     asked = await phone.open(link)
-    linked = await phone.press(0)
+    linked = await phone.press(number)
 
-    link, waiting = await begin(service)
+    link, waiting, number = await begin(service)
     early = await claim(service, waiting)
     clock.advance(120)
     question = await phone.open(link)
-    done = await phone.press(0)
-    again = await phone.press(0)
+    done = await phone.press(number)
+    again = await phone.press(number)
 
     assert ann.email in asked
     assert "From now on" in linked
+    assert "Press the number that the page shows." in question
     assert "Firefox on Linux" in question
     assert "203.0.113.7" in question
     assert "2 minutes ago" in question
@@ -92,30 +118,82 @@ async def test_a_linked_messenger_signs_its_account_in_once(
     assert await claim(service, waiting) is None
 
 
+async def linked(service: Service, phone: Phone, account_id: str) -> str:
+    """What the person is told, when they have linked their messenger."""
+    link, _, number = await begin(service, "link", account_id)
+    await phone.open(link)
+    return await phone.press(number)
+
+
+@pytest.mark.parametrize("purpose", ["sign_in", "link"])
+async def test_whoever_does_not_see_the_page_has_one_guess(
+    service: Service, purpose: RequestPurpose
+) -> None:
+    ann, eve = await new_account(service), await new_account(service, "eve@x.example")
+    phone = Phone(service, ANN)
+    await linked(service, phone, ann.account_id)
+    account_id = eve.account_id if purpose == "link" else None
+    link, waiting, number = await begin(service, purpose, account_id)
+    # Opened twice, it offers the same: the one that both have would be the right one.
+    await phone.open(link)
+    first = phone.offered
+    await phone.open(link)
+    offered = phone.offered
+    wrong = next(each for each in offered if each != number)
+    said = await phone.press(wrong)
+    again = await phone.press(number)
+
+    assert offered == first
+    assert len(set(offered)) == 3
+    assert number in offered
+    assert "not the number on the page" in said
+    assert "no longer valid" in again
+    assert await claim(service, waiting) is None
+
+
+async def test_on_a_messenger_without_buttons_the_number_is_written(
+    service: Service, clock: FakeClock
+) -> None:
+    ann = await new_account(service)
+    phone = Phone(service, ANN)
+    phone.channel.capabilities = Capabilities(buttons="words", start_links=False)
+    async with service.db.transaction() as tx:
+        linking = await service.messenger_sign_in.begin(tx, "link", browser(), ann.account_id)
+    starts = [way.start_message for way in service.messenger_sign_in.ways(linking.token)]
+    await phone.write(next(text for text in starts if text is not None))
+    question = phone.channel.sent[-1].message.text
+    await phone.write(str(linking.number))
+    said = phone.channel.sent[-1].message.text
+
+    async with service.db.read() as tx:
+        [found] = await service.messenger_sign_in.linked(tx, ann.account_id)
+    assert str(linking.number) in question
+    assert "From now on" in said
+    assert found.user_id == ANN.user_id
+
+
 async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
     service: Service, clock: FakeClock
 ) -> None:
     ann = await new_account(service)
     phone, eve = Phone(service, ANN), Phone(service, EVE)
-    link, _ = await begin(service, "link", ann.account_id)
-    await phone.open(link)
-    await phone.press(0)
+    await linked(service, phone, ann.account_id)
 
-    link, waiting = await begin(service)
+    link, waiting, number = await begin(service)
     stranger = await eve.open(link)
     await phone.open(link)
     edits = len(phone.channel.edited)
-    await eve.press(0)
-    cancelled = await phone.press(1)
-    late_link, late = await begin(service)
+    await eve.press(number)
+    cancelled = await phone.press("Cancel")
+    late_link, late, number = await begin(service)
     await phone.open(late_link)
     clock.advance(601)
-    said = await phone.press(0)
-    unlinked_link, unlinked = await begin(service)
+    said = await phone.press(number)
+    unlinked_link, unlinked, number = await begin(service)
     await phone.open(unlinked_link)
     async with service.db.transaction() as tx:
         await service.messenger_sign_in.unlink(tx, ann.account_id, "messenger_a", ANN.user_id)
-    after = await phone.press(0)
+    after = await phone.press(number)
 
     assert "ни к чему не привязан" in stranger
     assert (cancelled, len(phone.channel.edited) - edits) == ("Cancelled.", 3)
@@ -125,28 +203,29 @@ async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
         assert await claim(service, secret) is None
 
 
-async def test_one_press_moves_no_messenger_to_another_account(service: Service) -> None:
+async def test_no_press_moves_a_messenger_to_another_account_before_it_is_unlinked(
+    service: Service,
+) -> None:
     ann, eve = await new_account(service), await new_account(service, "eve@x.example")
     phone = Phone(service, ANN)
-    said = []
-    for account in (ann, eve):
-        link, _ = await begin(service, "link", account.account_id)
-        await phone.open(link)
-        said.append(await phone.press(0))
-    link, waiting = await begin(service)
+    await linked(service, phone, ann.account_id)
+    refused = await linked(service, phone, eve.account_id)
+    link, waiting, number = await begin(service)
     await phone.open(link)
-    await phone.press(0)
+    await phone.press(number)
+    still = await claim(service, waiting)
+    async with service.db.transaction() as tx:
+        await service.messenger_sign_in.unlink(tx, ann.account_id, "messenger_a", ANN.user_id)
+    taken = await linked(service, phone, eve.account_id)
 
-    assert "signs in to another account" in said[1]
-    assert await claim(service, waiting) == ann.account_id
+    assert "signs in to another account" in refused
+    assert still == ann.account_id
+    assert "From now on" in taken
 
 
 async def test_a_reset_leaves_nobody_signed_in_and_no_messenger(service: Service) -> None:
     ann = await new_account(service)
-    phone = Phone(service, EVE)
-    link, _ = await begin(service, "link", ann.account_id)
-    await phone.open(link)
-    await phone.press(0)
+    await linked(service, Phone(service, EVE), ann.account_id)
     async with service.db.transaction() as tx:
         await service.accounts.open_session(tx, ann.account_id, ip="", user_agent="")
         await service.sign_in.reset(tx, ann.account_id)
@@ -156,26 +235,24 @@ async def test_a_reset_leaves_nobody_signed_in_and_no_messenger(service: Service
         assert await service.accounts.sessions_of(tx, ann.account_id) == []
 
 
-async def test_a_new_password_ends_what_waits_for_a_yes(service: Service) -> None:
+async def test_a_new_password_ends_what_waits_for_an_answer(service: Service) -> None:
     ann = await new_account(service)
     phone, eve = Phone(service, ANN), Phone(service, EVE)
-    link, _ = await begin(service, "link", ann.account_id)
-    await phone.open(link)
-    await phone.press(0)
-    foreign, _ = await begin(service, "link", ann.account_id)
+    await linked(service, phone, ann.account_id)
+    foreign, _, foreign_number = await begin(service, "link", ann.account_id)
     await eve.open(foreign)
-    link, waiting = await begin(service)
+    link, waiting, number = await begin(service)
     await phone.open(link)
-    await phone.press(0)
+    await phone.press(number)
     hashed = await service.sign_in.hashed("another one, quite long", ann.email)
 
     async with service.db.transaction() as tx:
         await service.sign_in.set_password(tx, ann.account_id, hashed)
-    await eve.press(0, sent=1)
+    await eve.press(foreign_number, sent=1)
 
     async with service.db.read() as tx:
-        linked = await service.messenger_sign_in.linked(tx, ann.account_id)
-    assert [each.user_id for each in linked] == [ANN.user_id]
+        found = await service.messenger_sign_in.linked(tx, ann.account_id)
+    assert [each.user_id for each in found] == [ANN.user_id]
     assert await claim(service, waiting) is None
 
 
@@ -192,7 +269,7 @@ async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
         )
     # Whoever manages the project has that link, and opens it themselves.
     await phone.open(f"?start={payload}")
-    link, waiting = await begin(service)
+    link, waiting, _ = await begin(service)
     said = await phone.open(link)
 
     assert "ни к чему не привязан" in said

@@ -1,6 +1,8 @@
 """Delivery, where several messages of a chat, or two runners, could step on each other."""
 
+import asyncio
 import json
+from functools import partial
 from typing import Literal
 
 import pytest
@@ -18,8 +20,9 @@ from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_core.testing.work import PATIENCE_S
 from tests.api.subscribing import Subscribe
 
 ANN = ChannelUser("user-ann", "Ann", "ann", "en")
@@ -191,6 +194,48 @@ async def test_what_is_in_doubt_ends_as_unknown_and_is_not_sent_again(
         None,
     )
     assert data["error"] == "cut off"
+
+
+@pytest.mark.parametrize("called", ["sending", "unknown"])
+async def test_a_refusal_that_came_after_another_took_over_is_kept(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    subscribe: Subscribe,
+    called: str,
+) -> None:
+    ann = await subscribe("Ann")
+    began, ends = asyncio.Event(), asyncio.Event()
+
+    async def send(chat_id: str, message: OutgoingMessage) -> str:
+        began.set()
+        await ends.wait()
+        raise DeliveryError(Reason.USER_BLOCKED_BOT, "blocked")
+
+    channel.send = send  # type: ignore[method-assign] # it waits for the other runner
+    ids = await queued(service, tenant, ann, "one")
+    await asyncio.wait_for(began.wait(), PATIENCE_S)
+    async with service.db.transaction() as tx:
+        # As another runner does; one that has not got to it yet has the job alone.
+        await tx.execute("UPDATE core_jobs SET leased_by = 'another' WHERE state = 'running'")
+        await tx.execute(
+            "UPDATE core_messages SET status = :status, reason = 'unknown'", {"status": called}
+        )
+    ends.set()
+    await until(partial(has_status, service, tenant, ids, "failed"))
+
+    [message] = await found(service, tenant, ids)
+    async with service.db.read() as tx:
+        person = await service.subscribers.find(tx, tenant.project.project_id, ann)
+        events = await tx.fetch_all("SELECT data FROM core_events WHERE name = 'delivery.failed'")
+    assert (message.status, message.reason) == ("failed", "user_blocked_bot")
+    assert person.status == "blocked"
+    # Who called it `unknown` has told of it.
+    assert len(events) == (1 if called == "sending" else 0)
+
+
+async def has_status(service: Service, tenant: Tenant, ids: list[str], status: str) -> bool:
+    return all(message.status == status for message in await found(service, tenant, ids))
 
 
 async def test_what_the_platform_can_not_take_fails_without_a_call(

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from msgsvc_core.limits import MemoryLimiter
+from msgsvc_core.limits import DatabaseLimiter
 from msgsvc_core.limits import redis as redis_limits
 from msgsvc_core.limits.redis import RedisLimiter
 from msgsvc_core.service import Service
@@ -41,8 +41,8 @@ def nowhere() -> Iterator[str]:
         yield f"redis://:hunter2-hunter2@127.0.0.1:{bound.getsockname()[1]}/0"
 
 
-async def test_without_a_url_limits_are_in_memory(service: Service) -> None:
-    assert isinstance(service.limiter, MemoryLimiter)
+async def test_without_a_url_limits_are_in_the_database_or_in_memory(service: Service) -> None:
+    assert isinstance(service.limiter, DatabaseLimiter)
 
 
 @needs_redis

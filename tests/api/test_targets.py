@@ -80,6 +80,10 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return made
 
 
+#: What the journal says, whether the name is unknown or leads inside.
+UNRESOLVED = "the host can't be resolved to public addresses"
+
+
 @dataclass
 class Shop:
     """A project with webhooks."""
@@ -205,11 +209,24 @@ async def test_public_name_that_leads_inside_is_not_called(
 
     await shop.deliver()
 
-    assert await shop.attempts(webhook_id) == [
-        ("failed", None, "the host hooks.example.com has an address that is not public")
-    ]
+    assert await shop.attempts(webhook_id) == [("pending", None, UNRESOLVED)]
     assert names.asked == 1
     assert canary.connections == 0
+
+
+async def test_a_name_of_our_own_network_is_told_as_one_that_nobody_knows(
+    make_shop: MakeShop, names: Names
+) -> None:
+    shop = await make_shop()
+    tests = []
+    for answers in ([], ["10.0.0.7"], ["203.0.113.1", "10.0.0.7"]):
+        names.answers = answers
+        webhook_id = await shop.add(NAMED.format(port=80))
+        await shop.client.post(f"/v1/webhooks/{webhook_id}/test")
+        await settled(shop.service)
+        tests += await shop.attempts(webhook_id)
+
+    assert tests == [("failed", None, UNRESOLVED)] * 3
 
 
 @pytest.fixture
@@ -234,7 +251,7 @@ async def test_name_that_moves_inside_between_attempts_is_not_called_there(
 
     assert await shop.attempts(webhook_id) == [
         ("delivered", 200, None),
-        ("failed", None, "the host hooks.example.com has an address that is not public"),
+        ("pending", None, UNRESOLVED),
     ]
     assert (len(open_receiver.requests), canary.connections) == (1, 0)
 

@@ -1,4 +1,4 @@
-"""A way to a server that can fall silent: nothing is forwarded, and no connection ends."""
+"""A way to a server that can fall silent, so that nothing is forwarded and no connection ends, or refuse."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,12 +17,17 @@ class Proxy:
         self._forwards.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
         self._port = 0
 
     @property
     def url(self) -> str:
-        netloc = f"{self._parts.username}@127.0.0.1:{self._port}"
-        return urlunsplit(self._parts._replace(netloc=netloc))
+        return self.url_by("127.0.0.1")
+
+    def url_by(self, name: str) -> str:
+        """The same by another name of this machine."""
+        user, at, _ = self._parts.netloc.rpartition("@")
+        return urlunsplit(self._parts._replace(netloc=f"{user}{at}{name}:{self._port}"))
 
     def fall_silent(self) -> None:
         self._forwards.clear()
@@ -31,14 +36,32 @@ class Proxy:
         """What was sent meanwhile is forwarded now, as TCP does."""
         self._forwards.set()
 
+    def cut(self) -> None:
+        """Ends every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def refuse(self) -> None:
+        """Nobody listens any more, and every connection is cut."""
+        assert self._server is not None, "it is running"
+        self._server.close()
+        self._server = None
+        self.cut()
+
+    async def listen(self) -> None:
+        """Takes connections, after `refuse` on the same port as before."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._opened, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Proxy"]:
-        server = await asyncio.start_server(self._opened, "127.0.0.1", 0)
-        self._port = server.sockets[0].getsockname()[1]
+        await self.listen()
         try:
             yield self
         finally:
-            server.close()
+            if self._server is not None:
+                self._server.close()
             for writer in self._writers:
                 writer.close()
             for pump in list(self._pumps):

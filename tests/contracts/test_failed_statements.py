@@ -42,7 +42,7 @@ async def test_a_batch_that_the_server_answers_with_rollback_is_an_error(db: Dat
 
     batches = db._batches
     assert isinstance(batches, PostgresBatches)
-    async with failing(RolledBack), db._writing() as connection:
+    async with failing(RolledBack), db._writing(db.write_deadline()) as connection:
         await batches._in_transaction(connection, write, [Unit()])
 
     assert await names(db) == []

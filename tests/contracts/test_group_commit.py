@@ -93,10 +93,10 @@ async def test_units_that_come_together_share_their_commits(db: Database) -> Non
     commits = 0
     commit = db._writer._batches.commit
 
-    async def counted(units: Any) -> Any:
+    async def counted(units: Any, until_s: float) -> Any:
         nonlocal commits
         commits += 1
-        return await commit(units)
+        return await commit(units, until_s)
 
     db._writer._batches.commit = counted  # type: ignore[method-assign] # counts, and hands on
     await outcomes(db, *map(thing, range(100)))

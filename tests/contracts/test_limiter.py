@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.clock import Clock
+from msgsvc_core.db import CORE_MIGRATIONS, Database
 from msgsvc_core.ids import new_token
-from msgsvc_core.limits import Limiter, MemoryLimiter, Window
+from msgsvc_core.limits import DatabaseLimiter, Limiter, MemoryLimiter, Window
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
+from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 
@@ -53,13 +56,37 @@ async def redis(clock: Clock) -> AsyncIterator[Limiter]:
         await limiter.close()
 
 
+@asynccontextmanager
+async def stored(url: str, clock: Clock) -> AsyncIterator[Limiter]:
+    database = Database(url, synchronous="OFF")
+    await database.connect()
+    try:
+        async with database.transaction() as tx:
+            await tx.execute("DELETE FROM core_limit_hits")
+        yield DatabaseLimiter(database, clock)
+    finally:
+        await database.disconnect()
+
+
 Factory = Callable[[Clock], AbstractAsyncContextManager[Limiter]]
 NEEDS_REDIS = pytest.mark.skipif(
     not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
-FACTORIES = [memory, pytest.param(redis, marks=NEEDS_REDIS)]
 
-pytestmark = pytest.mark.parametrize("factory", FACTORIES)
+
+@pytest.fixture(
+    scope="module",
+    params=["memory", pytest.param("redis", marks=NEEDS_REDIS), "sqlite", "postgresql"],
+)
+def factory(
+    request: pytest.FixtureRequest, databases: dict[str, SQLiteDatabases | PostgresDatabases]
+) -> Factory:
+    if request.param in {"memory", "redis"}:
+        return memory if request.param == "memory" else redis
+    if request.param not in databases:
+        pytest.skip("PostgreSQL does not answer")
+    url = asyncio.run(databases[request.param].fresh([CORE_MIGRATIONS]))
+    return partial(stored, url)
 
 
 async def test_limit_hits_are_allowed_and_the_next_is_refused(factory: Factory):

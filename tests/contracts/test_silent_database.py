@@ -227,7 +227,7 @@ async def test_a_batch_that_fails_by_itself_keeps_its_error_beside_a_silent_serv
     assert isinstance(batches, postgres_batches.PostgresBatches)
     started = time.monotonic()
     with pytest.raises(ZeroDivisionError):
-        async with db._writing() as connection:
+        async with db._writing(NEVER_S) as connection:
             await batches._in_transaction(connection, write, [Unit()])
     took_s = time.monotonic() - started
     proxy.go_on()

@@ -25,7 +25,11 @@ class Front:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return self.url_by("127.0.0.1")
+
+    def url_by(self, name: str) -> str:
+        """The same by another name of this machine."""
+        return f"http://{name}:{self._port}"
 
     async def be(self, mode: Mode) -> None:
         """Is `mode` from now on; calls that hang have their connections cut off when it changes."""

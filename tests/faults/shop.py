@@ -169,7 +169,7 @@ class Shop:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows, by a connection of its own."""
         if not self.database_url.startswith("sqlite"):
-            return asyncio.run(_query_postgres(self.database_url, sql))
+            return asyncio.run(query_postgres(self.database_url, sql))
         path = sqlite_path(self.database_url)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             return connection.execute(sql).fetchall()
@@ -242,7 +242,7 @@ def in_threads(works: Sequence[Callable[[], None]], stop: threading.Event) -> It
                 future.result()
 
 
-async def _query_postgres(url: str, sql: str) -> list[tuple[Any, ...]]:
+async def query_postgres(url: str, sql: str) -> list[tuple[Any, ...]]:
     connection = await asyncpg.connect(url)
     try:
         return [tuple(row) for row in await connection.fetch(sql)]

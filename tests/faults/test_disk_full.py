@@ -196,6 +196,7 @@ def test_a_full_disk_is_said_survived_and_got_over(
             client.get(path).status_code
             for path in ("/v1/messages", f"/v1/subscribers/{subscriber_id}", "/healthz", "/metrics")
         ]
+        ready_full = [client.get("/readyz").status_code for _ in range(3)]
         promised = set(sender.accepted)
         kept = set(sender.statuses())
         whole = sender.query("PRAGMA integrity_check")
@@ -204,6 +205,7 @@ def test_a_full_disk_is_said_survived_and_got_over(
         began = time.monotonic()
         until(lambda: sender.send("after").status_code == 202)
         back_s = time.monotonic() - began
+        ready_again = client.get("/readyz").status_code
         repeated = sender.send("with a key " + "x" * 3000, key="one-and-only")
         until(lambda: set(sender.statuses().values()) <= FINAL, timeout_s=60)
         with_key = [text for text in sender.accepted.values() if text.startswith("with a key")]
@@ -223,6 +225,7 @@ def test_a_full_disk_is_said_survived_and_got_over(
     assert set(refused) <= {202, 503}
     assert refused[503] > 0
     assert reads == [200] * 4
+    assert (ready_full, ready_again) == ([503] * 3, 200)
     for answer in (keyed, linked):
         if answer.status_code >= 300:
             check_unavailable(answer)

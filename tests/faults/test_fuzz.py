@@ -22,7 +22,10 @@ from tests.faults.fuzzing import Fuzzed, Reply, Shapes, call, operations
 
 pytestmark = pytest.mark.faults
 
-DESCRIBED = Service(load_settings(env={}, secret_keys=[SECRET_KEY]))
+#: What is fuzzed: the operations of these.
+PLUGINS = ("sandbox", "auth", "otp", "webhooks")
+
+DESCRIBED = Service(load_settings(env={}, secret_keys=[SECRET_KEY], plugins=PLUGINS))
 DOCUMENT = openapi(DESCRIBED.endpoints, "http://127.0.0.1")
 CODES = {error.code: error.status for error in DESCRIBED.errors}
 OPERATIONS = operations(DOCUMENT)
@@ -139,7 +142,7 @@ def _is_page(reply: Reply) -> bool:
 async def fuzz(make_service: ServiceFactory, make_tenant: Any) -> Fuzz:
     many = 1_000_000
     service = await make_service(
-        plugins=("sandbox", "auth", "otp", "webhooks"),
+        plugins=PLUGINS,
         channels={"messenger_a": {"plugin": "sandbox"}, "messenger_b": {"plugin": "recording"}},
         jobs={"runner": "none"},
         limits={"requests_per_minute": many},

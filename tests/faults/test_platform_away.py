@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -18,6 +18,7 @@ from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_telegram.testing import FakeTelegram
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.front import Front, Mode
+from tests.faults.names import Names
 from tests.faults.recorder import most_in
 from tests.faults.test_platform_storm import subscribed
 
@@ -38,8 +39,12 @@ PER_BOT_S = 30
 
 
 async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
-    make_service: ServiceFactory, rounds: Rounds, figure: Figure
+    make_service: ServiceFactory,
+    rounds: Rounds,
+    figure: Figure,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    names = Names(monkeypatch)
     people, each_s = rounds(short=90, long=20_000), rounds(short=1, long=600)
     # A broadcast to many takes its time by the pace that Telegram asks for.
     per_bot_s = rounds(short=PER_BOT_S, long=10 * PER_BOT_S)
@@ -51,7 +56,7 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
                 "messenger_a": {
                     "plugin": "telegram",
                     "token": fake.bot.token,
-                    "base_url": front.url,
+                    "base_url": front.url_by("platform.test"),
                     "timeout_s": CALL_S,
                     "per_bot_s": per_bot_s,
                 }
@@ -72,10 +77,14 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
         await until(lambda: has_shown(fake, before, "news", 10), interval_s=0.05)
 
         away_from_s = time.monotonic()
-        said: dict[Mode, Any] = {}
-        modes: tuple[Mode, ...] = ("hang", "refused", "502")
+        said: dict[str, Any] = {}
+        modes: tuple[Mode | Literal["unresolved"], ...] = ("hang", "refused", "unresolved", "502")
         for mode in modes:
-            await front.be(mode)
+            names.are_resolved = mode != "unresolved"
+            await front.be("refused" if mode == "unresolved" else mode)
+            if mode == "unresolved":
+                # An address is remembered for 10 s.
+                await until(lambda: have_failed(names))
             said[mode] = await until(lambda: away(service), timeout_s=CALL_S * 4)
             await asyncio.sleep(each_s)  # the outage lasts so long, whatever happens meanwhile
         for number in range(EACH):
@@ -88,6 +97,7 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
             await enqueue_send(service, tx, "messenger_a", chats[-1], code)
         tried = len(fake.calls_of("sendMessage"))
         waited_s = time.monotonic() - away_from_s
+        names.are_resolved = True
         await front.be("open")
         await until(lambda: has_ended(service), timeout_s=60 + people / 10, interval_s=0.1)
         recovered = not await away(service)
@@ -110,7 +120,7 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
         failed=statuses["failed"],
         twice=sum(times - 1 for times in got.values()),
     )
-    assert set(said) == {"hang", "refused", "502"}
+    assert set(said) == set(modes)
     assert recovered
     assert statuses == +Counter(sent=people + CHATS * EACH - in_doubt, unknown=in_doubt)
     assert recipients == +Counter(sent=people - in_doubt, unknown=in_doubt)
@@ -123,6 +133,10 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
     assert left == []
     assert most <= per_bot_s
     assert job_id
+
+
+async def have_failed(names: Names) -> bool:
+    return names.failed > 0
 
 
 async def is_quiet(fake: FakeTelegram, people: int) -> bool:

@@ -10,7 +10,7 @@ from msgsvc_core.channels import bots
 from msgsvc_core.channels.contract import ChannelIdentity
 from msgsvc_core.channels.kinds import WrongSettings
 from msgsvc_core.channels.own import store
-from msgsvc_core.channels.own.models import OwnChannel
+from msgsvc_core.channels.own.models import OwnChannel, row_of
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.tasks import end
@@ -82,7 +82,7 @@ class Follower:
         self._revisions[key] = channel.revision
         identity = ChannelIdentity(channel.name, key, channel.project_id)
         try:
-            options = json.loads(self._service.secrets.decrypt(channel.sealed))
+            options = json.loads(self._service.secrets.decrypt(channel.sealed, row_of(key)))
             self._channels.put(identity, channel.plugin, options)
         except (WrongSettings, DecryptionError) as error:
             log.error("own_channel_broken", channel=key, error=str(error))

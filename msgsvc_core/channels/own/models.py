@@ -20,6 +20,11 @@ SETTINGS_BYTES = 8192
 OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
 
 
+def row_of(channel_id: str) -> tuple[str, str]:
+    """What a channel's encrypted settings are bound to."""
+    return "core_channels.sealed", channel_id
+
+
 def _check_size(settings: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(settings)) > SETTINGS_BYTES:
         raise ValueError(f"must be at most {SETTINGS_BYTES} bytes as JSON")

@@ -20,6 +20,7 @@ from msgsvc_core.channels.own.models import (
     OwnChannelStatus,
     State,
     UpdateChannelBody,
+    row_of,
 )
 from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
@@ -55,13 +56,14 @@ class OwnChannels:
         before = await store.find(tx, project_id, body.name)
         self._check_name(body, before)
         now_ms = self._service.clock.now_ms()
+        # Who came by the bot that had this name is reached by the one that has it now.
+        channel_id = before.channel_id if before else new_id(ID_PREFIX)
         channel = OwnChannel(
             project_id=project_id,
             name=body.name,
-            # Who came by the bot that had this name is reached by the one that has it now.
-            channel_id=before.channel_id if before else new_id(ID_PREFIX),
+            channel_id=channel_id,
             plugin=body.plugin,
-            sealed=self._seal(body.settings),
+            sealed=self._seal(channel_id, body.settings),
             revision=await bots.next_revision(tx),
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
@@ -106,7 +108,7 @@ class OwnChannels:
         self._check(channel.plugin, options)
         changed = replace(
             channel,
-            sealed=self._seal(options),
+            sealed=self._seal(channel.channel_id, options),
             revision=await bots.next_revision(tx),
             updated_at_ms=self._service.clock.now_ms(),
         )
@@ -156,7 +158,7 @@ class OwnChannels:
         """Has settings that an older secret key encrypted encrypted by the current one."""
         for channel in await store.list_all(tx):
             try:
-                sealed = self._service.secrets.renewed(channel.sealed)
+                sealed = self._service.secrets.renewed(channel.sealed, row_of(channel.channel_id))
             except DecryptionError:
                 # Told by the follower, and by GET.
                 continue
@@ -217,11 +219,13 @@ class OwnChannels:
 
     def _options(self, row: OwnChannel) -> dict[str, Any]:
         """The settings as they were given. Raises `DecryptionError`."""
-        options: dict[str, Any] = json.loads(self._service.secrets.decrypt(row.sealed))
+        options: dict[str, Any] = json.loads(
+            self._service.secrets.decrypt(row.sealed, row_of(row.channel_id))
+        )
         return options
 
-    def _seal(self, options: dict[str, Any]) -> str:
-        return self._service.secrets.encrypt(to_json(options))
+    def _seal(self, channel_id: str, options: dict[str, Any]) -> str:
+        return self._service.secrets.encrypt(to_json(options), row_of(channel_id))
 
     def _check(self, plugin: str, options: dict[str, Any]) -> None:
         try:

@@ -18,22 +18,33 @@ if TYPE_CHECKING:
 JOB = "batch.complete"
 
 
-async def count(service: "Service", tx: Tx, ended: Sequence[Ending]) -> None:
-    """Counts messages that have just ended in `tx`, each for the first time.
+async def count(
+    service: "Service", tx: Tx, ended: Sequence[Ending], corrected: Sequence[Ending] = ()
+) -> None:
+    """Counts messages that have just ended in `tx`, each for the first time, and has those that were
+    `unknown` until now counted as what they are.
 
     Called once in a transaction, as its last step: it holds the batches' rows, which the other lanes of
     the same batches wait for, and two calls could take them in different orders. Emits
     `batch.completed` for those of which all is final. A message that is removed before it ended is
     `skipped`.
     """
+    more, known = _of_batches(ended), _of_batches(corrected)
+    if known:
+        await store.correct(tx, known, with_rows_of=more)
+    if more:
+        completed = await store.count(tx, more, service.clock.now_ms())
+        await service.events.emit_many(tx, [_completed(batch) for batch in completed])
+
+
+def _of_batches(endings: Sequence[Ending]) -> list[store.Ended]:
+    """How many of each batch ended as what."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for end in ended:
+    for end in endings:
         if end.message.batch_id is not None:
             key = (end.message.project_id, end.message.batch_id)
             counts[key][end.status] += 1
-    if not counts:
-        return
-    more = [
+    return [
         store.Ended(
             project_id,
             batch_id,
@@ -45,8 +56,6 @@ async def count(service: "Service", tx: Tx, ended: Sequence[Ending]) -> None:
         )
         for (project_id, batch_id), of in counts.items()
     ]
-    completed = await store.count(tx, more, service.clock.now_ms())
-    await service.events.emit_many(tx, [_completed(batch) for batch in completed])
 
 
 async def complete(ctx: JobContext, jobs: Sequence[Job]) -> None:

@@ -83,6 +83,26 @@ async def count(tx: Tx, ended: Sequence[Ended], now_ms: int) -> list[Batch]:
     return [batch for batch in map(_batch, found) if batch.finished_at_ms is not None]
 
 
+async def correct(tx: Tx, known: Sequence[Ended], with_rows_of: Sequence[Ended] = ()) -> None:
+    """Counts messages that were counted as `unknown`, and so as failed, as what they are; whether their
+    batch has ended stays as it is. The rows of `with_rows_of` are taken with theirs, in one order."""
+    await _lock(tx, sorted({(one.project_id, one.batch_id) for one in (*known, *with_rows_of)}))
+    await tx.execute(
+        "UPDATE core_batches AS b SET sent = b.sent + CAST(keys.now_sent AS integer),"
+        " failed = b.failed - CAST(keys.now_sent AS integer),"
+        " unknown = b.unknown - CAST(keys.now_known AS integer)"
+        f" FROM {key_table(('project', 'batch', 'now_sent', 'now_known'), tx.dialect)}"
+        " WHERE b.project_id = keys.project AND b.batch_id = keys.batch",
+        key_params(
+            [
+                (one.project_id, one.batch_id, str(one.sent), str(one.sent + one.failed))
+                for one in known
+            ],
+            tx.dialect,
+        ),
+    )
+
+
 async def _lock(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
     """Takes the rows in the order of their keys: an UPDATE takes them in any, and two lanes that end
     messages of the same two batches would wait for each other."""

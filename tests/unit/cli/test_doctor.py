@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import re
+import socket
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from msgsvc_core.jobs import lanes
 from msgsvc_core.service import Service
 from msgsvc_core.settings import load_settings
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_core.testing import FakeClock, settled, until
 
 #: The key of `config`, and another.
 KEY_1 = "kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"
@@ -105,6 +109,125 @@ def test_an_older_key_may_go_after_the_current_one_has_served_for_an_hour(
     _set_keys(config, KEY_2)
 
     assert "secret keys: they read what the database holds" in run("doctor").stdout
+
+
+def test_values_under_an_older_key_are_counted_until_they_are_encrypted_anew(
+    run: Any, config: Path
+) -> None:
+    pytest.importorskip("msgsvc_webhooks")
+    _set(config, 'plugins = ["webhooks"]')
+    project = json.loads(run("project", "create", "Shop", "--json").stdout)
+    asyncio.run(_add_webhooks(config, project["project_id"], 3))
+    _set_keys(config, KEY_2, KEY_1)
+    before = run("doctor").stdout
+    asyncio.run(_serve(config, hours=2))
+    after = run("doctor").stdout
+
+    # Three secrets, and the text that shows whether keys were lost.
+    assert "warning  secret keys: 4 value(s) are still encrypted under an older key" in before
+    assert "older key" not in after
+    assert "nothing that is kept for long needs the older ones" in after
+
+
+def test_values_that_no_key_reads_are_counted(run: Any, config: Path) -> None:
+    pytest.importorskip("msgsvc_webhooks")
+    _set(config, 'plugins = ["webhooks"]')
+    project = json.loads(run("project", "create", "Shop", "--json").stdout)
+    asyncio.run(_add_webhooks(config, project["project_id"], 2))
+    _set_keys(config, KEY_2)
+    result = run("doctor")
+
+    assert result.exit_code == 1
+    assert "3 value(s) in the database can be read by none of them" in result.stdout
+
+
+async def _add_webhooks(config: Path, project_id: str, count: int) -> None:
+    """Webhooks of a project, each with a secret that the present key encrypts."""
+    from msgsvc_webhooks.models import CreateWebhookBody  # noqa: PLC0415 - where it is installed
+    from msgsvc_webhooks.service import Webhooks  # noqa: PLC0415
+
+    async with Service(load_settings(config, env={}), clock=FakeClock()) as service:
+        for _ in range(count):
+            async with service.db.transaction() as tx:
+                body = CreateWebhookBody(url="https://shop.example/hooks")
+                await service.get(Webhooks).create(tx, project_id, body)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "limits", "warned"),
+    [
+        ("https://msgsvc.example", "", True),
+        ("https://msgsvc.example", "tags = 21\npermissions = 20\n", True),
+        (
+            "https://msgsvc.example",
+            "tags = 20\npermissions = 20\ntemplates = 100\nrequests_per_minute = 300\n",
+            False,
+        ),
+        ("http://192.168.1.7:8000", "", False),
+    ],
+)
+def test_limits_for_strangers_that_nobody_has_decided_on_are_a_warning_in_public(
+    run: Any, config: Path, base_url: str, limits: str, warned: bool
+) -> None:
+    _set(config, f'base_url = "{base_url}"')
+    config.write_text(f"{config.read_text('utf-8')}[limits]\n{limits}", encoding="utf-8")
+    result = run("doctor")
+
+    assert result.exit_code == 0
+    assert ("as for tenants that are strangers" in result.stdout) is warned
+    assert ("limits.requests_per_minute = 300" in result.stdout) is warned
+    assert ("limits.tags" in result.stdout) is (warned and not limits)
+
+
+def test_limits_that_init_writes_are_well_in_public(run: Any, folder: Path) -> None:
+    run("init", "--base-url", "https://msgsvc.example")
+
+    assert "strangers" not in run("doctor").stdout
+
+
+def test_a_service_without_a_messenger_is_not_well(run: Any, config: Path) -> None:
+    new = run("doctor").stdout
+    run("project", "create", "Shop")
+
+    assert "there are none, so nobody can be reached" in new
+    assert "all is well" not in new
+    assert "there are none, so nobody can be reached" in run("doctor").stdout
+
+
+@pytest.mark.parametrize(("others", "warned"), [("", True), ("telegram", False)])
+def test_the_sandbox_alone_reaches_nobody(
+    run: Any, config: Path, others: str, warned: bool
+) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    _set(config, 'plugins = ["sandbox", "telegram"]')
+    bot = f', b = {{ plugin = "telegram", token = "123456:{"A" * 35}" }}' if others else ""
+    _set(config, f'channels = {{ a = {{ plugin = "sandbox" }}{bot} }}')
+
+    assert ("there is none but the sandbox" in run("doctor").stdout) is warned
+
+
+def test_a_second_process_behind_a_balancer_is_no_problem(run: Any, config: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as balancer:
+        port = balancer.getsockname()[1]
+        _set(config, f'base_url = "http://127.0.0.1:{port}"')
+        unnamed = run("doctor")
+        with config.open("a", encoding="utf-8") as file:
+            file.write('[server]\ntrusted_proxies = ["127.0.0.1"]\n')
+        named = run("doctor")
+
+    assert unnamed.exit_code == 0
+    assert "warning  base_url" in unnamed.stdout
+    assert "name it in trusted_proxies" in unnamed.stdout
+    assert "ok       base_url" in named.stdout
+
+
+def test_pending_migrations_are_counted_by_their_owner(run: Any, folder: Path) -> None:
+    run("init", "--with", "sandbox,otp")
+    (folder / "msgsvc.db").touch()
+    [line] = [line for line in run("doctor").stdout.splitlines() if "pending" in line]
+
+    assert re.search(r"\d+ are pending \(core \d+, sandbox \d+, otp \d+\)", line)
+    assert "core_0001" not in line
 
 
 def test_a_fresh_init_is_well(run: Any, folder: Path) -> None:
@@ -268,3 +391,28 @@ def test_a_bot_that_its_platform_can_not_call_is_told(
 
     assert result.exit_code == 0, result.stdout
     assert ("messenger_a: platforms call over HTTPS alone" in result.stdout) is told
+
+
+async def _examined_beside(run: Any, config: Path, processes: int) -> str:
+    """What doctor prints while so many services work on the database."""
+    async with AsyncExitStack() as running:
+        services = [
+            await running.enter_async_context(Service(load_settings(config, env={})))
+            for _ in range(processes)
+        ]
+
+        async def all_work() -> bool:
+            async with services[0].db.read() as tx:
+                return await lanes.count_runners(tx, services[0].clock.now_ms()) == processes
+
+        await until(all_work)
+        return str((await asyncio.to_thread(run, "doctor")).stdout)
+
+
+def test_several_processes_that_share_no_limits_are_a_warning(run: Any, config: Path) -> None:
+    alone = asyncio.run(_examined_beside(run, config, 1))
+    together = asyncio.run(_examined_beside(run, config, 2))
+
+    assert "count" not in alone.partition("limits:")[2]
+    assert "warning limits: 2 processes work on this database" in " ".join(together.split())
+    assert "set redis_url" in together

@@ -1,5 +1,6 @@
 """`msgsvc init`: what it writes can be used as it is, and tells every default truly."""
 
+import os
 import re
 import stat
 from pathlib import Path
@@ -7,8 +8,19 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.plugins import available_plugins
-from msgsvc_core.settings import Settings, load_settings
+from msgsvc_core.plugins import available_plugins, load_plugins
+from msgsvc_core.settings import (
+    DEFAULT_PLUGINS,
+    LimitSettings,
+    Settings,
+    load_settings,
+    own_users_value,
+)
+from tests.process import MSGSVC
+from tests.terminal import on_a_terminal
+
+#: What BotFather's tokens look like.
+TOKEN = f"123456:{'A' * 35}"
 
 #: A default as the file shows it: commented, with a value.
 _DEFAULT = re.compile(r"^# (\w+ = .+)$", re.MULTILINE)
@@ -18,12 +30,51 @@ def _core_only(text: str) -> str:
     return text.split("\n# Plugin: ", 1)[0]
 
 
-def test_the_written_file_can_be_loaded_and_changes_no_default(run: Any, folder: Path) -> None:
+def test_the_written_file_changes_no_default_but_limits_for_own_users(
+    run: Any, folder: Path
+) -> None:
     assert run("init").exit_code == 0
 
     written = load_settings(folder / "msgsvc.toml", env={})
-    plain = Settings.model_validate({"secret_keys": written.secret_keys})
+    figures = {
+        name: value
+        for name, field in LimitSettings.model_fields.items()
+        if (value := own_users_value(field)) is not None
+    }
+    plain = Settings.model_validate({"secret_keys": written.secret_keys, "limits": figures})
     assert written.model_dump(include=set(Settings.model_fields)) == plain.model_dump()
+    assert (figures["tags"], figures["requests_per_minute"]) == (500, 3000)
+
+
+def test_limits_for_own_users_are_written_with_their_default_beside_them(
+    run: Any, folder: Path
+) -> None:
+    run("init")
+    text = (folder / "msgsvc.toml").read_text("utf-8")
+
+    for line in (
+        "without this line it is 20.\ntags = 500",
+        "without this line it is 5.\nsessions_per_hour = 3600",
+        "without this line it is 5.\nendpoints_per_project = 50",
+        "without this line it is 100.\nopen_records = 10000",
+    ):
+        assert line in text
+    # Nobody who reads the file has the document.
+    assert "interface spec" not in text
+
+
+def test_the_page_of_the_decision_has_every_figure() -> None:
+    [page] = (Path(__file__).parents[3] / "docs" / "decisions").glob("0058-*.md")
+    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| `")]
+    sections = load_plugins(sorted(available_plugins())).hook.register_settings()
+    models = {"limits": LimitSettings, **{each.name: each.model for each in sections}}
+
+    assert sorted(rows) == sorted(
+        f"| `{section}.{name}` | {field.default} | {value} |"
+        for section, model in models.items()
+        for name, field in model.model_fields.items()
+        if (value := own_users_value(field)) is not None
+    )
 
 
 def test_every_commented_default_can_be_uncommented(run: Any, folder: Path) -> None:
@@ -44,7 +95,7 @@ def test_every_setting_of_the_core_is_in_the_file(run: Any, folder: Path) -> Non
     for name, field in Settings.model_fields.items():
         assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name
         for nested in getattr(type(field.default), "model_fields", {}):
-            assert re.search(rf"^# {nested} =", text, re.MULTILINE), f"{name}.{nested}"
+            assert re.search(rf"^(# )?{nested} =", text, re.MULTILINE), f"{name}.{nested}"
 
 
 def test_sections_of_installed_plugins_are_in_the_file(run: Any, folder: Path) -> None:
@@ -59,7 +110,8 @@ def test_without_the_sandbox_a_fresh_file_names_only_what_is_there(
 ) -> None:
     there = available_plugins()
     monkeypatch.setattr(
-        "msgsvc_core.cli.init.available_plugins", lambda: {name: there[name] for name in installed}
+        "msgsvc_core.cli.choices.available_plugins",
+        lambda: {name: there[name] for name in installed},
     )
     run("init")
     written = load_settings(folder / "msgsvc.toml", env={})
@@ -120,3 +172,130 @@ def test_forced_twice_all_old_keys_are_kept(run: Any, config: Path) -> None:
 
     names = ["msgsvc.toml.bak", "msgsvc.toml.bak2", "msgsvc.toml.bak3", "msgsvc.toml"]
     assert [config.with_name(name).read_text("utf-8") for name in names] == texts
+
+
+def test_by_default_the_sandbox_and_all_areas_are_loaded(run: Any, folder: Path) -> None:
+    result = run("init")
+
+    assert load_settings(folder / "msgsvc.toml", env={}).plugins == DEFAULT_PLUGINS
+    assert "installed, and not loaded: telegram, max" in result.stdout or (
+        "installed, and not loaded: max, telegram" in result.stdout
+    )
+
+
+def test_options_name_plugins_and_the_address(run: Any, folder: Path) -> None:
+    address = "https://msgsvc.example"
+    result = run("init", "--with", "auth, webhooks", "--base-url", f"{address}/")
+    written = load_settings(folder / "msgsvc.toml", env={})
+
+    assert result.exit_code == 0
+    assert written.plugins == ("auth", "webhooks")
+    assert written.channels == {}
+    assert written.base_url == address
+
+
+def test_all_loads_every_installed_plugin(run: Any, folder: Path) -> None:
+    run("init", "--all")
+    written = load_settings(folder / "msgsvc.toml", env={})
+
+    assert set(written.plugins) == set(available_plugins())
+    assert {channel.plugin for channel in written.channels.values()} == {"sandbox"}
+
+
+@pytest.mark.parametrize("way", ["stdin", "environment"])
+def test_a_token_comes_by_standard_input_or_the_environment(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    if way == "stdin":
+        result = run("init", "--messenger", "telegram", "--token", "-", typed=f"{TOKEN}\n")
+    else:
+        monkeypatch.setenv("MSGSVC_INIT_TOKEN", TOKEN)
+        result = run("init", "--messenger", "telegram")
+    written = load_settings(folder / "msgsvc.toml")
+
+    assert result.exit_code == 0, result.output
+    assert written.channels["telegram"].options == {"token": TOKEN}
+    assert list(written.channels) == ["telegram"]
+    assert written.plugins == ("telegram", *DEFAULT_PLUGINS[1:])
+    assert TOKEN not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--messenger", "telegram"], "--token -"),
+        (["--messenger", "telegram", "--token", "nonsense"], "token"),
+        (["--messenger", "pigeon"], "'pigeon'; there are sandbox"),
+        (["--token", TOKEN], "sandbox takes none"),
+        (["--with", "form"], "did you mean forms?"),
+        (["--with", "auth", "--owner", "ann@example.com"], "which is left out"),
+        (["--owner", "ann"], "--owner"),
+        (["--base-url", "msgsvc.example"], "base_url"),
+        (["--with", "auth", "--all"], "one of them"),
+    ],
+)
+def test_what_can_not_be_followed_is_refused_and_nothing_written(
+    run: Any, folder: Path, arguments: list[str], says: str
+) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    result = run("init", *arguments)
+
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert TOKEN not in result.output
+    assert not (folder / "msgsvc.toml").exists()
+
+
+def test_a_wrong_option_leaves_the_old_file_where_it_is(run: Any, config: Path) -> None:
+    before = config.read_text("utf-8")
+
+    assert run("init", "--force", "--with", "nonsense").exit_code == 1
+    assert config.read_text("utf-8") == before
+
+
+def test_the_first_account_runs_the_installation(run: Any, folder: Path) -> None:
+    result = run("init", "--owner", "Ann@Example.com")
+
+    assert result.exit_code == 0
+    assert "http://127.0.0.1:8000/dashboard/link/" in result.stdout
+    assert "ann@example.com" in run("account", "list").stdout
+    assert "operator" in run("account", "list").stdout
+
+
+def test_on_a_terminal_it_asks_again_what_it_can_not_take(run: Any, folder: Path) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    typed = [
+        *("pigeon", "telegram"),
+        *("nonsense", TOKEN),
+        *("msgsvc.example", "https://msgsvc.example"),
+        *("auth, form", "auth, dashboard"),
+        *("ann", "ann@example.com"),
+    ]
+    status, shown = _on_a_terminal(folder, typed)
+    written = load_settings(folder / "msgsvc.toml", env={})
+
+    assert status == 0, shown
+    assert written.plugins == ("telegram", "auth", "dashboard")
+    assert written.channels["telegram"].options == {"token": TOKEN}
+    assert written.base_url == "https://msgsvc.example"
+    assert "https://msgsvc.example/dashboard/link/" in shown
+    assert TOKEN not in shown
+    assert "did you mean forms?" in shown
+
+
+def test_on_a_terminal_return_is_the_default_and_yes_asks_nothing(run: Any, folder: Path) -> None:
+    asked, _ = _on_a_terminal(folder, ["", "", "", ""])
+    unasked, _ = _on_a_terminal(folder, [], "--yes", "--config", "other.toml")
+    files = [(folder / name).read_text("utf-8") for name in ("msgsvc.toml", "other.toml")]
+
+    assert (asked, unasked) == (0, 0)
+    assert _without_keys(files[0]) == _without_keys(files[1])
+
+
+def _without_keys(text: str) -> str:
+    return re.sub(r"^secret_keys = .*$", "", text, flags=re.MULTILINE)
+
+
+def _on_a_terminal(folder: Path, lines: list[str], *arguments: str) -> tuple[int, str]:
+    return on_a_terminal([str(MSGSVC), "init", *arguments], folder, lines, os.environ)

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 GUARD = OutboundGuard(allow_http=True)
 
@@ -250,7 +250,7 @@ async def resolve(guard: OutboundGuard = GUARD, host: str = "hooks.example.com")
 async def test_name_is_refused_when_any_of_its_addresses_is(answer_dns):
     answer_dns("8.8.8.8", "10.0.0.1")
 
-    with pytest.raises(ForbiddenTarget, match="not public") as refused:
+    with pytest.raises(NoPublicHost) as refused:
         await resolve()
 
     assert "10.0.0.1" not in refused.value.reason

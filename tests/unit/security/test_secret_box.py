@@ -125,3 +125,38 @@ def test_neither_repr_nor_error_shows_a_key():
     assert short not in str(refused.value)
     assert NEW not in repr(SecretBox([NEW]))
     assert repr(SecretBox([NEW, OLD])) == "<SecretBox with 2 key(s)>"
+
+
+ROW, OTHER = ("webhooks_secrets.encrypted", "whe_1"), ("webhooks_secrets.encrypted", "whe_2")
+
+
+@pytest.mark.parametrize("row", [OTHER, ("webhooks_secrets.encryptedwhe", "_1"), ()])
+def test_a_value_that_is_bound_is_read_in_its_row_alone(row):
+    box = SecretBox([NEW])
+    token = box.encrypt("token", ROW)
+
+    assert box.decrypt(token, ROW) == "token"
+    with pytest.raises(DecryptionError, match="another row"):
+        box.decrypt(token, row)
+
+
+def test_a_value_of_before_is_read_and_bound_when_it_is_renewed():
+    box = SecretBox([NEW, OLD])
+    for before in (SecretBox([OLD]).encrypt("token"), box.encrypt("token")):
+        renewed = box.renewed(before, ROW)
+
+        assert box.decrypt(before, ROW) == "token"
+        assert renewed is not None
+        assert SecretBox([NEW]).decrypt(renewed, ROW) == "token"
+        assert box.renewed(renewed, ROW) is None
+        with pytest.raises(DecryptionError):
+            box.decrypt(renewed, OTHER)
+
+
+def test_a_bound_value_of_an_older_key_stays_bound_when_it_is_renewed():
+    renewed = SecretBox([NEW, OLD]).renewed(SecretBox([OLD]).encrypt("token", ROW), ROW)
+
+    assert renewed is not None
+    assert SecretBox([NEW]).decrypt(renewed, ROW) == "token"
+    with pytest.raises(DecryptionError):
+        SecretBox([NEW, OLD]).renewed(renewed, OTHER)

@@ -2,44 +2,39 @@
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.clock import Clock
+from msgsvc_core.db import Tx
 from msgsvc_core.errors import RateLimitProject
-from msgsvc_core.limits import Limiter, Window
+from msgsvc_core.limits import StoredHits, Window
 
 #: Seconds of the window in which sessions are counted (interface spec, section 8: per hour).
 SESSION_WINDOW_S = 3600
 
 
 class Openings:
-    """Counts them. These limits bound load, and guard no secret: without Redis each process counts alone,
-    and people can still sign in."""
+    """Counts them in the transaction that writes the session, so that the limits hold over restarts and
+    processes, and a session that was not written takes no slot (decision 0061)."""
 
-    def __init__(self, limiter: Limiter, settings: AuthSettings) -> None:
-        self._limiter = limiter
+    def __init__(self, clock: Clock, settings: AuthSettings) -> None:
+        self._hits = StoredHits(clock)
         self._settings = settings
 
-    async def count(self, project_id: str, client: Client | None) -> None:
+    async def count(self, tx: Tx, project_id: str, client: Client | None) -> None:
         """Takes a slot of the project, and one of the client's address if it is known.
 
-        Raises `RateLimitProject`; who is refused for one takes no slot of the other. Two that come at
-        once may find one slot of the project left, then the second loses one of its address, and never
-        the other way round: who knocks too often from one address must not use up the project's.
+        Raises `RateLimitProject`; the transaction must not be committed then, for who is refused for
+        one takes no slot of the other.
         """
         key, limit = f"auth.sessions:{project_id}", self._settings.sessions_per_hour
+        _check(await self._hits.hit(tx, key, limit, SESSION_WINDOW_S))
         if client is not None and client.network is not None:
-            _check(
-                await self._limiter.peek(key, limit, SESSION_WINDOW_S, when_away="count_locally")
+            window = await self._hits.hit(
+                tx,
+                f"auth.sessions:{project_id}:{client.network}",
+                self._settings.sessions_per_hour_per_address,
+                SESSION_WINDOW_S,
             )
-            await self._count_address(project_id, client.network)
-        _check(await self._limiter.hit(key, limit, SESSION_WINDOW_S, when_away="count_locally"))
-
-    async def _count_address(self, project_id: str, network: str) -> None:
-        window = await self._limiter.hit(
-            f"auth.sessions:{project_id}:{network}",
-            self._settings.sessions_per_hour_per_address,
-            SESSION_WINDOW_S,
-            when_away="count_locally",
-        )
-        _check(window, "for this address", "sessions_per_hour_per_address")
+            _check(window, "for this address", "sessions_per_hour_per_address")
 
 
 def _check(

@@ -13,7 +13,6 @@ from msgsvc_auth.codes import Codes
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import Lang, NewSession, Session, SessionBody, StaticLink
-from msgsvc_auth.numbers import new_number, offered
 from msgsvc_auth.openings import Openings
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
@@ -23,7 +22,7 @@ from msgsvc_core.charging import Charge
 from msgsvc_core.db import Lookup, Together, Tx
 from msgsvc_core.errors import InvalidUrl, NotFound
 from msgsvc_core.ids import new_secret_id, new_token
-from msgsvc_core.security import digest
+from msgsvc_core.security import digest, new_number, offered
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 
 #: The paid operation of this plugin (interface spec, section 1: a credit per confirmation).
 CONFIRMED = "auth.confirmed"
+
+#: What the choice of the other numbers is derived for.
+NUMBERS_PURPOSE = "auth.numbers"
 
 #: The shape of a session's id: what can't be one is not looked up.
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
@@ -58,7 +60,7 @@ class SignIn:
         self._settings = service.section(AuthSettings)
         self._codes = Codes(service.secrets)
         self._sessions = Lookup(service.db, store.find_sessions)
-        self._openings = Openings(service.limiter, self._settings)
+        self._openings = Openings(service.clock, self._settings)
         self._changes = Changes(self._find_decided, service.db.listen)
         self._exchanges = Together(service.db, CodeExchange(service, metrics).exchange)
 
@@ -78,7 +80,7 @@ class SignIn:
         names = None if body.channel is None else [body.channel]
         self._service.channels.deep_links(project_id, session_payload(token), names, asks=True)
         # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
-        await self._openings.count(project_id, body.client)
+        await self._openings.count(tx, project_id, body.client)
         session = self._new_session(project_id, url, body.client, match=body.match)
         session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
         return await self._insert(tx, NewSession(session, token))
@@ -183,7 +185,9 @@ class SignIn:
         """What the person picks from, the same at each opening; empty where Yes is enough."""
         if session.match_number is None:
             return []
-        return offered(self._service.secrets, session.session_id, session.match_number)
+        return offered(
+            self._service.secrets, NUMBERS_PURPOSE, session.session_id, session.match_number
+        )
 
     async def confirm(
         self,

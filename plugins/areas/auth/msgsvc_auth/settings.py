@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msgsvc_core.settings import Section
+from msgsvc_core.settings import OWN_USERS, Section
 
 #: A site as browsers name it: nothing else may stand in a content security policy.
 Site = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?$")]
@@ -16,16 +16,19 @@ class AuthSettings(Section):
     session_lifetime_s: int = Field(
         600, ge=30, le=3600, description="Seconds for which a session waits for its Yes."
     )
+    # Interface spec, section 8.
     code_lifetime_s: int = Field(
         300,
         ge=10,
         le=3600,
-        description="Seconds for which a code can be exchanged (interface spec, section 8).",
+        description="Seconds for which a code can be exchanged.",
     )
+    # Interface spec, section 8.
     sessions_per_hour: int = Field(
         5,
         ge=1,
-        description="Sessions per project in any 3600 seconds (interface spec, section 8).",
+        description="Sessions per project in any 3600 seconds.",
+        json_schema_extra={OWN_USERS: 3600},
     )
     sessions_per_hour_per_address: int = Field(
         20,

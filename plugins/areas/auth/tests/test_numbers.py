@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from msgsvc_auth.numbers import NUMBERS, new_number, offered
 from msgsvc_auth.service import SignIn
-from msgsvc_core.security import SecretBox
+from msgsvc_core.security import SecretBox, new_number, offered
+from msgsvc_core.security.numbers import NUMBERS
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
 WRONG = "That is not the number on the page. You are not signed in to Shop."
@@ -171,7 +171,7 @@ async def test_wrong_number_is_told_in_russian(open_link, session, bob):
 
 def test_place_and_neighbours_of_the_right_number_tell_nothing():
     box = SecretBox([SECRET_KEY])
-    shown = [offered(box, f"ses_{each}", 47) for each in range(3000)]
+    shown = [offered(box, "auth.numbers", f"ses_{each}", 47) for each in range(3000)]
 
     places = [numbers.index(47) for numbers in shown]
     decoys = {number for numbers in shown for number in numbers if number != 47}

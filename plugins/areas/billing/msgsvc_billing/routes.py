@@ -18,7 +18,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.errors import BadRequest
 
-router = Router(area="billing")
+router = Router(area="billing", owners_only=True)
 
 
 @router.get("/v1/billing")

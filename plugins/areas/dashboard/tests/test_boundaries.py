@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from msgsvc_billing import plugin as billing
 from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
@@ -91,6 +92,27 @@ async def test_an_admin_becomes_no_owner_by_an_api_keys_name_email_or_link(
 
     assert [each.status_code for each in (renamed, led_away, linked)] == [409] * 3
     assert (after.name, after.email) == (boss.name, boss.email)
+
+
+async def test_an_admin_sees_no_billing_by_an_api_key(make_service: ServiceFactory) -> None:
+    service = await make_service(extra_plugins=[("dashboard", plugin), ("billing", billing)])
+    project = await service.projects.create("Shop")
+    admin = await visitor(service, project.project_id, "admin")
+    owner = await visitor(service, project.project_id)
+    all_of_admin, all_of_owner = await key_of(admin), await key_of(owner)
+    asked = await admin.post("/keys", {"name": "b", "which": "some", "areas": "billing"})
+    offered = [(await who.get("/keys")).text for who in (admin, owner)]
+    paths = ("/v1/billing", "/v1/billing/ledger", "/v1/billing/usage", "/v1/project")
+    by_admin = [(await admin.client.get(path, headers=all_of_admin)).status_code for path in paths]
+    by_owner = [(await owner.client.get(path, headers=all_of_owner)).status_code for path in paths]
+    await admin.client.aclose()
+    await owner.client.aclose()
+
+    assert by_admin == [403, 403, 403, 200]
+    assert by_owner == [200] * 4
+    assert asked.status_code == 400
+    assert ['value="billing"' in text for text in offered] == [False, True]
+    assert "everything that admins may" in offered[1]
 
 
 async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""Signing in through a messenger with a browser: it waits, and is in after a Yes."""
+"""Signing in through a messenger with a browser: it waits, and is in after its number was picked."""
 
 import re
 from typing import Any
@@ -15,8 +15,8 @@ ANN = ChannelUser("1001", "Ann", "ann_k", "en")
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 
 
-async def answer(service: Service, payload: str, choice: int) -> None:
-    """Opens the link to the bot, and presses Yes (0) or Cancel (1)."""
+async def answer(service: Service, payload: str, label: str) -> None:
+    """Opens the link to the bot, and presses the button of that label."""
     channel = service.channels["messenger_a"]
     assert isinstance(channel, RecordingChannel)
     number = str(len(channel.sent))
@@ -26,9 +26,10 @@ async def answer(service: Service, payload: str, choice: int) -> None:
     )
     await settled(service)
     asked = channel.sent[-1]
+    [data] = [each.data for row in asked.message.buttons for each in row if each.text == label]
     pressed = ButtonPressed(
         update_id=f"b{payload}",
-        data=asked.message.buttons[0][choice].data or "",
+        data=data or "",
         message_ref=asked.message_ref,
         button_ref=number,
         **who,
@@ -37,33 +38,35 @@ async def answer(service: Service, payload: str, choice: int) -> None:
     await settled(service)
 
 
-async def begin(browser: Browser) -> str:
-    """The payload of the link that the page shows."""
+async def begin(browser: Browser) -> tuple[str, str]:
+    """The payload of the link, and the number, that the page shows."""
     await browser.open("/dashboard/sign-in", params={"next": "/dashboard/account"})
     await browser.submit("/dashboard/sign-in/messenger")
     await browser.open(browser.to)
     match = re.search(r"messenger_a\.example/bot\?start=(dsh_\w+)", browser.shown.text)
     assert match, browser.shown.text
-    return match[1]
+    number = re.search(r'<p class="match-number">([1-9][0-9])</p>', browser.shown.text)
+    assert number, browser.shown.text
+    return match[1], number[1]
 
 
-async def test_a_browser_waits_and_is_in_after_a_yes_and_nobody_else_is(
+async def test_a_browser_waits_and_is_in_after_its_number_was_picked_and_nobody_else_is(
     make_service: ServiceFactory,
 ) -> None:
     service = await make_service(**WITH_DASHBOARD)
     ann = await new_account(service, password=None)
     async with service.db.transaction() as tx:
-        token, _ = await service.messenger_sign_in.begin(
+        begun = await service.messenger_sign_in.begin(
             tx, "link", Asking("203.0.113.7", "Firefox"), ann.account_id
         )
-    await answer(service, f"dsh_{token}", 0)
+    await answer(service, f"dsh_{begun.token}", str(begun.number))
     status = "/dashboard/sign-in/messenger/status"
     async with browsing(service) as browser, browsing(service) as other:
-        payload = await begin(browser)
-        cancelled = await begin(other)
+        payload, number = await begin(browser)
+        cancelled, _ = await begin(other)
         before = (await browser.http.get(status)).json()
-        await answer(service, payload, 0)
-        await answer(service, cancelled, 1)
+        await answer(service, payload, number)
+        await answer(service, cancelled, "Cancel")
         after = (await browser.http.get(status)).json()
         await browser.open("/dashboard/sign-in/messenger?next=/dashboard/account")
         led_to = browser.to
@@ -73,7 +76,10 @@ async def test_a_browser_waits_and_is_in_after_a_yes_and_nobody_else_is(
 
     assert (before, after) == ({"status": "pending"}, {"status": "confirmed"})
     assert (led_to, inside.status_code) == ("/dashboard/account", 200)
-    assert (refused.status_code, "You pressed Cancel" in refused.text) == (403, True)
+    assert (refused.status_code, "Cancel or another number was pressed" in refused.text) == (
+        403,
+        True,
+    )
     assert nobody.status_code == 303
 
 

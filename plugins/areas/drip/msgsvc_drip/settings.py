@@ -8,9 +8,8 @@ from msgsvc_core.settings import Section
 class DripSettings(Section):
     """Limits of chains, and how their steps are taken."""
 
-    steps_per_chain: int = Field(
-        50, ge=1, description="Steps of one chain (interface spec, section 8)."
-    )
+    # Interface spec, section 8.
+    steps_per_chain: int = Field(50, ge=1, description="Steps of one chain.")
     chains_per_project: int = Field(100, ge=1, description="Chains of one project.")
     look_s: float = Field(
         2.0, gt=0, le=60, description="Seconds between two looks for steps that are due."

@@ -4,6 +4,7 @@ than it is kept; see `reminders`."""
 from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
+from msgsvc_forms.copies import SPEC as COPY_JOB
 from msgsvc_forms.reminders import DIALOGUE_JOBS
 from msgsvc_forms.service import EMPTY_SPAM, REMOVE, Forms
 from msgsvc_forms.settings import FormsSettings
@@ -64,5 +65,6 @@ FORM_JOBS = (
     JobSpec(REMOVE, remove),
     JobSpec(EMPTY_SPAM, empty_spam),
     JobSpec("forms.purge", purge, every_s=3600),
+    COPY_JOB,
     *DIALOGUE_JOBS,
 )

@@ -15,6 +15,7 @@ from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
+from msgsvc_forms import copies
 from msgsvc_forms.dashboard import pages
 from msgsvc_forms.dialogues import Dialogues
 from msgsvc_forms.errors import FORM_ERRORS
@@ -60,6 +61,11 @@ def register_services(service: Service) -> Mapping[type, Any]:
 @hookimpl
 def register_inbound(service: Service) -> Sequence[InboundRule]:
     return FormBot(service).rules()
+
+
+@hookimpl
+async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
+    await copies.forget_person(service, project_id, subscriber_id)
 
 
 @hookimpl

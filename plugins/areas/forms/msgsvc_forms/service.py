@@ -11,7 +11,7 @@ from msgsvc_core.ids import new_id, new_token
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.json_text import to_json
 from msgsvc_core.service import Service
-from msgsvc_forms import store
+from msgsvc_forms import copies, copy_store, store
 from msgsvc_forms.answers import in_order
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
@@ -194,6 +194,7 @@ class Forms:
         submission = replace(submission, leads=to_json([asdict(lead) for lead in leads]))
         if leads:
             await store.set_leads(tx, project_id, submission_id, submission.leads)
+            await copy_store.insert(tx, submission, leads)
         await self._service.events.emit(
             tx,
             project_id,
@@ -254,9 +255,10 @@ class Forms:
     async def delete_submission(
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> None:
-        """Removes a submission with its files. Raises `NotFound`."""
+        """Removes a submission with its files, and its answers from what copied them, a ticket too.
+        Raises `NotFound`."""
         row = await self.find_submission(tx, project_id, form_id, submission_id)
-        await self._remove(tx, [row])
+        await self._remove(tx, [row], tickets=True)
 
     async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
         """How many submissions a form has, none counted beyond `most`."""
@@ -292,8 +294,9 @@ class Forms:
 
     # ---- what both need -------------------------------------------------------------------------
 
-    async def _remove(self, tx: Tx, rows: list[Submission]) -> None:
-        """Removes submissions with their files."""
+    async def _remove(self, tx: Tx, rows: list[Submission], *, tickets: bool = False) -> None:
+        """Removes submissions with their files, and has their copies blanked, those in tickets if that
+        is said: else people still answer them, and they go by the helpdesk's own age."""
         of_projects: dict[str, list[Submission]] = {}
         for row in rows:
             of_projects.setdefault(row.project_id, []).append(row)
@@ -301,7 +304,9 @@ class Forms:
             # Those of a ticket go with the ticket: people still answer it.
             files = [files_of(row.ordered) for row in its_rows if not row.is_ticket]
             await self._service.files.remove(tx, project_id, list(chain.from_iterable(files)))
-            await store.delete_submissions(tx, project_id, [row.submission_id for row in its_rows])
+            ids = [row.submission_id for row in its_rows]
+            await store.delete_submissions(tx, project_id, ids)
+            await copies.forget(self._service, tx, project_id, ids, tickets=tickets)
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form

@@ -28,6 +28,7 @@ _COLUMNS = (
     "created_at_ms",
     "edited_at_ms",
     "files_digest",
+    "source_id",
 )
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM helpdesk_entries"
 
@@ -141,6 +142,31 @@ async def files_of(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> list[s
         " WHERE g.project_id = :project_id AND g.file_id = f.file_id"
         f" AND NOT ({also_these}))",
         {"project_id": project_id, **params},
+    )
+    return [row["file_id"] for row in rows]
+
+
+async def blank_source(tx: Tx, project_id: str, source_id: str) -> list[str]:
+    """Takes out what copies `source_id`; returns the files that went with nothing else."""
+    key = {"project_id": project_id, "source_id": source_id}
+    copies = (
+        "(SELECT entry_id FROM helpdesk_entries"
+        " WHERE project_id = :project_id AND source_id = :source_id)"
+    )
+    of_copies = f"project_id = :project_id AND entry_id IN {copies}"
+    rows = await tx.fetch_all(
+        f"SELECT DISTINCT f.file_id FROM helpdesk_entry_files f WHERE f.project_id = :project_id"
+        f" AND f.entry_id IN {copies} AND NOT EXISTS (SELECT 1 FROM helpdesk_entry_files g"
+        " WHERE g.project_id = :project_id AND g.file_id = f.file_id"
+        f" AND g.entry_id NOT IN {copies})",
+        key,
+    )
+    for table in ("helpdesk_entry_files", "helpdesk_entry_edits"):
+        await tx.execute(f"DELETE FROM {table} WHERE {of_copies}", key)
+    await tx.execute(
+        "UPDATE helpdesk_entries SET text = '', media = NULL"
+        " WHERE project_id = :project_id AND source_id = :source_id",
+        key,
     )
     return [row["file_id"] for row in rows]
 

@@ -124,6 +124,8 @@ class Entry:
     created_at_ms: int
     edited_at_ms: int | None = None
     files_digest: str | None = None
+    #: What it copies, e.g. a form's submission.
+    source_id: str | None = None
     file_ids: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
 

@@ -14,7 +14,7 @@ from msgsvc_core.jobs import JobSpec
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_core.tickets import TicketRequest
-from msgsvc_helpdesk import jobs, parts
+from msgsvc_helpdesk import jobs, parts, removing
 from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
 from msgsvc_helpdesk.observing import on_events, on_file_fetched, on_member_changed
@@ -76,6 +76,13 @@ def register_inbound(service: Service) -> Sequence[InboundRule]:
 @hookimpl
 async def open_ticket(service: Service, tx: Tx, request: TicketRequest) -> str:
     return await service.get(Tickets).open_requested(tx, request)
+
+
+@hookimpl
+async def forget_source(
+    service: Service, tx: Tx, project_id: str, source: str, source_id: str
+) -> None:
+    await removing.forget_source(service, tx, project_id, source, source_id)
 
 
 @hookimpl

@@ -31,6 +31,20 @@ async def forget(
         await remove(service, tx, project_id, [ticket_id, *merged])
 
 
+async def forget_source(
+    service: "Service", tx: Tx, project_id: str, source: str, source_id: str
+) -> None:
+    """Takes out of a ticket what it was opened with: the text, its files, and who wrote it, where that
+    was known from there alone. What was said since stays; so do tickets for something else."""
+    ticket = await store.find_by_source(tx, project_id, source, source_id)
+    if ticket is not None:
+        await store.hold(tx, project_id, ticket.ticket_id)
+        nobody = {"customer_email": ""} | ({"customer_name": ""} if ticket.is_virtual else {})
+        await store.update(tx, project_id, ticket.ticket_id, nobody)
+    files = await entry_store.blank_source(tx, project_id, source_id)
+    await service.files.remove(tx, project_id, files)
+
+
 async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
     """Takes a person who is erased out of their tickets: what was said, their name and files.
 

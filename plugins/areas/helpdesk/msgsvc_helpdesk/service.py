@@ -99,7 +99,7 @@ class Tickets(TicketChanges):
         )
         await store.insert(tx, ticket)
         if heard is not None:
-            await self._note_heard(tx, ticket, heard)
+            await self._note_heard(tx, ticket, heard, opening.source_id)
         await self.emit(tx, ticket, events.CREATED)
         if ticket.assignee_id is not None:
             await self.emit(tx, ticket, events.ASSIGNED)
@@ -295,7 +295,9 @@ class Tickets(TicketChanges):
         await self.emit(tx, ticket, events.REPLIED, {"author": "customer", "text": heard.text})
         return ticket
 
-    async def _note_heard(self, tx: Tx, ticket: Ticket, heard: Heard) -> Entry:
+    async def _note_heard(
+        self, tx: Tx, ticket: Ticket, heard: Heard, source_id: str | None = None
+    ) -> Entry:
         entry = self._entry(
             ticket,
             author="customer",
@@ -304,6 +306,7 @@ class Tickets(TicketChanges):
             chat_id=heard.chat_id,
             message_ref=heard.message_ref,
             files_digest=heard.files_digest,
+            source_id=source_id,
             file_ids=await self._kept(tx, ticket.project_id, heard.file_ids),
         )
         await entry_store.insert(tx, entry)

@@ -8,13 +8,11 @@ from msgsvc_core.settings import Section
 class OtpSettings(Section):
     """Lifetimes and limits of one-time codes."""
 
-    ttl_minutes: int = Field(
-        5, ge=1, description="Minutes a code is good for unless asked (interface spec, section 8)."
-    )
+    # Interface spec, section 8.
+    ttl_minutes: int = Field(5, ge=1, description="Minutes a code is good for unless asked.")
+    # Interface spec, section 8.
     most_ttl_minutes: int = Field(30, ge=1, le=1440, description="The longest that may be asked.")
-    max_attempts: int = Field(
-        3, ge=1, description="Guesses a code stands unless asked (interface spec, section 8)."
-    )
+    max_attempts: int = Field(3, ge=1, description="Guesses a code stands unless asked.")
     most_max_attempts: int = Field(10, ge=1, le=100, description="The most that may be asked.")
     length: int = Field(6, ge=1, description="Digits of a code unless asked.")
     least_length: int = Field(4, ge=1, description="The fewest digits that may be asked.")

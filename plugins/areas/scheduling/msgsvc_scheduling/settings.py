@@ -4,17 +4,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from msgsvc_core.settings import Section
+from msgsvc_core.settings import OWN_USERS, Section
 
 
 class SchedulingSettings(Section):
     """How many may wait, and what becomes of a time at which the service was down."""
 
+    # Interface spec, section 8.
     open_records: int = Field(
         100,
         ge=1,
-        description="Scheduled and recurring messages of a project that are not over"
-        " (interface spec, section 8).",
+        description="Scheduled and recurring messages of a project that are not over.",
+        json_schema_extra={OWN_USERS: 10000},
     )
     missed: Literal["run_once", "skip"] = Field(
         "run_once",

@@ -107,7 +107,7 @@ class _Batch:
         self._webhook, sealed, self._deliveries = await self._ctx.service.db.ask_few(self._ask)
         self._secrets = None
         with suppress(DecryptionError):
-            self._secrets = self._webhooks.unseal(sealed)
+            self._secrets = self._webhooks.unseal(self._webhook_id, sealed)
         self._loaded_s = self._loop.time()
 
     async def _ask(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:

@@ -10,6 +10,7 @@ from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec, LaneSpec
+from msgsvc_core.sealed import SealedColumn
 from msgsvc_core.service import Service
 from msgsvc_core.settings import SettingsSection
 from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
@@ -28,6 +29,11 @@ from msgsvc_webhooks.settings import WebhookSettings
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("webhooks", WebhookSettings)
+
+
+@hookimpl
+def register_sealed() -> Sequence[SealedColumn]:
+    return [SealedColumn("webhooks_secrets", "encrypted")]
 
 
 @hookimpl

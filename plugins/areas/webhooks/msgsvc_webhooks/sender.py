@@ -24,7 +24,7 @@ from aiohttp import (
 
 from msgsvc_core.clock import Clock
 from msgsvc_core.deadlines import Deadlines
-from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.models import Attempt, Delivery
 from msgsvc_webhooks.settings import WebhookSettings
@@ -160,8 +160,11 @@ def _status_error(status: int | None) -> str | None:
 
 
 def _refusal(failure: Exception) -> ForbiddenTarget | None:
-    """The guard's reason, if it was the guard that kept us from connecting."""
+    """The guard's reason, if it was the guard that kept us from connecting. A name that leads to our own
+    network is told, and tried again, as one that nobody knows."""
     reason = failure.os_error if isinstance(failure, ClientConnectorError) else failure
+    if isinstance(reason, NoPublicHost):
+        return None
     return reason if isinstance(reason, ForbiddenTarget) else None
 
 
@@ -182,7 +185,7 @@ def _explain_no_connection(failure: ClientConnectorError) -> str:
     # Not the text of the error: it has the address that the name leads to.
     match failure:
         case ClientConnectorDNSError():
-            return "the host can't be resolved"
+            return "the host can't be resolved to public addresses"
         case ClientSSLError():
             return f"TLS failed: {getattr(failure.os_error, 'verify_message', '') or 'handshake'}"
         case _:

@@ -150,15 +150,16 @@ class Webhooks:
         await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
         return await self._add_secret(tx, project_id, webhook_id), until_ms
 
-    def unseal(self, secrets: Sequence[str]) -> list[str]:
-        """The secrets themselves. Raises `DecryptionError` if our keys don't open them."""
-        return [self._service.secrets.decrypt(secret) for secret in secrets]
+    def unseal(self, webhook_id: str, secrets: Sequence[str]) -> list[str]:
+        """A webhook's secrets themselves. Raises `DecryptionError` if our keys don't open them, or they are
+        another webhook's."""
+        return [self._service.secrets.decrypt(secret, _row(webhook_id)) for secret in secrets]
 
     async def reseal(self, tx: Tx) -> None:
         """Has secrets that an older key of ours encrypted encrypted by the current one."""
-        for project_id, secret_id, sealed in await store.all_secrets(tx):
+        for project_id, webhook_id, secret_id, sealed in await store.all_secrets(tx):
             try:
-                renewed = self._service.secrets.renewed(sealed)
+                renewed = self._service.secrets.renewed(sealed, _row(webhook_id))
             except DecryptionError:
                 # Every delivery that needs it tells; and it can be read again if the key comes back.
                 continue
@@ -299,7 +300,7 @@ class Webhooks:
 
     async def _add_secret(self, tx: Tx, project_id: str, webhook_id: str) -> str:
         secret = new_secret()
-        encrypted = self._service.secrets.encrypt(secret)
+        encrypted = self._service.secrets.encrypt(secret, _row(webhook_id))
         await store.insert_secret(tx, project_id, webhook_id, new_id("whs"), encrypted)
         return secret
 
@@ -322,8 +323,19 @@ class Webhooks:
         """`names` without repetitions."""
         for number, name in enumerate(names):
             if name not in self._service.events.catalogue:
-                raise ValidationFailed(f"events[{number}]: there is no event {name!r}")
+                raise ValidationFailed(
+                    f"events[{number}]: there is no event {name!r}{self._why(name)}"
+                )
         return tuple(dict.fromkeys(names))
+
+    def _why(self, name: str) -> str:
+        plugin = self._service.events.unloaded.get(name)
+        return f": its plugin {plugin!r} is installed, but not loaded" if plugin else ""
+
+
+def _row(webhook_id: str) -> tuple[str, str]:
+    """What a webhook's secrets are bound to."""
+    return "webhooks_secrets.encrypted", webhook_id
 
 
 def body_of(event: Event) -> str:

@@ -4,14 +4,18 @@ from ipaddress import ip_network
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.settings import Section
+from msgsvc_core.settings import OWN_USERS, Section
 
 
 class WebhookSettings(Section):
     """What an operator can change about webhooks."""
 
+    # Interface spec, section 8.
     endpoints_per_project: int = Field(
-        5, ge=1, description="Webhook endpoints per project (interface spec, section 8)."
+        5,
+        ge=1,
+        description="Webhook endpoints per project.",
+        json_schema_extra={OWN_USERS: 50},
     )
     attempt_timeout_s: float = Field(
         10.0, gt=0, le=60, description="Seconds for one attempt, reading the answer included."
@@ -19,15 +23,17 @@ class WebhookSettings(Section):
     max_answer_bytes: int = Field(
         64 * 1024, ge=2048, description="Bytes of an answer that are read before hanging up."
     )
+    # Interface spec, section 6.
     retry_timeouts_and_throttling: bool = Field(
         False,
         description="Try again after 408, 425 and 429 too; otherwise they end a delivery, as any 4xx"
-        " does (interface spec, section 6).",
+        " does.",
     )
+    # Interface spec, section 3.
     disable_failing: bool = Field(
         False,
         description="Disable a webhook whose receiver answers 410, or that fails for"
-        " `disable_after_days`; otherwise only its project does (interface spec, section 3).",
+        " `disable_after_days`; otherwise only its project does.",
     )
     disable_after_days: float = Field(
         5.0, gt=0, description="Days without a success after which a failing webhook is disabled."

@@ -216,10 +216,13 @@ async def valid_secrets(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -
     return [row["encrypted"] for row in rows]
 
 
-async def all_secrets(tx: Tx) -> list[tuple[str, str, str]]:
-    """Project, id and encrypted text of every secret there is."""
-    rows = await tx.fetch_all("SELECT project_id, secret_id, encrypted FROM webhooks_secrets")
-    return [(row["project_id"], row["secret_id"], row["encrypted"]) for row in rows]
+async def all_secrets(tx: Tx) -> list[tuple[str, str, str, str]]:
+    """Project, webhook, id and encrypted text of every secret there is."""
+    columns = ("project_id", "webhook_id", "secret_id", "encrypted")
+    rows = await tx.fetch_all(f"SELECT {', '.join(columns)} FROM webhooks_secrets")
+    return [
+        (row["project_id"], row["webhook_id"], row["secret_id"], row["encrypted"]) for row in rows
+    ]
 
 
 async def reseal(tx: Tx, project_id: str, secret_id: str, before: str, sealed: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.plugins import available_plugins
 from msgsvc_core.service import Service
 
 URL = "https://shop.example/hooks"
@@ -103,6 +104,17 @@ async def test_unknown_event_is_named(client: Any, add_webhook: Any, method: str
     response = await client.request(method, path, json=body)
 
     assert_error(response, 400, "validation_failed", "events[1]", "'delivery.sucess'")
+
+
+async def test_event_of_a_plugin_that_is_not_loaded_is_told_apart(client: Any):
+    if "broadcasts" not in available_plugins():
+        pytest.skip("the plugin broadcasts is not installed, so none of its events can be known")
+    body = {"url": URL, "events": ["broadcast.completed"]}
+
+    response = await client.post("/v1/webhooks", json=body)
+
+    words = "its plugin 'broadcasts' is installed, but not loaded"
+    assert_error(response, 400, "validation_failed", "events[0]", "'broadcast.completed'", words)
 
 
 async def test_event_named_twice_is_kept_once(client: Any):

@@ -72,7 +72,7 @@ class MaxChannel(Channel):
         self.pace = Pace(per_bot_s=settings.per_bot_s, per_chat_s=settings.per_chat_s)
         self._service = service
         self._token = settings.token
-        self._client = MaxClient(settings)
+        self._client = MaxClient(settings, service.media.guard)
         self._uploads = Uploads(service, self._client)
         self._webhooks_ended = False
 

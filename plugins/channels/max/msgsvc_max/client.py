@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from aiohttp import FormData
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.http import PlatformHttp
+from msgsvc_core.security import OutboundGuard
 from msgsvc_max.failures import read_answer, to_refusal
 from msgsvc_max.settings import MaxSettings
 
@@ -31,7 +32,7 @@ LONGEST_NAME = 200
 class MaxClient:
     """Calls of one bot. Each raises `DeliveryError`, and no other error, if it does not succeed."""
 
-    def __init__(self, settings: MaxSettings) -> None:
+    def __init__(self, settings: MaxSettings, guard: OutboundGuard) -> None:
         proxy = settings.proxy.get_secret_value() if settings.proxy else None
         ca_file = str(settings.ca_file) if settings.ca_file else None
         self._http = PlatformHttp(
@@ -41,8 +42,13 @@ class MaxClient:
             timeout_s=settings.timeout_s,
             ca_file=ca_file,
         )
-        # Files go to other hosts, which have no business with the token.
-        self._files = PlatformHttp("", proxy=proxy, timeout_s=UPLOAD_S, ca_file=ca_file)
+        # Files go to other hosts, which have no business with the token. Updates name them, so they are
+        # looked at as what tenants name is; only where the Bot API is, the operator has said.
+        self._own_origin = origin_of(settings.base_url)
+        self._own_files = PlatformHttp("", proxy=proxy, timeout_s=UPLOAD_S, ca_file=ca_file)
+        self._other_files = PlatformHttp(
+            "", proxy=proxy, timeout_s=UPLOAD_S, ca_file=ca_file, guard=guard
+        )
 
     async def me(self) -> dict[str, Any]:
         """The bot (schema: BotInfo)."""
@@ -98,7 +104,8 @@ class MaxClient:
         form = FormData(quote_fields=False)
         form.add_field("data", file, filename=_printable(filename))
         with _harmless_again():
-            answer = await self._files.call("POST", str(place.get("url")), data=form)
+            url = str(place.get("url"))
+            answer = await self._files(url).call("POST", url, data=form)
             # Videos have their token from the beginning, and answer a line of XML.
             token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
             token = token or _token_in(read_answer(answer))
@@ -116,7 +123,7 @@ class MaxClient:
     async def download(self, url: str, into: IO[bytes], most_bytes: int) -> None:
         """Writes a file into `into` that a person sent. Its host is not given the token."""
         with _harmless_again():
-            answer = await self._files.download(url, into, most_bytes)
+            answer = await self._files(url).download(url, into, most_bytes)
             if answer.status == 200:
                 return
             if answer.status == 429 or answer.status >= 500:
@@ -125,7 +132,11 @@ class MaxClient:
 
     async def close(self) -> None:
         await self._http.close()
-        await self._files.close()
+        await self._own_files.close()
+        await self._other_files.close()
+
+    def _files(self, url: str) -> PlatformHttp:
+        return self._own_files if origin_of(url) == self._own_origin else self._other_files
 
     async def _call(
         self,
@@ -168,6 +179,12 @@ def _harmless_again() -> Iterator[None]:
     except DeliveryError as error:
         error.in_doubt = False
         raise
+
+
+def origin_of(url: str) -> tuple[str, str]:
+    """Scheme and host with port, as they are written."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 def _printable(filename: str) -> str:

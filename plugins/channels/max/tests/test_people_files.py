@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from msgsvc_core.channels import (
     DeliveryError,
@@ -14,11 +15,14 @@ from msgsvc_core.channels import (
     ReceivedFile,
     Started,
 )
+from msgsvc_core.security import OutboundGuard
 from msgsvc_max.channel import MaxChannel
+from msgsvc_max.client import MaxClient
 from msgsvc_max.files import files_of
+from msgsvc_max.settings import MaxSettings
 from msgsvc_max.testing import FakeMax
 from msgsvc_max.testing.people import Person
-from plugins.channels.max.tests.conftest import PNG
+from plugins.channels.max.tests.conftest import PNG, MediaHost
 
 
 def url(address: str) -> str:
@@ -120,6 +124,31 @@ async def test_a_file_that_there_is_none_of_is_refused_for_good(
     with pytest.raises(DeliveryError) as raised:
         await fetch(channel, ReceivedFile("document", file_ref))
 
+    assert raised.value.reason is Reason.INVALID_MESSAGE
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "localhost", "2130706433", "169.254.169.254"]
+)
+async def test_no_address_that_an_update_names_leads_into_our_own_network(
+    platform: FakeMax, media_host: MediaHost, ann: Person, host: str
+) -> None:
+    await ann.send_file("image", PNG)
+    settings = MaxSettings(token=SecretStr(platform.token), base_url=platform.url)
+    client = MaxClient(settings, OutboundGuard(allow_http=True))
+    try:
+        [own] = files_of(platform.updates.all[-1]["message"]["body"]["attachments"])
+        into = io.BytesIO()
+        await client.download(json.loads(own.file_ref)["url"], into, 1000)
+        with pytest.raises(DeliveryError) as raised:
+            url = media_host.url.replace("127.0.0.1", host)
+            await client.download(f"{url}/p.png", io.BytesIO(), 1000)
+    finally:
+        await client.close()
+
+    # Where the Bot API is, the operator has said.
+    assert into.getvalue() == PNG
+    assert media_host.hits == []
     assert raised.value.reason is Reason.INVALID_MESSAGE
 
 

@@ -2,6 +2,7 @@
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING
 from msgsvc_dashboard.developers.area import pages
 
 
@@ -18,7 +19,7 @@ async def create_key(page: PageContext) -> Shown:
     chosen = page.form.texts("areas")
     scopes = tuple(area for area in _areas(page) if area in chosen)
     if page.form.text("which") != "some":
-        scopes = ("*",)
+        scopes = (EVERYTHING if page.may("own") else ALL_BUT_OWNERS,)
     elif not scopes:
         # What opens nothing must not open everything.
         raise ValidationFailed(page._("Choose at least one area, or everything."))
@@ -35,4 +36,6 @@ async def revoke_key(page: PageContext) -> Moved:
 
 
 def _areas(page: PageContext) -> list[str]:
-    return sorted({each.area for each in page.service.endpoints if not each.public})
+    """Those that whoever makes a key may open."""
+    every = [each for each in page.service.endpoints if not each.public]
+    return sorted({each.area for each in every if page.may("own") or not each.owners_only})

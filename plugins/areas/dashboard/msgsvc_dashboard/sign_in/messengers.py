@@ -1,4 +1,4 @@
-"""Signing in by a messenger: the link, the wait, and in when somebody has said Yes there."""
+"""Signing in by a messenger: the link, the number, and in when somebody has picked it there."""
 
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ class MessengerPages:
         self._entering = entering
 
     async def page(self, request: Request) -> Response:
-        """POST begins; GET shows the links until somebody has said Yes, and then signs in."""
+        """POST begins; GET shows the links and the number until somebody has picked it, and then signs
+        in."""
         if not self._service.messenger_sign_in.is_on:
             raise NotFound("there is no such page")
         if request.method == "POST":
@@ -59,14 +60,16 @@ class MessengerPages:
         if waiting.status != "pending":
             _ = self._rendering.translate(request)
             return self._rendering.told(
-                request, _("Not signed in"), _("You pressed Cancel in the messenger."), 403
+                request,
+                _("Not signed in"),
+                _("Cancel or another number was pressed in the messenger."),
+                403,
             )
-        channels = self._service.channels
-        links = self._service.messenger_sign_in.links(token)
         return self._rendering.page(
             request,
             "messenger.html",
-            messengers=[(channels.display_name(name), link) for name, link in links.items()],
+            messengers=self._service.messenger_sign_in.ways(token),
+            number=waiting.number,
             here=step(request, "messenger", to),
             status_url=step(request, "messenger/status", ""),
             refresh_s=REFRESH_S,
@@ -89,11 +92,11 @@ class MessengerPages:
             values = {"next": to, "email": "", "by_messenger": True}
             return self._rendering.too_many(request, "password.html", waits.retry_after_s, **values)
         async with self._service.db.transaction() as tx:
-            token, secret = await self._service.messenger_sign_in.begin(tx, "sign_in", browser)
-        if not self._service.messenger_sign_in.links(token):
+            begun = await self._service.messenger_sign_in.begin(tx, "sign_in", browser)
+        if not self._service.messenger_sign_in.ways(begun.token):
             raise no_bot_ready()
         response = see_other(step(request, "messenger", to))
-        self._cookies.write(response, request, WAITING, f"{token}.{secret}")
+        self._cookies.write(response, request, WAITING, f"{begun.token}.{begun.secret}")
         return response
 
     async def _enter(self, request: Request, secret: str, to: str) -> Response:

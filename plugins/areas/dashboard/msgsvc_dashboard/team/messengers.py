@@ -11,7 +11,7 @@ from msgsvc_dashboard.team.declared import ACCOUNT
 
 @ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
 async def link(page: PageContext) -> Shown:
-    """The links to the bots; whoever says Yes there signs in by it from then on.
+    """The links to the bots; whoever picks the page's number there signs in by it from then on.
 
     Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
     """
@@ -21,19 +21,14 @@ async def link(page: PageContext) -> Shown:
         raise NotFound("there is no such page")
     await check_own(page)
     async with service.db.transaction() as tx:
-        token, _waiting = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
+        begun = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
         await service.audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)
-    links = sign_in.links(token)
-    if not links:
+    ways = sign_in.ways(begun.token)
+    if not ways:
         raise no_bot_ready()
     return Shown(
         "link_messenger.html",
-        {
-            "links": [
-                (service.channels.display_name(name), url, qr_code(url))
-                for name, url in links.items()
-            ]
-        },
+        {"ways": [(way, qr_code(way.link)) for way in ways], "number": begun.number},
     )
 
 

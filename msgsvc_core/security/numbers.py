@@ -2,27 +2,24 @@
 
 import secrets
 
-from msgsvc_core.security import SecretBox
+from msgsvc_core.security.secret_box import SecretBox
 
 #: Two digits: read at a glance, and never with a leading zero.
 NUMBERS = range(10, 100)
 
-#: What the derived choice of decoys is for; other uses of the same key give other values.
-PURPOSE = "auth.numbers"
-
 
 def new_number() -> int:
-    """The number of a new session."""
+    """The number of a new request to sign in."""
     return secrets.choice(NUMBERS)
 
 
-def offered(box: SecretBox, session_id: str, number: int) -> list[int]:
-    """`number` and two others, in an order that tells nothing.
+def offered(box: SecretBox, purpose: str, request_id: str, number: int) -> list[int]:
+    """`number` and two others, in an order that tells nothing. Other purposes give other numbers.
 
     They are the same each time that the link is opened. With others each time, whoever opens it twice
     would know the right one: it is what both have.
     """
-    derived = box.derive(PURPOSE, session_id)
+    derived = box.derive(purpose, request_id)
     others = [each for each in NUMBERS if each != number]
     shown = [others.pop(_below(len(others), derived[at : at + 8])) for at in (0, 8)]
     shown.insert(_below(3, derived[16:24]), number)

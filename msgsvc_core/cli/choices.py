@@ -1,0 +1,265 @@
+"""What a first configuration is to hold: by options, by answers on a terminal, or as by default."""
+
+import difflib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from msgsvc_core.channels.kinds import ChannelKind, WrongSettings, validated
+from msgsvc_core.mail_address import normalized
+from msgsvc_core.plugins import PluginError, answers, available_plugins, load_plugins
+from msgsvc_core.settings import DEFAULT_PLUGINS, Settings, SettingsError, load_settings
+
+#: The messenger that needs no token, for development.
+SANDBOX = "sandbox"
+
+#: What is answered where there is to be no messenger yet.
+NO_MESSENGER = "none"
+
+#: In the place of a token: it comes there.
+STANDARD_INPUT = "-"
+
+#: Stands for a secret key while an address is checked.
+_ANY_KEY = "-" * 32
+
+
+class WrongChoice(Exception):
+    """An option can't be followed. The text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says; `None` is not said. `token` is `-` for standard input."""
+
+    messenger: str | None = None
+    token: str | None = None
+    base_url: str | None = None
+    areas: str | None = None
+    all_plugins: bool = False
+    owner: str | None = None
+
+
+@dataclass(slots=True)
+class Installed:
+    """The installed plugins: areas, and messengers by their kind, with the plugin that brings each."""
+
+    areas: list[str] = field(default_factory=list)
+    kinds: dict[str, ChannelKind] = field(default_factory=dict)
+    brought_by: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def plugins(self) -> list[str]:
+        return [*dict.fromkeys(self.brought_by.values()), *self.areas]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the file is to say. `channels` are tables by name, `owner` an e-mail address."""
+
+    base_url: str
+    plugins: list[str]
+    channels: dict[str, dict[str, Any]]
+    owner: str | None
+
+
+def installed_plugins() -> Installed:
+    """What is there: in the order of the defaults, then others by name."""
+    found, there = Installed(), available_plugins()
+    for name in [*DEFAULT_PLUGINS, *sorted(there.keys() - set(DEFAULT_PLUGINS))]:
+        if name not in there:
+            continue
+        try:
+            kinds = answers(load_plugins([name]).hook.register_channel_kinds())
+        except PluginError as error:
+            typer.echo(f"left out: {error}", err=True)
+            continue
+        for kind in kinds:
+            found.kinds[kind.name] = kind
+            found.brought_by[kind.name] = name
+        if not kinds:
+            found.areas.append(name)
+    return found
+
+
+def choose(installed: Installed, options: Options, *, asking: bool) -> Choice:
+    """Asks for what no option says, if `asking`. Raises `WrongChoice`."""
+    wanted = _wanted_plugins(installed, options)
+    messenger = _messenger(installed, options, wanted, asking=asking)
+    channels = _channels(installed, messenger, options, asking=asking)
+    base_url = _base_url(options, asking=asking)
+    if wanted is None:
+        wanted = _ask_areas(installed) if asking else installed.areas
+    brought = [installed.brought_by[messenger]] if messenger else []
+    plugins = list(dict.fromkeys([*brought, *wanted]))
+    return Choice(base_url, plugins, channels, _owner(options, plugins, asking=asking))
+
+
+def _wanted_plugins(installed: Installed, options: Options) -> list[str] | None:
+    """What `--all` or `--with` name; None where neither is given."""
+    if options.all_plugins:
+        return installed.plugins
+    return None if options.areas is None else _named(options.areas, installed.plugins)
+
+
+def _named(text: str, known: list[str]) -> list[str]:
+    """Plugins by their names, with commas. Raises `WrongChoice` for one that is not installed."""
+    names = [name for part in text.split(",") if (name := part.strip())]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise WrongChoice(f"no plugin {name!r} is installed; {hint}There are {_list(known)}")
+    return names
+
+
+def _messenger(
+    installed: Installed, options: Options, wanted: list[str] | None, *, asking: bool
+) -> str | None:
+    kinds = installed.kinds
+    chosen = options.messenger
+    if chosen is None:
+        is_default = SANDBOX in kinds and (wanted is None or SANDBOX in wanted)
+        default = SANDBOX if is_default else NO_MESSENGER
+        chosen = _ask_messenger(kinds, default) if asking else default
+    if chosen == NO_MESSENGER:
+        return None
+    if chosen not in kinds:
+        raise WrongChoice(
+            f"no installed plugin brings a messenger {chosen!r}; there are {_list(list(kinds))}"
+        )
+    return chosen
+
+
+def _ask_messenger(kinds: Mapping[str, ChannelKind], default: str) -> str:
+    typer.echo("Messengers that are installed:")
+    for name, kind in kinds.items():
+        what = "in the browser, for development" if name == SANDBOX else kind.title
+        typer.echo(f"  {name:12} {what}".rstrip())
+    while True:
+        answer: str = typer.prompt(f"Which one, or {NO_MESSENGER}", default=default).strip()
+        if answer in kinds or answer == NO_MESSENGER:
+            return answer
+        typer.echo(f"there is no {answer!r}")
+
+
+def _channels(
+    installed: Installed, messenger: str | None, options: Options, *, asking: bool
+) -> dict[str, dict[str, Any]]:
+    """The messenger's table, with what its kind requires: `{"telegram": {"plugin": ..., "token": ...}}`."""
+    needs = _required(installed.kinds[messenger]) if messenger else {}
+    if options.token is not None and True not in needs.values():
+        raise WrongChoice(f"--token: {messenger or 'no messenger'} takes none")
+    if messenger is None:
+        return {}
+    if messenger == SANDBOX:
+        channels = Settings.model_fields["channels"].get_default(call_default_factory=True)
+        return {name: {"plugin": channel.plugin} for name, channel in channels.items()}
+    kind = installed.kinds[messenger]
+    while True:
+        given = _given(kind, options.token) if options.token else {}
+        if asking:
+            given = {**_ask_required(kind, given), **given}
+        try:
+            validated(kind, given)
+        except WrongSettings as error:
+            if not asking or options.token:
+                raise WrongChoice(f"{messenger}: {error}{_how(kind, given)}") from None
+            typer.echo(str(error))
+        else:
+            return {messenger: {"plugin": messenger, **given}}
+
+
+def _required(kind: ChannelKind) -> dict[str, bool]:
+    """The settings that a messenger can't do without, and whether each is a secret."""
+    fields = kind.settings.model_fields.items()
+    return {name: field.annotation is SecretStr for name, field in fields if field.is_required()}
+
+
+def _given(kind: ChannelKind, token: str) -> dict[str, str]:
+    """The secrets of `--token`; from standard input a line for each."""
+    secrets = [name for name, is_secret in _required(kind).items() if is_secret]
+    if token == STANDARD_INPUT:
+        return {name: sys.stdin.readline().strip() for name in secrets}
+    return dict.fromkeys(secrets[:1], token)
+
+
+def _ask_required(kind: ChannelKind, given: Mapping[str, str]) -> dict[str, str]:
+    answers_: dict[str, str] = {}
+    for name, is_secret in _required(kind).items():
+        if name not in given:
+            about = kind.settings.model_fields[name].description or ""
+            shown = " (it is not shown)" if is_secret else ""
+            typer.echo(f"{name}: {about}{shown}")
+            answers_[name] = typer.prompt(name, hide_input=is_secret).strip()
+    return answers_
+
+
+def _how(kind: ChannelKind, given: Mapping[str, str]) -> str:
+    if given or not any(_required(kind).values()):
+        return ""
+    return "; give it by `--token -` and standard input, or in MSGSVC_INIT_TOKEN"
+
+
+def _base_url(options: Options, *, asking: bool) -> str:
+    if options.base_url is not None:
+        return _checked_url(options.base_url)
+    default: str = Settings.model_fields["base_url"].default
+    while asking:
+        answer = typer.prompt("Address under which people and sites reach it", default=default)
+        try:
+            return _checked_url(answer.strip())
+        except WrongChoice as error:
+            typer.echo(str(error))
+    return default
+
+
+def _checked_url(url: str) -> str:
+    try:
+        return load_settings(env={}, secret_keys=[_ANY_KEY], base_url=url).base_url
+    except SettingsError as error:
+        raise WrongChoice(str(error)) from None
+
+
+def _ask_areas(installed: Installed) -> list[str]:
+    typer.echo(f"Areas that are installed: {_list(installed.areas)}")
+    while True:
+        answer = typer.prompt("Which ones, with commas, or all", default="all").strip()
+        if answer == "all":
+            return installed.areas
+        try:
+            return _named(answer, installed.plugins)
+        except WrongChoice as error:
+            typer.echo(str(error))
+
+
+def _owner(options: Options, plugins: list[str], *, asking: bool) -> str | None:
+    """Whose account is the first; without the dashboard there is nothing to sign in to."""
+    if "dashboard" not in plugins:
+        if options.owner:
+            raise WrongChoice("--owner: accounts sign in to the dashboard, which is left out")
+        return None
+    if options.owner is not None:
+        return _checked_email(options.owner)
+    while asking:
+        question = "E-mail of who runs it, for the dashboard (empty: later)"
+        answer = typer.prompt(question, default="", show_default=False).strip()
+        try:
+            return _checked_email(answer) if answer else None
+        except WrongChoice as error:
+            typer.echo(str(error))
+    return None
+
+
+def _checked_email(email: str) -> str:
+    try:
+        return normalized(email)
+    except ValueError as error:
+        raise WrongChoice(f"--owner: {error}") from None
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,150 @@
+"""Asks whoever is known by an `external_id` before somebody else's messenger is known by it as well.
+
+Codes and messages by an `external_id` go to whoever carries it, so a link that says who somebody is binds
+a second messenger only after a Yes in the first (docs/decisions/0070). Nothing is kept of the question: the
+data of its buttons is `~who:y:<asker>:<minute>:<seal>`, 62 bytes of the 64 that a button may carry, and the
+seal is a keyed hash over the choice, the asker, the minute, the project, the `external_id` and who is asked.
+"""
+
+import hmac
+import re
+from typing import TYPE_CHECKING
+
+from msgsvc_core.channels import calls
+from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
+from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.db import Tx
+from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.conversation.store import subscriptions
+from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import lock_external_id
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
+
+PREFIX = "who:"
+
+PURPOSE = "consent question"
+
+MINUTE_MS = 60_000
+
+_SUBSCRIBER = "sub_"
+_DATA = re.compile(
+    rf"{OWN_BUTTON}{PREFIX}([yn]):([0-9A-Za-z]{{{ID_WIDTH}}}):([0-9]{{1,9}}):([0-9A-Za-z]{{{ID_WIDTH}}})"
+)
+
+
+class Consents:
+    """`service.consents`."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    def rules(self) -> list[InboundRule]:
+        return [InboundRule("button", self._pressed, prefix=PREFIX)]
+
+    async def holder(
+        self, tx: Tx, project_id: str, external_id: str, but: tuple[str, str]
+    ) -> Subscriber | None:
+        """Who is known by the `external_id` and has not left, the one seen last; None if nobody is but
+        the person `but`, of a channel's name and a user's id. Nobody else is bound to it until the
+        transaction ends."""
+        await lock_external_id(tx, project_id, external_id)
+        key = project_id, external_id
+        carriers = (await store.find_receivers_by_external_id(tx, [key])).get(key, [])
+        keys = [(project_id, each.subscriber_id) for each in carriers if each.status == "active"]
+        found = [
+            each
+            for each in (await store.find_many(tx, keys)).values()
+            if (each.channel, each.user_id) != but
+        ]
+        return max(found, key=lambda each: each.last_seen_at_ms, default=None)
+
+    async def ask(self, tx: Tx, holder: Subscriber, asker: Subscriber) -> None:
+        """Asks `holder` whether `asker` is them. Where nobody can answer, nothing is asked, and the
+        asker stays nobody in particular."""
+        bot = await self._service.channels.find(holder.bot)
+        is_somebody = asker.external_id is not None or asker.channel == holder.channel
+        if bot is None or not bot.capabilities.answers or is_somebody:
+            return
+        project = await self._service.projects.find(tx, holder.project_id)
+        _ = self._service.texts.into(holder.lang)
+        name = one_line(asker.first_name)
+        if asker.username:
+            name = f"{name} (@{one_line(asker.username)})"
+        text = _(
+            "{name} opened a link of {project} in {messenger} that says they are you. If they are, your"
+            " messages and one-time codes can go there as well. Was it you?",
+            name=name,
+            project=one_line(project.name),
+            messenger=self._service.channels.display_name(asker.channel, asker.project_id),
+        )
+        row = (
+            Button(_("Yes, it was me"), data=self._data("y", holder, asker.subscriber_id)),
+            Button(_("No"), data=self._data("n", holder, asker.subscriber_id)),
+        )
+        await calls.enqueue_send(
+            self._service,
+            tx,
+            holder.bot,
+            holder.chat_id,
+            OutgoingMessage(text, format="plain", buttons=(row,)),
+            lang=holder.lang,
+        )
+
+    async def _pressed(self, ctx: InboundContext) -> bool:
+        assert isinstance(ctx.update, ButtonPressed)
+        match = _DATA.fullmatch(ctx.update.data)
+        if match is None:
+            return False
+        choice, asker, minute, seal = match.groups()
+        mine = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        keys = [(each.project_id, each.subscriber_id) for each in mine.all]
+        for holder in (await store.find_many(ctx.tx, keys)).values():
+            if holder.external_id is None:
+                continue
+            seals = self._seals(choice, holder, _SUBSCRIBER + asker, int(minute))
+            if any(hmac.compare_digest(seal, valid) for valid in seals):
+                said = await self._answer(ctx, holder, _SUBSCRIBER + asker, int(minute), choice)
+                await ctx.edit(ctx.update.message_ref, OutgoingMessage(said, format="plain"))
+                await ctx.answer_button()
+                return True
+        return False
+
+    async def _answer(
+        self, ctx: InboundContext, holder: Subscriber, asker_id: str, minute: int, choice: str
+    ) -> str:
+        """What stands in the question's place from now on."""
+        _ = ctx._
+        if choice == "n":
+            return _("They are not known as you, and get nothing that is yours.")
+        lasts_ms = self._service.settings.limits.personal_link_s * 1000
+        is_late = self._service.clock.now_ms() - minute * MINUTE_MS > lasts_ms
+        assert holder.external_id is not None, "the seal is over it"
+        await lock_external_id(ctx.tx, holder.project_id, holder.external_id)
+        if (
+            is_late
+            or holder.status != "active"
+            or not await store.set_external_id(
+                ctx.tx, holder.project_id, asker_id, holder.external_id
+            )
+        ):
+            return _("This is no longer valid. Open a new link.")
+        return _("From now on you are known there as well.")
+
+    def _data(self, choice: str, holder: Subscriber, asker_id: str) -> str:
+        minute = self._service.clock.now_ms() // MINUTE_MS
+        seal = self._seals(choice, holder, asker_id, minute)[0]
+        asker = asker_id.removeprefix(_SUBSCRIBER)
+        return f"{OWN_BUTTON}{PREFIX}{choice}:{asker}:{minute}:{seal}"
+
+    def _seals(self, choice: str, holder: Subscriber, asker_id: str, minute: int) -> list[str]:
+        parts = (
+            *(choice, asker_id, str(minute), holder.project_id, holder.external_id or ""),
+            *(holder.bot, holder.user_id, holder.subscriber_id),
+        )
+        derived = self._service.secrets.derive_all(PURPOSE, *parts)
+        return [encode_base62(each[:16], ID_WIDTH) for each in derived]

@@ -1,0 +1,64 @@
+"""The SQL of where answers were copied to. The rows outlive their submission."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import among, listed
+from msgsvc_core.record import record
+from msgsvc_forms.models import Lead, Submission
+
+_THESE = "project_id = :project_id AND "
+
+
+@record
+class Copy:
+    """A copy of a submission: `copy_id` is a message's, mailing's or ticket's, by the route's `kind`."""
+
+    submission_id: str
+    copy_id: str
+    kind: str
+
+
+async def insert(tx: Tx, submission: Submission, leads: Sequence[Lead]) -> None:
+    rows = [
+        {
+            "project_id": submission.project_id,
+            "submission_id": submission.submission_id,
+            "copy_id": lead.id,
+            "kind": lead.kind,
+            "subscriber_id": submission.subscriber_id,
+        }
+        for lead in leads
+        if lead.id is not None
+    ]
+    await tx.insert_many("forms_copies", rows)
+
+
+async def find(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> list[Copy]:
+    """The copies of some submissions."""
+    rows = await tx.fetch_all(
+        "SELECT submission_id, copy_id, kind FROM forms_copies"
+        f" WHERE {_THESE}{among('submission_id', 'ids', tx.dialect)} ORDER BY copy_id",
+        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
+    )
+    return [Copy(row["submission_id"], row["copy_id"], row["kind"]) for row in rows]
+
+
+async def take_from(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
+    """The submissions with copies that somebody sent in; nobody's any more from now on."""
+    rows = await tx.fetch_all(
+        "UPDATE forms_copies SET subscriber_id = NULL"
+        f" WHERE {_THESE}subscriber_id = :subscriber_id RETURNING submission_id",
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+    return sorted({row["submission_id"] for row in rows})
+
+
+async def delete(tx: Tx, project_id: str, submission_ids: Sequence[str], *, tickets: bool) -> None:
+    """Forgets copies; without `tickets` not those in tickets of somebody who may be erased yet."""
+    stays = "" if tickets else " AND (kind <> 'ticket' OR subscriber_id IS NULL)"
+    await tx.execute(
+        f"DELETE FROM forms_copies WHERE {_THESE}"
+        f"{among('submission_id', 'ids', tx.dialect)}{stays}",
+        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
+    )
