@@ -95,8 +95,8 @@ def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
     """Whether any `v1=` of `header` signs `body` with any of `secrets`; a malformed header is not.
 
     An old timestamp is no reason to refuse: a retry may come a day after the event, and receivers
-    find repetitions by the delivery id instead (spec, section 6, rule 6). ValueError for an empty
-    secret, such as a variable that is not set: with it, anybody could sign.
+    find repetitions by the delivery id instead (spec, section 6, rule 6). ValueError for a secret that
+    is empty, too short or not of `new_secret`'s form: with what is left of one, anybody could sign.
     """
     keys = _as_secrets(secrets)
     timestamp, given = _parse(header)
@@ -155,6 +155,8 @@ def _as_secrets(secrets: str | Sequence[str]) -> Sequence[str]:
     several = [secrets] if isinstance(secrets, str) else secrets
     if not all(several):
         raise ValueError("a signing secret is empty")
+    for secret in several:
+        _standard_key(secret)
     return several
 
 
