@@ -1,7 +1,8 @@
 """The description: generated from the types that validate, complete, and without a foreign host."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -9,11 +10,48 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.api.openapi import openapi
 from msgsvc_core.service import Service
 from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")
+
+#: Every plugin of ours that has endpoints.
+ALL_PLUGINS = (
+    *PLUGINS,
+    "broadcasts",
+    "scheduling",
+    "drip",
+    "forms",
+    "helpdesk",
+    "billing",
+    "telegram",
+    "max",
+)
+
+
+def models_with(plugins: Sequence[str]) -> dict[str, Any]:
+    settings = {"secret_keys": (SECRET_KEY,), "plugins": plugins, "channels": {}}
+    service = Service(Settings.model_validate(settings))
+    found: dict[str, Any] = openapi(service.endpoints, "http://msgsvc.test")["components"][
+        "schemas"
+    ]
+    return found
+
+
+def test_no_two_models_have_one_title() -> None:
+    titles = Counter(model.get("title") for model in models_with(ALL_PLUGINS).values())
+
+    assert [title for title, times in titles.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("plugin", ALL_PLUGINS)
+def test_models_are_called_and_are_the_same_whatever_else_is_loaded(plugin: str) -> None:
+    models = models_with([plugin])
+
+    everything = models_with(ALL_PLUGINS)
+    assert {name: everything.get(name) for name in models} == models
 
 
 @pytest.fixture(scope="module")

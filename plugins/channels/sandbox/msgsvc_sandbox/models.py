@@ -184,7 +184,7 @@ class Opened(BaseModel):
     channel: str
 
 
-class MiniAppQuery(Query):
+class PersonMiniAppQuery(Query):
     """What the mini app's link carried."""
 
     payload: str = Field(default="", pattern=START_PAYLOAD)
