@@ -6,12 +6,14 @@ from functools import cached_property, lru_cache
 from typing import Any, get_args
 
 from msgsvc_core.api.validation import field_path, validate
+from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.localized import Language, Localized
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.substitution import (
     Template,
     TemplateError,
+    TextTemplate,
     TooLong,
     WrongVariable,
     address_template,
@@ -62,7 +64,10 @@ class Rendering:
         sent: dict[str, Any] = self.content.model_dump(exclude_defaults=True)
         for place, by_lang in self.texts.items():
             template = _chosen(by_lang, lang, default_lang)
-            _put(sent, place, _rendered(place, template, values, most))
+            text, text_format = _rendered(place, template, values, most)
+            _put(sent, place, text)
+            if text_format is not None:
+                sent["format"] = text_format
         return validate(Content, sent)
 
 
@@ -113,11 +118,13 @@ def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str
 
 def _rendered(
     place: tuple[str | int, ...], template: Template, values: Mapping[str, str], most: int
-) -> str:
-    if place != ("text",):
-        most = ADDRESS_LENGTH
+) -> tuple[str, Format | None]:
+    """What stands at a place; of a text with markup its format too."""
     try:
-        return template.render(values, most)
+        if isinstance(template, TextTemplate):
+            return template.render_text(values, most)
+        most = ADDRESS_LENGTH
+        return template.render(values, most), None
     except TooLong:
         raise ValidationFailed(f"{field_path(place)}: must be at most {most} characters") from None
 
