@@ -39,8 +39,8 @@ def blocks_of(guide: Path) -> Iterator[Block]:
 def run_in_a_shell(
     blocks: Sequence[Block], folder: Path, environment: Mapping[str, str], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """All commands of a guide in one shell, which ends at the first that fails."""
-    script = ["exec 2>&1"]
+    """All commands of a guide in one shell, which ends at the first that fails, with what it has begun."""
+    script = ["exec 2>&1", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"]
     for place, block in enumerate(blocks):
         if block.language == "sh":
             script += [f"echo '== {place}'", block.code]

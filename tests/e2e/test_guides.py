@@ -81,7 +81,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["write-a-channel.md", "write-an-area.md", "receive-webhooks.md"])
+@pytest.mark.parametrize("name", ["write-a-channel.md", "write-an-area.md"])
 def test_a_guide_does_what_it_says(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     reader = Reader(tmp_path, environment)
     blocks = list(blocks_of(GUIDES / name))

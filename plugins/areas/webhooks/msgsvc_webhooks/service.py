@@ -317,7 +317,9 @@ class Webhooks:
         try:
             self._guard.check_url(url)
         except ForbiddenTarget as error:
-            raise InvalidUrl(f"url: {error.reason}") from None
+            how = error.allowed_by
+            hint = f" (the operator allows it by {how} in [webhooks])" if how else ""
+            raise InvalidUrl(f"url: {error.reason}{hint}") from None
 
     def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
         """`names` without repetitions."""
