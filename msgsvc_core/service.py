@@ -35,6 +35,7 @@ from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.outages import ChannelOutages, probe_spec
 from msgsvc_core.channels.own.routes import router as channels_router
 from msgsvc_core.channels.own.service import OwnChannels
+from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.charging import Charge
 from msgsvc_core.clock import Clock, SystemClock
@@ -234,6 +235,11 @@ class Service:
         from msgsvc_core.channels.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
         return MediaFiles(self)
+
+    @cached_property
+    def reception_health(self) -> ReceptionHealth:
+        """Which bots receive nothing, since when and why."""
+        return ReceptionHealth(self)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""

@@ -140,6 +140,17 @@ class JobSettings(Section):
         ge=1,
         description="Calls that are made after a probe succeeded; one that succeeds ends the outage.",
     )
+    reception_failing_s: float = Field(
+        30.0,
+        ge=0,
+        description="Seconds for which nothing of a bot's updates can be received, after which its reception"
+        " is told to be interrupted; the first success ends that.",
+    )
+    webhook_check_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between questions to a platform whether it calls a bot's webhook with success.",
+    )
 
     @field_validator("broker_url")
     @classmethod

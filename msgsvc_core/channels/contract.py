@@ -116,6 +116,18 @@ class ChannelHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookHealth:
+    """What `check_webhook` found. `detail` is for an operator: what the platform says of its calls.
+
+    `missing` says that the platform calls no address at all for the bot any more; it is then set anew.
+    """
+
+    ok: bool
+    detail: str = ""
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelIdentity:
     """Which channel it is. `name` is what the API shows, e.g. `messenger_a`.
 
@@ -251,6 +263,14 @@ class Channel(ABC):
         """
         # Not abstract: a channel needs this, or `poll_updates`, or neither.
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
+
+    async def check_webhook(self, url: str) -> WebhookHealth:
+        """Asks whether the platform calls `url`, which `set_webhook` told it, with success.
+
+        Asked once in `jobs.webhook_check_s` where `receiving` is `webhook`. A platform that tells nothing of
+        it gives no reason for doubt.
+        """
+        return WebhookHealth(ok=True)
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
         """Has the bot's menu show these commands and no others, in the person's language where the

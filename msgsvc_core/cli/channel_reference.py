@@ -19,6 +19,7 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.Pace,
         channels.ChannelIdentity,
         channels.ChannelHealth,
+        channels.WebhookHealth,
         channels.BotProfile,
         channels.BotCommand,
     ),

@@ -244,6 +244,7 @@ class FakeTelegram:
                     f"Wrong response from the webhook: {status}" if status else "Connection refused"
                 )
                 bot.updates.webhook.last_error = said
+                bot.updates.webhook.last_error_at = int(time.time())
                 await asyncio.sleep(self._retry_s)
 
     async def _post(self, bot: FakeBot, update: dict[str, Any]) -> int:
