@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -87,6 +88,30 @@ def references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from references(inner)
+
+
+#: What integrators look for first.
+BASICS = (
+    "Authorization: Bearer",
+    "X-API-Key",
+    "next_cursor",
+    "X-RateLimit-Remaining",
+    "Retry-After",
+    "Idempotency-Key",
+    "Idempotent-Replayed",
+)
+
+
+async def test_what_all_endpoints_have_in_common_is_explained(
+    reader: httpx2.AsyncClient, document: dict[str, Any]
+) -> None:
+    page = unescape((await reader.get("/docs")).text)
+    guide = (Path(__file__).parents[2] / "docs/guides/api-basics.md").read_text("utf-8")
+
+    for name in BASICS:
+        assert name in document["info"]["description"]
+        assert name in page
+        assert name in guide or name.lower() in guide
 
 
 async def test_it_is_openapi_3_1_with_what_that_demands(document: dict[str, Any]) -> None:

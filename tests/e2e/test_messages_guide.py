@@ -40,6 +40,7 @@ def server(deployment: Deployment) -> Iterator[Server]:
     "name",
     [
         "agents.md",
+        "api-basics.md",
         "broadcasts.md",
         "drip.md",
         "forms.md",
