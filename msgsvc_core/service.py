@@ -137,6 +137,9 @@ class Service:
     embedders use it for plugins that are not installed.
     """
 
+    #: Whether the start found that the database holds what none of `secret_keys` reads.
+    keys_are_lost = False
+
     def __init__(
         self,
         settings: Settings,
@@ -384,7 +387,8 @@ class Service:
             async with self.db.transaction() as tx:
                 await key_canary.plant(tx, self.secrets)
         elif not readable:
-            # Most goes on without the old keys; `msgsvc doctor` says what to do.
+            # Most goes on without the old keys; docs/operating.md says what to do.
+            self.keys_are_lost = True
             log.error("secret_keys_lost")
 
     def begin_stop(self) -> None:

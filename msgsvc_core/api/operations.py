@@ -36,7 +36,7 @@ COUNTED_S = 5.0
 
 #: Checks whose failure leaves a process able to serve. A balancer that took every process out when
 #: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
-OPTIONAL_CHECKS = frozenset({"redis", "own_channels"})
+OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys"})
 
 #: What the checks of the configured messengers begin with. One that is away is no fault of the process
 #: either: requests are taken, and what they queue waits (docs/decisions/0055-outages.md).
@@ -95,17 +95,20 @@ class Readiness:
             checks[f"{CHANNEL_CHECK}{channel.name}"] = _with_reception(
                 health, reception_of(channel, troubled.get(channel.key))
             )
+        if self._service.keys_are_lost:
+            detail = "the database was written with a key that is not in secret_keys any more"
+            checks["secret_keys"] = {"ok": False, "detail": detail}
         own = [troubled[one.key] for one in self._service.channels.own if one.key in troubled]
         if own:
             stopped = sum(state.stopped for state in own)
-            detail = {
+            counts = {
                 "stopped": stopped,
                 "unavailable": sum(
                     not state.stopped and state.outage_since_ms is not None for state in own
                 ),
                 "interrupted": sum(state.interrupted_since_ms is not None for state in own),
             }
-            checks["own_channels"] = {"ok": False, "detail": detail}
+            checks["own_channels"] = {"ok": False, "detail": counts}
             if stopped:
                 checks["own_channels"]["stopped"] = True
         return checks
