@@ -91,9 +91,9 @@ def _check_sizes(service: "Service", new: NewMailing) -> None:
     most = service.settings.limits.broadcast_ids
     if len(new.audience.subscriber_ids or ()) > most:
         raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
-    # Here and not in the type: mailings of before are read by that too.
+    # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
     for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
-        if not _SUBSCRIBER_ID.fullmatch(subscriber_id):
+        if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
             raise ValidationFailed(
                 f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
             )
