@@ -31,7 +31,7 @@ class Capabilities:
     itself is adapted: an edit becomes a new message.
     """
 
-    #: Length of a text as a person sees it, without markup (interface spec, section 8: 4,000 for every
+    #: Length of a text as a person sees it, without markup (decision 0075: 4,000 for every
     #: channel), and the same where a file goes with it; None where that makes no difference.
     max_text_length: int = 4000
     max_caption_length: int | None = None
@@ -175,20 +175,23 @@ class Channel(ABC):
 
         `message.key` is the same when the same message is sent again: hand it to a platform that drops
         repeats (`capabilities.repeatable`), e.g. as transaction or message id. Make the call once: whether
-        it is made again, after a failure or a crash, is decided by who called.
+        it is made again, after a failure or a crash, is decided by who called. Only where the platform
+        drops repeats may the channel make it again, with the same key.
+
+        A chat that the person has left is `chat_not_found`, also on a platform that would take the message.
         """
 
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
-        Its file is replaced by that of `message`, where the channel can (`edit_media`) and there is one.
-        One that shows the same already is no error.
+        One that is gone is `invalid_message`, and stays gone. Its file is replaced by that of `message`,
+        where the channel can (`edit_media`) and there is one. One that shows the same already is no error.
         """
 
     @abstractmethod
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        """Removes a message; one that is gone already is no error."""
+        """Removes a message, with all that edits have made of it; one that is gone already is no error."""
 
     @abstractmethod
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:

@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.ChannelIdentity,
         channels.ChannelHealth,
         channels.WebhookHealth,
+        channels.WebhookHealth,
         channels.BotProfile,
         channels.BotCommand,
     ),
