@@ -163,7 +163,7 @@ class JobSettings(Section):
 class LimitSettings(Section):
     """What a project may use.
 
-    The defaults are the limits of the interface spec, section 8.
+    The defaults are those of decision 0075.
     """
 
     requests_per_minute: int = Field(

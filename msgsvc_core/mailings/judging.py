@@ -21,7 +21,7 @@ from msgsvc_core.record import record
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: What may be an id of a subscriber (interface spec, section 2).
+#: What may be an id of a subscriber (decision 0075).
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
 
 

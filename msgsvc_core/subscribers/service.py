@@ -363,7 +363,7 @@ def _not_found(subscriber_id: str) -> SubscriberNotFound:
 
 
 def check_external_id(external_id: str) -> None:
-    """Raises `InvalidExternalId` (API conventions: 1-128 printable, no spaces at the ends)."""
+    """Raises `InvalidExternalId` (decision 0075: 1-128 printable, no spaces at the ends)."""
     if not (
         1 <= len(external_id) <= 128
         and external_id.isprintable()

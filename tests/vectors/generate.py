@@ -64,7 +64,7 @@ def case(
 
 
 def own(value: str | None, name: str = "X-Service-Signature") -> dict[str, str]:
-    """Headers of a delivery in the form of the interface specification, section 6."""
+    """Headers of a delivery in the form of decision 0075."""
     rest = {"X-Service-Timestamp": TIME, "X-Service-Delivery-Id": ID, "X-Service-Event": "e"}
     return rest if value is None else {name: value, **rest}
 

@@ -16,16 +16,16 @@ from msgsvc_core.visible_text import check_visible
 Lang = Literal["ru", "en"]
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
 
-#: Seconds between two looks at a session's status (interface spec, section 4: 2-3).
+#: Seconds between two looks at a session's status (decision 0075: 2-3).
 POLL_INTERVAL_S = 2
 
-#: Longest time that a look at the status may be held (API, "Auth").
+#: Longest time that a look at the status may be held (decision 0075).
 MAX_WAIT_S = 25
 
-#: Characters of `state` (API, "Auth").
+#: Characters of `state` (decision 0075).
 MAX_STATE_LENGTH = 512
 
-#: A static link's slug (API, "Auth").
+#: A static link's slug (decision 0075).
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$")]
 
 #: What a project calls a static link.

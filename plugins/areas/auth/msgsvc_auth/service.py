@@ -29,7 +29,7 @@ from msgsvc_core.subscribers.models import Subscriber
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: The paid operation of this plugin (interface spec, section 1: a credit per confirmation).
+#: The paid operation of this plugin (decision 0075: a credit per confirmation).
 CONFIRMED = "auth.confirmed"
 
 #: What the choice of the other numbers is derived for.

@@ -27,7 +27,7 @@ from msgsvc_forms.models import (
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.summary import files_of
 
-#: The paid operation (interface spec, section 7: form intake).
+#: The paid operation (decision 0075: form intake).
 OPERATION = "form.submission"
 
 #: The job that removes what was sent in with a form that was deleted.

@@ -37,7 +37,7 @@ DELIVER = "webhooks.deliver"
 #: A delivery and its attempts, the first one first.
 Logged = tuple[Delivery, list[Attempt]]
 
-#: Milliseconds for which a replaced secret still signs (interface spec, section 4: 24 hours).
+#: Milliseconds for which a replaced secret still signs (decision 0075: 24 hours).
 OLD_SECRET_MS = 24 * 3600 * 1000
 
 #: Secrets that sign at once. Each adds a `v1=` to a header, and headers have limits everywhere.

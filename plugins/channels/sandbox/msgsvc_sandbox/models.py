@@ -9,19 +9,19 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from msgsvc_core.api.endpoint import Body, Query
 
-#: The two languages of the interface spec, section 2.
+#: The two languages of decision 0075.
 Lang = Literal["en", "ru"]
 
 #: What may come after `?start=`; the messengers it stands for allow no more.
 START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
 
-#: Message text: up to 4,000 characters (interface spec, section 8).
+#: Message text: up to 4,000 characters (decision 0075).
 MAX_TEXT_CHARS = 4000
 
 #: Text beside a file that a person attaches; it is part of an address.
 MAX_CAPTION_CHARS = 1000
 
-#: How a failure is named in `delivery.failed` (interface spec, section 6).
+#: How a failure is named in `delivery.failed` (decision 0075).
 Reason = Literal[
     "user_blocked_bot",
     "chat_not_found",
