@@ -10,7 +10,7 @@ from msgsvc_core.channels import Button, ButtonPressed, Channel, Reason
 from msgsvc_core.testing.conformance.inbox import SECRET, Inbox
 from msgsvc_core.testing.conformance.messenger import Fault, Messenger
 from msgsvc_core.testing.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
-from msgsvc_core.testing.conformance.verdicts import judge, refusal, refused_or_done
+from msgsvc_core.testing.conformance.verdicts import done, judge, refusal, refused_or_done
 
 #: Seconds that a platform asks to wait: not what anybody takes by default.
 WAIT_S = 17.0
@@ -18,7 +18,15 @@ WAIT_S = 17.0
 #: Faults that an answer or its absence shows at once.
 QUICK: tuple[Fault, ...] = tuple(fault for fault in get_args(Fault) if fault != "hang")
 
-CALLS = ("send", "edit", "delete", "answer_button", "set_webhook", "poll_updates")
+CALLS = (
+    "send",
+    "edit",
+    "delete",
+    "answer_button",
+    "set_webhook",
+    "check_webhook",
+    "poll_updates",
+)
 
 
 class Failures(Stage):
@@ -152,9 +160,8 @@ async def _prepared(
 ) -> Callable[[], Awaitable[object]]:
     """The call, with all done that it needs."""
     takes, text = channel.capabilities, plainest("text", channel.capabilities)
-    if name == "set_webhook":
-        needs(channel.receiving == "webhook", "webhooks (receiving)")
-        return lambda: channel.set_webhook(inbox.webhook_url, SECRET)
+    if name in {"set_webhook", "check_webhook"}:
+        return await _prepared_webhook(name, channel, inbox)
     if name == "poll_updates":
         needs(channel.receiving == "poll", "polling (receiving)")
         return lambda: channel.poll_updates(None)
@@ -171,3 +178,15 @@ async def _prepared(
     if name == "delete":
         return lambda: channel.delete(chat_id, ref)
     return lambda: channel.edit(chat_id, ref, plainest("other", takes))
+
+
+async def _prepared_webhook(
+    name: str, channel: Channel, inbox: Inbox
+) -> Callable[[], Awaitable[object]]:
+    needs(channel.receiving == "webhook", "webhooks (receiving)")
+    if name == "set_webhook":
+        return lambda: channel.set_webhook(inbox.webhook_url, SECRET)
+    asks = type(channel).check_webhook is not Channel.check_webhook
+    needs(asks, "question to the platform whether it calls (check_webhook)")
+    await done(channel.set_webhook(inbox.webhook_url, SECRET), "set_webhook")
+    return lambda: channel.check_webhook(inbox.webhook_url)
