@@ -168,7 +168,12 @@ class Service:
             (package(each.plugin), cast("Path", each.function()))
             for each in hook.register_locale.get_hookimpls()
         ]
-        self.texts = Texts([(CORE, CORE_LOCALE), *own_texts], settings.default_lang)
+        self.texts = Texts(
+            [(CORE, CORE_LOCALE), *own_texts],
+            settings.default_lang,
+            settings.languages,
+            settings.locale_dir,
+        )
         self.jobs = JobQueue(self.clock)
         self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
         self.projects = Projects(self.db, self.clock)

@@ -1,4 +1,5 @@
-"""Texts that a person reads, in their language. English is written in the code; `.po` files translate.
+"""Texts that a person reads, in their language. English is written in the code; `.po` files translate, ours
+to Russian, a deployer's or a plugin's to any language that the setting `languages` lists.
 
 The compiled form is made in memory at start, so there is no build step and nothing to forget.
 
@@ -8,18 +9,27 @@ and in no other plugin's, where the same English may mean something else ("Open"
 
 import gettext
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
+from itertools import product
 from pathlib import Path
+from string import Formatter
 from typing import Any, Protocol
 
+from babel import localedata
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-LANGUAGES = ("en", "ru")
+from msgsvc_core.localized import LANGUAGES, closest
+from msgsvc_core.settings import SettingsError
 
 #: The domain of the core's own texts.
 CORE = "msgsvc_core"
+
+#: Where gettext looks for a language's catalogues, within its folder.
+LC_MESSAGES = "LC_MESSAGES"
 
 
 class Translate(Protocol):
@@ -38,25 +48,41 @@ class Translate(Protocol):
 
 class Texts:
     """The texts of one service, from the core's and every plugin's `locale` folder, each with the name of
-    the package whose texts are in it."""
+    the package whose texts are in it; what `own`, the deployer's folder, has goes before.
 
-    def __init__(self, folders: Iterable[tuple[str, Path]], default_lang: str) -> None:
-        self._default_lang = default_lang
-        self._catalogues: dict[tuple[str, str], gettext.NullTranslations] = {
-            (CORE, lang): gettext.NullTranslations() for lang in LANGUAGES
-        }
+    In English texts stand in the code, in Russian what is not translated is in English. Any other language
+    is brought by who wants it; what is missing of it is in the default language.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[tuple[str, Path]],
+        default_lang: str,
+        languages: Sequence[str] = LANGUAGES,
+        own: Path | None = None,
+    ) -> None:
+        self.default_lang = default_lang
+        self._languages = languages
+        self._catalogues: dict[tuple[str, str], list[gettext.GNUTranslations]] = {}
+        for lang, path in () if own is None else _catalogues_in(own, languages):
+            self._add(path.stem, lang, path, is_checked=True)
         for package, folder in folders:
-            for lang in LANGUAGES:
-                self._add(package, lang, folder / lang / "LC_MESSAGES" / "messages.po")
-        for (package, lang), catalogue in self._catalogues.items():
-            if package != CORE:
-                catalogue.add_fallback(self._catalogues[CORE, lang])
+            for lang in languages:
+                self._add(package, lang, folder / lang / LC_MESSAGES / "messages.po")
         self._translations: dict[tuple[str, str], Translate] = {}
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """The languages that the service itself speaks: those of which the core has texts."""
+        return tuple(
+            lang
+            for lang in self._languages
+            if lang in LANGUAGES or (CORE, lang) in self._catalogues
+        )
 
     def choose(self, lang: str | None) -> str:
         """The language of ours for a platform's code such as `ru-RU`; the default for others."""
-        short = (lang or "").lower().replace("_", "-").partition("-")[0]
-        return short if short in LANGUAGES else self._default_lang
+        return closest(lang or "", self._languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:
         """What translates to `lang`. `module` is the `__name__` of who speaks: the texts of its package are
@@ -65,23 +91,72 @@ class Texts:
         found = self._translations.get(asked)
         if found is None:
             package, chosen = asked[0], self.choose(lang)
-            catalogue = self._catalogues.get((package, chosen)) or self._catalogues[CORE, chosen]
-            found = _Translation(self, chosen, catalogue)
+            found = _Translation(self, chosen, self._chain(package, chosen))
             # Languages come from people too.
             if lang == chosen:
                 self._translations[asked] = found
         return found
 
-    def _add(self, package: str, lang: str, path: Path) -> None:
+    def _chain(self, package: str, lang: str) -> gettext.NullTranslations:
+        """The package's texts and then the core's, in a language and then in the default one."""
+        chain = gettext.NullTranslations()
+        languages = [lang] if lang in LANGUAGES else dict.fromkeys((lang, self.default_lang))
+        for one, owner in product(languages, dict.fromkeys((package, CORE))):
+            for catalogue in self._catalogues.get((owner, one), ()):
+                # Each chain links its own copies; the texts in them are the same.
+                chain.add_fallback(copy(catalogue))
+        return chain
+
+    def _add(self, package: str, lang: str, path: Path, *, is_checked: bool = False) -> None:
         if not path.exists():
             return
         with path.open("rb") as file:
-            catalogue = read_po(file, locale=lang)
+            catalogue = read_po(file, locale=_locale_of(lang))
+        if is_checked:
+            _check(catalogue, path)
         compiled = io.BytesIO()
         write_mo(compiled, catalogue)
         compiled.seek(0)
-        own = self._catalogues.setdefault((package, lang), gettext.NullTranslations())
-        own.add_fallback(gettext.GNUTranslations(compiled))
+        read = gettext.GNUTranslations(compiled)
+        self._catalogues.setdefault((package, lang), []).append(read)
+
+
+def _catalogues_in(folder: Path, languages: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    for lang in languages:
+        for path in sorted((folder / lang / LC_MESSAGES).glob("*.po")):
+            yield lang, path
+
+
+def _locale_of(lang: str) -> str | None:
+    """The locale whose rule for plural forms counts; None, for the rule that the file has, where Babel knows
+    none."""
+    name = lang.replace("-", "_")
+    return name if localedata.exists(name) else None
+
+
+def _check(catalogue: Catalog, path: Path) -> None:
+    """Raises `SettingsError` for a translation that names a value which its text has not."""
+    for message in catalogue:
+        originals = _all_of(message.id)
+        known = {name for text in originals for name in _names_in(text)}
+        for translation in _all_of(message.string):
+            try:
+                is_right = not message.id or _names_in(translation) <= known
+            except ValueError:
+                is_right = False
+            if not is_right:
+                raise SettingsError(
+                    f"locale_dir: {path}: the translation of {originals[0]!r} has other braces"
+                )
+
+
+def _all_of(texts: object) -> Sequence[str]:
+    """The text, or its plural forms."""
+    return [str(text) for text in texts] if isinstance(texts, list | tuple) else [str(texts or "")]
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 
 def package_of(function: Callable[..., Any]) -> str:

@@ -158,7 +158,7 @@ def _schemas(
     )
     schemas = {model: schema for (model, _), schema in by_model.items()}
     # pydantic also takes dataclasses, of which we hand it none.
-    return schemas, _as_described(document.get("$defs", {}), languages)
+    return schemas, _as_described(document.get("$defs", {}), languages)  # type: ignore[return-value]
 
 
 def _operation(

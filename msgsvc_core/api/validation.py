@@ -10,6 +10,7 @@ from msgsvc_core.api.json_input import shortened
 from msgsvc_core.api.types import WrongUrl
 from msgsvc_core.errors import ApiError, InvalidUrl, ValidationFailed
 from msgsvc_core.findings import worded_finding
+from msgsvc_core.localized import LANGUAGES, LISTED
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
 MOST_NAMED = 3
@@ -17,13 +18,22 @@ MOST_NAMED = 3
 M = TypeVar("M", bound=BaseModel)
 
 
-def validate(model: type[M], value: Any, whole: str = "body") -> M:
+def validate(
+    model: type[M],
+    value: Any,
+    whole: str = "body",
+    *,
+    languages: Sequence[str] | None = LANGUAGES,
+) -> M:
     """`value` as the model. `whole` names the value where no field is at fault.
+
+    `languages` are those that it may name, `settings.languages` of the service; None, for what was checked
+    before it was stored, takes any.
 
     Raises `InvalidUrl` where URLs alone are wrong with it, else `ValidationFailed`.
     """
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, context={LISTED: languages})
     except ValidationError as error:
         raise refusal(error, whole) from None
 

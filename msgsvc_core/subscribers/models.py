@@ -81,7 +81,7 @@ class SubscriberAnswer(Answer):
     channel: str
     first_name: str
     username: str = Field(description="Empty for people without one.")
-    lang: Literal["ru", "en"]
+    lang: Language
     tags: list[str]
     permissions: list[str]
     external_id: str | None

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, get_args
+from typing import Any
 
 from msgsvc_core.api.validation import field_path, validate
 from msgsvc_core.channels.outgoing import Format
 from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.localized import Language, Localized
+from msgsvc_core.localized import Localized, language_of
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.substitution import (
     Template,
@@ -23,9 +23,6 @@ from msgsvc_core.messages.substitution import (
     text_template,
 )
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
-
-#: Every language that a template can be rendered in.
-LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 #: Contents that are kept as they were read. They are found by their text, so none can be out of date.
 KEPT = 256
@@ -113,7 +110,9 @@ def _sources(
 def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str) -> Template:
     if None in by_lang:
         return by_lang[None]
-    return by_lang.get(lang) or by_lang.get(default_lang) or next(iter(by_lang.values()))
+    # One for all stands alone.
+    written = [each for each in by_lang if each is not None]
+    return by_lang[language_of(written, lang, default_lang)]
 
 
 def _rendered(

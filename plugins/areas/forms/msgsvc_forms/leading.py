@@ -9,7 +9,6 @@ from msgsvc_core.localized import Localized, in_language
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages import SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.texts import LANGUAGES
 from msgsvc_core.tickets import TicketRequest
 from msgsvc_forms.course import holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
@@ -119,11 +118,16 @@ class Leading:
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
         most = self._most(self._service.channels.all_of(form.project_id))
-        texts = {
-            f"form_{lang}": self._text(form, submission, lang, to.text, most) for lang in LANGUAGES
+        names = {
+            lang: f"form_{lang.replace('-', '_')}" for lang in self._service.settings.languages
         }
         message = MailingMessage(
-            text={"en": "{{ form_en }}", "ru": "{{ form_ru }}"}, variables={**texts}, format="plain"
+            text={lang: f"{{{{ {name} }}}}" for lang, name in names.items()},
+            variables={
+                name: self._text(form, submission, lang, to.text, most)
+                for lang, name in names.items()
+            },
+            format="plain",
         )
         new = NewMailing(SOURCE, message, Audience(tags_any=[to.tag]))
         mailing = await self._service.mailings.start(tx, form.project_id, new)

@@ -106,7 +106,7 @@ class Forms:
         Raises `NotFound`, and what `create` does.
         """
         form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
-        definition = validate(Definition, body.changed(form.definition))
+        definition = validate(Definition, body.changed(form.definition), languages=None)
         await self._check(tx, project_id, definition)
         content = definition.to_column()
         if content == form.content:

@@ -71,5 +71,5 @@ def _to_one(record: Record) -> SendBody:
 
 
 def _to_many(record: Record) -> NewMailing:
-    message = validate(MailingMessage, record.message)
-    return NewMailing(SOURCE, message, validate(Audience, record.audience))
+    message = validate(MailingMessage, record.message, languages=None)
+    return NewMailing(SOURCE, message, validate(Audience, record.audience, languages=None))

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from msgsvc_core.api.endpoint import Body, Query
+from msgsvc_core.localized import Language
 
 #: The two languages of decision 0075.
-Lang = Literal["en", "ru"]
 
 #: What may come after `?start=`; the messengers it stands for allow no more.
 START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
@@ -107,7 +107,7 @@ class Person(BaseModel):
     person_id: str
     name: str
     username: str
-    lang: Lang
+    lang: Language
     created_at_ms: int
 
 
@@ -116,7 +116,7 @@ class NewPerson(Body):
 
     name: Name
     username: Username = ""
-    lang: Lang = "en"
+    lang: Language = "en"
 
 
 class PersonChange(Body):
@@ -124,7 +124,7 @@ class PersonChange(Body):
 
     name: Name | None = None
     username: Username | None = None
-    lang: Lang | None = None
+    lang: Language | None = None
 
 
 class Chat(BaseModel):

@@ -220,7 +220,8 @@ class TelegramChannel(Channel):
         )
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
-        langs = {lang for command in commands for lang in command.about}
+        # Telegram knows languages of two letters alone (setMyCommands, `language_code`).
+        langs = {lang for command in commands for lang in command.about if len(lang) == 2}
         # The list without a language is for everybody who reads none of these.
         for lang in [None, *sorted(langs)]:
             shown = [

@@ -6,32 +6,34 @@ from starlette.requests import Request
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.hosted.models import Site, Visit
-from msgsvc_auth.models import MAX_STATE_LENGTH, Lang
+from msgsvc_auth.models import MAX_STATE_LENGTH
 from msgsvc_core.errors import BadRequest
+from msgsvc_core.localized import Language
 from msgsvc_core.pages import read_language
-from msgsvc_core.settings import Settings
+from msgsvc_core.texts import Texts
 
 #: Marks the address by which a page goes on with what it has shown: that of a reload by the page
 #: itself. Nothing is opened there, so a browser that keeps no cookies does not begin again and again.
 RESUME = "resume"
 
 
-def asked(request: Request, settings: Settings) -> Visit:
+def asked(request: Request, texts: Texts) -> Visit:
     """Raises `BadRequest` for a state that no site could get back."""
     fields = request.query_params
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
     if len(state) > MAX_STATE_LENGTH or "\0" in state:
         raise BadRequest(f"state: must be at most {MAX_STATE_LENGTH} characters")
-    return Visit(state, language(request, settings), fields.get("channel") or None)
+    return Visit(state, language(request, texts), fields.get("channel") or None)
 
 
-def language(request: Request, settings: Settings) -> Lang:
+def language(request: Request, texts: Texts) -> Language:
     """What the site asks for, else what the browser likes, else the service's default."""
     return read_language(
         request.query_params.get("lang", ""),
         request.headers.get("accept-language", ""),
-        settings.default_lang,
+        texts.default_lang,
+        texts.spoken,
     )
 
 
