@@ -179,10 +179,21 @@ class ReceptionWatch:
     async def worked(self) -> None:
         """Ends the interruption, if there is one."""
         self._first = None
-        if self._may_be_noted and await self._note(
+        if not self._may_be_noted:
+            return
+        if (self._noted is None and not await self._is_noted()) or await self._note(
             lambda tx: self._service.reception_health.recover(tx, self._channel)
         ):
             self._noted, self._may_be_noted = None, False
+
+    async def _is_noted(self) -> bool:
+        """Whether somebody may have noted an interruption: asked once, of what a process has left."""
+        try:
+            async with self._service.db.read() as tx:
+                state = await self._service.channel_states.find(tx, self._channel.key)
+        except DatabaseUnavailable:
+            return True
+        return state is not None and state.interrupted_since_ms is not None
 
     async def _note(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
         """Whether it was written. Not for a bot whose channel was changed meanwhile: that is another."""

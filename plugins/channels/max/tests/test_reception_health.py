@@ -36,13 +36,22 @@ def serve(make_service: ServiceFactory, platform: FakeMax) -> Serve:
 
         async def ready() -> bool:
             return service.channels["messenger_a"].profile is not None and (
-                receiving == "poll" or bool(platform.updates.subscriptions)
+                receiving == "poll" or await webhook_is_set(service)
             )
 
         await until(ready)
         return service
 
     return make
+
+
+async def webhook_is_set(service: Service) -> bool:
+    """Whether the platform was told all that it has to know: nothing more is changed there then."""
+    async with service.db.read() as tx:
+        found = await tx.fetch_one(
+            "SELECT channel FROM core_bots WHERE webhook_digest IS NOT NULL", {}
+        )
+    return found is not None
 
 
 async def interruption(service: Service) -> str | None:

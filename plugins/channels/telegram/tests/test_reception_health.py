@@ -39,6 +39,15 @@ async def other_poller(telegram: FakeTelegram) -> AsyncIterator[None]:
     await asyncio.gather(polling, return_exceptions=True)
 
 
+async def webhook_is_set(service: Service) -> bool:
+    """Whether the platform was told all that it has to know: nothing more is changed there then."""
+    async with service.db.read() as tx:
+        found = await tx.fetch_one(
+            "SELECT channel FROM core_bots WHERE webhook_digest IS NOT NULL", {}
+        )
+    return found is not None
+
+
 async def interruption(service: Service) -> str | None:
     """Why the bot receives nothing, as `/readyz` says it to an operator; None while it receives."""
     async with service.db.read() as tx:
@@ -136,6 +145,7 @@ async def test_a_webhook_that_leads_elsewhere_is_told_and_left_alone(
     make_site: SiteFactory, telegram, anna
 ):
     site = await make_site("webhook", jobs=SOON)
+    await until(lambda: webhook_is_set(site.service))
     ours, telegram.bot.updates.webhook.url = telegram.bot.updates.webhook.url, ELSEWHERE
 
     why = await interrupted(site.service)
@@ -149,6 +159,7 @@ async def test_a_webhook_that_leads_elsewhere_is_told_and_left_alone(
 
 async def test_a_webhook_that_was_removed_is_set_anew(make_site: SiteFactory, telegram, anna):
     site = await make_site("webhook", jobs={**SOON, "reception_failing_s": 30})
+    await until(lambda: webhook_is_set(site.service))
     telegram.bot.updates.webhook.url = ""
     await anna.write("hello")
 
