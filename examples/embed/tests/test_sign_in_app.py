@@ -10,7 +10,7 @@ from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.testing import RecordingChannel, settled
 
 # It needs the plugin auth.
-sign_in = pytest.importorskip("examples.embed.sign_in")
+sign_in = pytest.importorskip("examples.embed.sign_in_app")
 
 ANN = ChannelUser("1001", "Ann", lang="en")
 
