@@ -48,6 +48,10 @@ class TemplateError(ValueError):
     """A text is no template; the message says where and why."""
 
 
+class AddressError(TemplateError):
+    """What a text would be is no address that may stand there."""
+
+
 class WrongVariable(Exception):
     """The variable `name` does not fit; `why` says what is wrong with it."""
 
@@ -317,15 +321,15 @@ def _check_markdown(parts: Sequence[Part]) -> None:
 
 def _check_address(marked: str, marks: Sequence[str]) -> None:
     if marks and not marked.lower().startswith(("http://", "https://")):
-        raise TemplateError("a variable can't be the scheme or host of an address")
+        raise AddressError("a variable can't be the scheme or host of an address")
     if any(mark in marked.split("/")[2] for mark in marks):
-        raise TemplateError("a variable can't be part of an address's host")
+        raise AddressError("a variable can't be part of an address's host")
     try:
         check_http_url(marked)
     except ValueError as error:
-        raise TemplateError(str(error)) from None
+        raise AddressError(str(error)) from None
     if any(mark in urlsplit(marked).netloc for mark in marks):
-        raise TemplateError("a variable can't be part of an address's host")
+        raise AddressError("a variable can't be part of an address's host")
 
 
 def _in_address(value: str) -> str:

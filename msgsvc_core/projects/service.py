@@ -26,6 +26,7 @@ from msgsvc_core.projects.models import (
     ProjectTexts,
 )
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
+from msgsvc_core.visible_text import has_visible
 
 #: Milliseconds for which a key that was found is not looked for again. A key that is revoked, or a
 #: project that is disabled, by another process, goes on for as long here.
@@ -211,7 +212,8 @@ def _check_text(field: str, text: Localized | None) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
+    is_plain = name.isprintable() and name == name.strip() and has_visible(name)
+    if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(
             f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
         )

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgsvc_core.api.validation import field_path, validate
 from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.errors import InvalidUrl, ValidationFailed
 from msgsvc_core.localized import Localized, language_of
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.substitution import (
+    AddressError,
     Template,
     TemplateError,
     TextTemplate,
@@ -78,7 +79,9 @@ def read_content(content: TemplateContent) -> Rendering:
                 texts.setdefault(place, {})[lang] = read(source)
             except TemplateError as error:
                 where = field_path(place if lang is None else (*place, lang))
-                raise ValidationFailed(f"{where}: {error}") from None
+                is_url = isinstance(error, AddressError) and place[-1] == "url"
+                refusal = InvalidUrl if is_url else ValidationFailed
+                raise refusal(f"{where}: {error}") from None
     return Rendering(content, texts)
 
 
