@@ -168,9 +168,8 @@ class TextTemplate(Template):
         ):
             # A word may end the name of a character.
             return False
-        return all(
-            _WORDS.fullmatch(values.get(hole.name, hole.default) or "") for hole in self.holes
-        )
+        filled = (values.get(hole.name, hole.default or "") for hole in self.holes)
+        return all(_WORDS.fullmatch(value) for value in filled)
 
 
 def _seen(piece: Piece, values: Mapping[str, str], most: int) -> Span:

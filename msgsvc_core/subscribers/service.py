@@ -248,10 +248,10 @@ class Subscribers:
             after = read_place(query.after)
             await self._check_filters(tx, project_id, query)
             return await search_store.search(tx, project_id, query.query, query, after, query.most)
-        after = query.after
-        if after is not None and not after.startswith(f"{_ID_PREFIX}_"):
+        last = query.after
+        if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
             raise BadRequest("cursor: not one that this list gave; it is one of a search")
-        return await self.list_after(tx, project_id, query, after, query.most)
+        return await self.list_after(tx, project_id, query, last, query.most)
 
     async def list_after(
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int

@@ -166,6 +166,7 @@ def test_a_value_can_t_become_markup(text: str, text_format: Format, looks: list
         ("a ` b {{ a }} c", "markdown", "`", [Span("a ` b ` c")]),
         ("*{{ a }}", "markdown", "x*", [Span("*x*")]),
         ("**{{ a }}** b **c**", "markdown", "", [Span(" b "), Span("c", ("bold",))]),
+        ('**{{ a | default("x") }}** b', "markdown", "", [Span(" b")]),
         ("[{{ a }}](https://shop.example)", "markdown", "", []),
         ("```\n{{ a }}```", "markdown", "x\n```\ny", [Span("x\n```\ny", ("pre",))]),
         ("`{{ a }}`", "markdown", "x`\ny", [Span("x`\ny", ("code",))]),
