@@ -62,7 +62,7 @@ class Texts:
         own: Path | None = None,
     ) -> None:
         self.default_lang = default_lang
-        self._languages = languages
+        self.languages = tuple(languages)
         self._catalogues: dict[tuple[str, str], list[gettext.GNUTranslations]] = {}
         for lang, path in () if own is None else _catalogues_in(own, languages):
             self._add(path.stem, lang, path, is_checked=True)
@@ -75,14 +75,12 @@ class Texts:
     def spoken(self) -> tuple[str, ...]:
         """The languages that the service itself speaks: those of which the core has texts."""
         return tuple(
-            lang
-            for lang in self._languages
-            if lang in LANGUAGES or (CORE, lang) in self._catalogues
+            lang for lang in self.languages if lang in LANGUAGES or (CORE, lang) in self._catalogues
         )
 
     def choose(self, lang: str | None) -> str:
         """The language of ours for a platform's code such as `ru-RU`; the default for others."""
-        return closest(lang or "", self._languages) or self.default_lang
+        return closest(lang or "", self.languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:
         """What translates to `lang`. `module` is the `__name__` of who speaks: the texts of its package are

@@ -10,8 +10,6 @@ from pydantic import BaseModel, Field, StringConstraints
 from msgsvc_core.api.endpoint import Body, Query
 from msgsvc_core.localized import Language
 
-#: The two languages of decision 0075.
-
 #: What may come after `?start=`; the messengers it stands for allow no more.
 START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
 
