@@ -16,8 +16,8 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.openapi import openapi
 from msgsvc_core.errors import CORE_ERRORS, ApiError
 from msgsvc_core.events import EventSpec
+from msgsvc_core.localized import LANGUAGES
 from msgsvc_core.service import Service
-from msgsvc_core.texts import LANGUAGES
 
 _CODE = re.compile(r"[a-z][a-z0-9_]{2,63}")
 _EVENT = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
