@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import structlog
 from starlette.types import ASGIApp
 
-from msgsvc_core import key_canary
 from msgsvc_core.accounts import (
     AccountLinks,
     Accounts,
@@ -28,16 +27,17 @@ from msgsvc_core.accounts import (
     Team,
 )
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import CHANNEL_LANES
 from msgsvc_core.channels.calls import SPEC as CALL_JOB
 from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.outages import ChannelOutages, probe_spec
-from msgsvc_core.channels.own.routes import router as channels_router
-from msgsvc_core.channels.own.service import OwnChannels
+from msgsvc_core.channels.project_channels.routes import router as channels_router
+from msgsvc_core.channels.project_channels.service import OwnChannels
 from msgsvc_core.channels.states import ChannelStates, check_job
-from msgsvc_core.charging import Charge
-from msgsvc_core.clock import Clock, SystemClock
+from msgsvc_core.config.settings import Section, Settings, read_sections
+from msgsvc_core.core_parts import CORE_EVENTS
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
@@ -46,19 +46,20 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.events import Events, Listener
-from msgsvc_core.events.core import CORE_EVENTS
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.files import Files
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files import purging as file_purging
 from msgsvc_core.files.routes import router as files_router
-from msgsvc_core.housekeeping import PURGE_JOB
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.engine import Role, start_jobs
+from msgsvc_core.jobs.retention import PURGE_JOB
+from msgsvc_core.kernel.clock import Clock, SystemClock
+from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
+from msgsvc_core.kernel.hooks import answers, in_turn
+from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.limits import DatabaseLimiter, Limiter
-from msgsvc_core.logs import configure_unless_done
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
 from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
@@ -76,12 +77,12 @@ from msgsvc_core.messages.filing import SPEC as FILE_JOB
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.metrics import Metrics
-from msgsvc_core.plugins import answers, in_turn, load_plugins, package
+from msgsvc_core.plugins.loading import load_plugins, package
+from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
+from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
-from msgsvc_core.settings import Section, Settings, read_sections
 from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.conversation import Conversation
@@ -95,11 +96,11 @@ from msgsvc_core.subscribers.permissions.routes import router as permissions_rou
 from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
-from msgsvc_core.texts import CORE, Texts
-from msgsvc_core.tickets import TicketRequest
+from msgsvc_core.telemetry import Metrics
+from msgsvc_core.telemetry.logs import configure_unless_done
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.media import MediaFiles
+    from msgsvc_core.files.media import MediaFiles
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Section)
@@ -223,7 +224,9 @@ class Service:
 
         Mounted in another application, use `service.lifespan` (or `async with service`) there.
         """
-        from msgsvc_core.api.app import build_app  # noqa: PLC0415 - the app is built from a service
+        from msgsvc_core.http.app import (  # noqa: PLC0415 - the app is built from a service
+            build_app,
+        )
 
         return build_app(self)
 
@@ -231,7 +234,7 @@ class Service:
     def media(self) -> "MediaFiles":
         """Fetches files of messages, for channels that hand them to their platform."""
         # aiohttp is megabytes of memory that most services use for no file.
-        from msgsvc_core.channels.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
+        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
         return MediaFiles(self)
 

@@ -24,8 +24,8 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 class PhoneSettings(Section):

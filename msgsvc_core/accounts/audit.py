@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgsvc_core.accounts import audit_store as store
 from msgsvc_core.accounts.models import AuditEntry
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.dashboard import Page, PageContext

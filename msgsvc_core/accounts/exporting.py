@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.kernel.errors import Forbidden
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -10,8 +10,8 @@ from msgsvc_core.accounts import link_store as store
 from msgsvc_core.accounts.models import LinkPurpose, OneTimeLink
 from msgsvc_core.accounts.service import digest_of
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_token
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

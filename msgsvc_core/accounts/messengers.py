@@ -24,8 +24,8 @@ from msgsvc_core.channels import starting
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundRule
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import new_number
 
 if TYPE_CHECKING:

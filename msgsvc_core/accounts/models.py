@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 AccountStatus = Literal["active", "disabled"]
 

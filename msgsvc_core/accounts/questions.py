@@ -15,12 +15,12 @@ from msgsvc_core.accounts import request_store as store
 from msgsvc_core.accounts.models import LinkedMessenger, MessengerRequest
 from msgsvc_core.accounts.service import digest_of
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed, Started
-from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
+from msgsvc_core.pages.user_agents import readable_agent
 from msgsvc_core.security import offered
-from msgsvc_core.texts import Translate
-from msgsvc_core.user_agents import readable_agent
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -11,7 +11,7 @@ from msgsvc_core.accounts import credential_store as store
 from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.models import Account, Secrets
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.security.secret_box import DecryptionError
 
 if TYPE_CHECKING:

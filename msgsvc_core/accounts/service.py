@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 from msgsvc_core.accounts import session_store, store, team_store
 from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession, Plan
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id, new_token
-from msgsvc_core.mail_address import normalized
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id, new_token
+from msgsvc_core.kernel.values import record
 from msgsvc_core.members.models import AddMemberBody, Role
 from msgsvc_core.projects.models import Project
-from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

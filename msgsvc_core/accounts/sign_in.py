@@ -18,8 +18,8 @@ from msgsvc_core.accounts.models import (
 from msgsvc_core.accounts.passwords import Passwords, check_password
 from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.mail_address import normalized
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.security.secret_box import DecryptionError
 
 if TYPE_CHECKING:

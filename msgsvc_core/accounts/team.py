@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgsvc_core.accounts import store, team_store
 from msgsvc_core.accounts.models import Account, OneTimeLink
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, Forbidden, NotFound
+from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, Role, UpdateMemberBody
 
 if TYPE_CHECKING:

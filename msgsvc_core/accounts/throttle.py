@@ -9,7 +9,7 @@ import hmac
 from typing import TYPE_CHECKING
 
 from msgsvc_core.accounts.models import Browser, TooMany
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security.networks import customer_network
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import Unauthorized
+from msgsvc_core.kernel.errors import Unauthorized
 
 if TYPE_CHECKING:
     from msgsvc_core.projects.models import ApiKey, Project

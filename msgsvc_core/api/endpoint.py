@@ -36,7 +36,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.responses import Response
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 HandlerFunction = Callable[..., Awaitable[Any]]

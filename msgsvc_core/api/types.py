@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from yarl import URL
 
-from msgsvc_core.clock import from_rfc3339
+from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.security.addresses import parse_address
 
 #: Characters of a URL; longer ones are refused by common servers and browsers.

@@ -20,7 +20,6 @@ from msgsvc_core.channels.failures import (
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
 from msgsvc_core.channels.kinds import ChannelKind
-from msgsvc_core.channels.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import (
     Blocked,
@@ -38,6 +37,7 @@ from msgsvc_core.channels.updates import (
     WebhookAnswer,
     WebhookCall,
 )
+from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 
 __all__ = [
     "Blocked",

@@ -12,7 +12,7 @@ from typing import Any
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, listed
-from msgsvc_core.ids import is_id
+from msgsvc_core.kernel.ids import is_id
 
 #: Which counter of `core_revisions` grows with every change of a channel or a profile.
 CHANNELS = "channels"

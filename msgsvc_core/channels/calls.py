@@ -19,9 +19,9 @@ from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line, gate_of
-from msgsvc_core.channels.markup import to_spans
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
+from msgsvc_core.content.markup import to_spans
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
     URGENT,
@@ -33,8 +33,8 @@ from msgsvc_core.jobs.contract import (
     PutBack,
     exponential,
 )
-from msgsvc_core.json_text import to_json
-from msgsvc_core.record import record
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.values import record
 from msgsvc_core.security import DecryptionError
 
 if TYPE_CHECKING:

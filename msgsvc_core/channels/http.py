@@ -17,9 +17,9 @@ from aiohttp import (
 )
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.deadlines import Deadlines
-from msgsvc_core.json_text import to_json_bytes
-from msgsvc_core.record import record
+from msgsvc_core.kernel.aio import Deadlines
+from msgsvc_core.kernel.json import to_json_bytes
+from msgsvc_core.kernel.values import record
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.

@@ -20,7 +20,6 @@ from msgsvc_core.channels.commands import (
 )
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import ForeignBot
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
@@ -31,8 +30,9 @@ from msgsvc_core.channels.updates import (
     Unblocked,
     Update,
 )
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.texts import LANGUAGES, Translate, package_of
+from msgsvc_core.kernel.i18n import LANGUAGES, Translate, package_of
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -10,9 +10,9 @@ from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
-from msgsvc_core.findings import worded_finding
-from msgsvc_core.plugins import by_name
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.hooks import by_name
+from msgsvc_core.kernel.validation_messages import worded_finding
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

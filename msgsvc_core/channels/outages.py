@@ -16,7 +16,7 @@ from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Backoff, Job, JobContext, JobSpec, NewJob, exponential
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.hooks import in_turn
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.states import ChannelState

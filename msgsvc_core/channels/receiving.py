@@ -13,10 +13,10 @@ import structlog
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.reception import Reception
 from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.lease_clock import LeaseClock
-from msgsvc_core.tasks import end
+from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.registry import Channels

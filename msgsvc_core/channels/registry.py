@@ -11,14 +11,14 @@ from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKind, ChannelKinds, WrongSettings
-from msgsvc_core.channels.own.following import Follower
+from msgsvc_core.channels.project_channels.following import Follower
 from msgsvc_core.channels.receiving import Receiver
 from msgsvc_core.channels.turns import Turns
 from msgsvc_core.channels.uses import Uses, close_quietly
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.ids import is_id
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.ids import is_id
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

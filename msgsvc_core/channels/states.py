@@ -16,8 +16,8 @@ from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
-from msgsvc_core.plugins import in_turn
-from msgsvc_core.record import record
+from msgsvc_core.kernel.hooks import in_turn
+from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

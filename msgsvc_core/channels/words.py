@@ -17,12 +17,12 @@ import structlog
 from msgsvc_core.channels import offers
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
-from msgsvc_core.channels.outgoing import Format, OutgoingMessage
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import DecryptionError
-from msgsvc_core.texts import Translate
 
 if TYPE_CHECKING:
     from msgsvc_core.channels.inbound import InboundContext

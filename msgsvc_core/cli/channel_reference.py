@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgsvc_core import channels
-from msgsvc_core.channels import http, markup, media
+from msgsvc_core.channels import http
 from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
 from msgsvc_core.channels.calls import MOST_AGE_S
+from msgsvc_core.content import markup
+from msgsvc_core.files import media
 
 #: What is on the page, part by part.
 PARTS: dict[str, tuple[Any, ...]] = {
@@ -66,7 +68,7 @@ def channel_page() -> Iterator[str]:
     yield from ("", "# Channels", "")
     yield (
         "All of it is imported from `msgsvc_core.channels`, `PlatformHttp` from `msgsvc_core.channels.http`"
-        " and markup from `msgsvc_core.channels.markup`. The guide is"
+        " and markup from `msgsvc_core.content.markup`. The guide is"
         " [write a channel](../guides/write-a-channel.md)."
     )
     yield from ("", "## Time, and what counts", "")

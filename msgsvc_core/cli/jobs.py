@@ -12,11 +12,11 @@ import typer
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.jobs import interventions, letters
 from msgsvc_core.jobs.letters import Filter, Letter
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.service import Service
 
 #: Jobs that a list shows unless told otherwise.

@@ -7,19 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgsvc_core import key_canary
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.cli.checks import is_private
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
+from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
-from msgsvc_core.plugins import answers
-from msgsvc_core.sealed import CORE_SEALED, count_sealed
+from msgsvc_core.kernel.hooks import answers
+from msgsvc_core.security import key_canary
+from msgsvc_core.security.sealed import CORE_SEALED, count_sealed
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section, SettingsError, own_users_value
 
 #: Seconds after which due work that nobody has begun is remarkable.
 OVERDUE_S = 60

@@ -13,10 +13,10 @@ import typer
 import uvloop
 
 from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
-from msgsvc_core.logs import configure_logs
+from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import serving_metrics
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError
+from msgsvc_core.telemetry.logs import configure_logs
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

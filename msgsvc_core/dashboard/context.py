@@ -8,16 +8,16 @@ from zoneinfo import ZoneInfo
 
 from msgsvc_core.dashboard.access import Access, may
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 
 if TYPE_CHECKING:
     from msgsvc_core.accounts import Account, Plan
     from msgsvc_core.db import Tx
-    from msgsvc_core.errors import ApiError
+    from msgsvc_core.kernel.errors import ApiError
+    from msgsvc_core.kernel.i18n import Translate
     from msgsvc_core.members.models import Member, Role
     from msgsvc_core.projects import Project
     from msgsvc_core.service import Service
-    from msgsvc_core.texts import Translate
 
 T = TypeVar("T")
 

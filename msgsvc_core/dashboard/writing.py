@@ -7,11 +7,11 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from msgsvc_core.content.substitution import to_text
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.localized import Localized, in_language
-from msgsvc_core.messages.substitution import to_text
+from msgsvc_core.kernel.i18n import Localized, in_language
 
 _HOUR_S = 3600
 _BUTTON = re.compile(r"button_text_(\d{1,3})", re.ASCII)

@@ -29,7 +29,7 @@ from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
 from msgsvc_core.db.unit import Unit
 from msgsvc_core.db.writer import Batches, GroupWriter
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from databases.interfaces import ConnectionBackend

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db.rows import Shape, Values
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     import asyncpg

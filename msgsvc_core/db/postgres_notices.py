@@ -9,7 +9,7 @@ import structlog
 from databases.backends.postgres import PostgresBackend
 
 from msgsvc_core.db.notices import CHANNEL, Notices
-from msgsvc_core.tasks import end
+from msgsvc_core.kernel.aio import end
 
 #: Seconds until a connection that was lost is opened again.
 RETRY_S = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 
 Dialect = Literal["sqlite", "postgresql"]
 

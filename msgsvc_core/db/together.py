@@ -11,7 +11,7 @@ from msgsvc_core.db.again import again_if_undone
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable, Undone
 from msgsvc_core.db.tx import Tx
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 R = TypeVar("R")
 V = TypeVar("V")

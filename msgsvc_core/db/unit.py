@@ -7,7 +7,7 @@ import structlog
 
 from msgsvc_core.db.errors import Taken
 from msgsvc_core.db.rows import Shape, Values, shape_of
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     from msgsvc_core.subscribers.models import Subscriber

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
-from msgsvc_core.ids import new_id
-from msgsvc_core.plugins import by_name, in_turn, unloaded_events
-from msgsvc_core.tasks import end
+from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.hooks import by_name, in_turn
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.plugins.loading import unloaded_events
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -5,14 +5,14 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.events import store
+from msgsvc_core.events.tracked import TrackAnswer, TrackBody, track
+from msgsvc_core.kernel.errors import (
     BadRequest,
     InvalidExternalId,
     MutuallyExclusiveIdentifiers,
     SubscriberNotFound,
 )
-from msgsvc_core.events import store
-from msgsvc_core.events.tracked import TrackAnswer, TrackBody, track
 
 router = Router(area="events")
 

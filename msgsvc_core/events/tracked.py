@@ -6,9 +6,9 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
 from msgsvc_core.events.contract import Event
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.json import to_json
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

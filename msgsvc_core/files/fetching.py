@@ -10,16 +10,16 @@ from typing import IO, TYPE_CHECKING
 import structlog
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.file_types import HEAD_BYTES
-from msgsvc_core.channels.outgoing import MediaType
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.content.file_types import HEAD_BYTES
+from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.db import Tx
 from msgsvc_core.files import store
 from msgsvc_core.files.kinds import Unfit, most_bytes, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import with_suffix
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, exponential
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.hooks import in_turn
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from typing import Literal, Self
 
 from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.channels.outgoing import MediaType
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.content.outgoing import MediaType
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.values import record
 
 #: One that was `removed` is found no more.
 FileStatus = Literal["pending", "ready", "failed"]

@@ -3,10 +3,10 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.uploads import Upload
-from msgsvc_core.errors import Conflict, NotFound
 from msgsvc_core.files.models import FileAnswer, StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
+from msgsvc_core.kernel.errors import Conflict, NotFound
 
 router = Router(area="files")
 

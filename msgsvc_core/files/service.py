@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
-from msgsvc_core.channels.file_types import HEAD_BYTES
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Media
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.content.file_types import HEAD_BYTES
+from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.errors import NotFound, PayloadTooLarge, ValidationFailed
 from msgsvc_core.files import addresses, fetching, purging, store
 from msgsvc_core.files.kinds import TooLarge, Unfit, check_size, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import safe_name, with_suffix
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.kernel.errors import NotFound, PayloadTooLarge, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

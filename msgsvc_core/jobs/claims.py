@@ -7,12 +7,12 @@ each lane by itself wrote every page once for each of them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Together, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.jobs.lease_clock import LeaseClock
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import record
 
 
 @dataclass(frozen=True, slots=True)

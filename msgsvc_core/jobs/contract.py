@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.errors import ApiError, Conflict, NotFound
 from msgsvc_core.jobs import letters
 from msgsvc_core.jobs.contract import Job, JobSpec
+from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

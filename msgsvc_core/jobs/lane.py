@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, LaneSpec, Room
-from msgsvc_core.tasks import end
+from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.clock import Clock
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50

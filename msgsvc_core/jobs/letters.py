@@ -11,8 +11,8 @@ from typing import Any, Literal
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import held
 from msgsvc_core.jobs.contract import Job
-from msgsvc_core.json_text import from_json
-from msgsvc_core.record import record
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import record
 
 State = Literal["ready", "running", "dead"]
 

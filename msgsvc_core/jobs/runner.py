@@ -16,7 +16,6 @@ import structlog
 
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.db.postgres_statistics import analyze_grown
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import RECURRING, Batch, recurring
 from msgsvc_core.jobs.claims import Claims, Lease
@@ -24,8 +23,9 @@ from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.jobs.starts import Starts
-from msgsvc_core.plugins import by_name
-from msgsvc_core.tasks import end
+from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.hooks import by_name
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held, key_params, key_table
 from msgsvc_core.jobs.contract import Job
-from msgsvc_core.json_text import from_json
-from msgsvc_core.record import record
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import record
 
 _CLAIMED = (
     "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"

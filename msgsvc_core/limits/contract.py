@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol, Self
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 #: What happens to a hit while the store that processes share is away: `count_locally` lets each
 #: process count alone, so that the service goes on; `refuse` raises `Unavailable`, for limits that

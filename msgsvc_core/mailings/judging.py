@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings import audience
 from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.store import find_permissions
-from msgsvc_core.messages.substitution import WrongVariable
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import LANGUAGES
-from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

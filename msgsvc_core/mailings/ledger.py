@@ -6,8 +6,8 @@ from typing import Any
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, key_params, key_table
 from msgsvc_core.jobs.contract import NORMAL, URGENT
+from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings.models import Mailing, RecipientStatus, Way
-from msgsvc_core.record import record
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 

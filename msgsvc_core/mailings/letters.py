@@ -12,12 +12,12 @@ from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.mailings.models import Mailing
-from msgsvc_core.messages.substitution import WrongVariable
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:

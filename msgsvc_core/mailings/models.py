@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.localized import Language, Localized, visible
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages.models import check_source
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 MailingStatus = Literal["scheduled", "running", "paused", "completed", "cancelled"]

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.ledger import Outcome
 from msgsvc_core.mailings.letters import Letter, Post
@@ -23,7 +24,6 @@ from msgsvc_core.messages.delivery import (
 )
 from msgsvc_core.messages.models import Ending, Message
 from msgsvc_core.messages.store import add_ended, correct
-from msgsvc_core.messages.substitution import WrongVariable
 
 #: The reason of recipients who wait to be sent to again, and may have got it already.
 DOUBT = str(Reason.UNKNOWN)

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings.content import ATTRIBUTE, MailingContent, read_column
 from msgsvc_core.mailings.judging import content_of
 from msgsvc_core.mailings.models import MailingMessage
-from msgsvc_core.messages.substitution import WrongVariable
 from msgsvc_core.messages.templates.rendering import LANGUAGES
-from msgsvc_core.record import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

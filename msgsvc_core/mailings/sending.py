@@ -20,6 +20,7 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import Line
 from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost
+from msgsvc_core.kernel.aio import A_TURN, spread
 from msgsvc_core.mailings import ledger, outcomes, pace, store
 from msgsvc_core.mailings.burial import bury, give_up
 from msgsvc_core.mailings.content import read_column
@@ -29,7 +30,6 @@ from msgsvc_core.mailings.models import LockedWay, Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
-from msgsvc_core.spread import A_TURN, spread
 
 log = structlog.get_logger(__name__)
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels.calls import lane_of
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.hooks import in_turn
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.judging import Judged, judge, reach
@@ -22,7 +23,6 @@ from msgsvc_core.mailings.models import (
     Recipient,
 )
 from msgsvc_core.mailings.previews import Sample, samples
-from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

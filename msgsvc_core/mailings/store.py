@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.models import LockedWay, Mailing, MailingStatus, Way
 
 _COLUMNS = (

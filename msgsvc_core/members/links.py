@@ -4,11 +4,11 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import Started
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.errors import Conflict
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.members import store
 
 if TYPE_CHECKING:

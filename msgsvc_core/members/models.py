@@ -7,10 +7,10 @@ from pydantic import AfterValidator, Field
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.mail_address import normalized
-from msgsvc_core.record import record
-from msgsvc_core.visible_text import has_visible
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.visible_text import has_visible
 
 #: What somebody may do; `agent` and those above it answer customers.
 Role = Literal["owner", "admin", "agent", "viewer"]

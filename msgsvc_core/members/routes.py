@@ -4,8 +4,8 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.members.models import (
     AddMemberBody,
     MemberAnswer,

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.hooks import in_turn
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import store
 from msgsvc_core.members.models import AddMemberBody, Member, MemberQuery, UpdateMemberBody
-from msgsvc_core.plugins import in_turn
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

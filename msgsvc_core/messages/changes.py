@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import changes_store, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.models import EditBody, Ending, Message

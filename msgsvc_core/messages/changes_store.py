@@ -7,10 +7,10 @@ they see. Without one, `shown` is NULL.
 import json
 from collections.abc import Sequence
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import any_of, held, key_params, key_table
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages.models import Message
 
 _THIS = "project_id = :project_id AND message_id = :message_id"

@@ -13,7 +13,7 @@ from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.media_checks import Check
+    from msgsvc_core.files.media_checks import Check
     from msgsvc_core.service import Service
 
 

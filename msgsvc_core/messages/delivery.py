@@ -21,10 +21,9 @@ from msgsvc_core.channels import words
 from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.turns import receiver_of
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx, again_if_undone
-from msgsvc_core.errors import Conflict
 from msgsvc_core.events import NewEvent
 from msgsvc_core.jobs.contract import (
     Job,
@@ -35,11 +34,12 @@ from msgsvc_core.jobs.contract import (
     exponential,
     told_to_wait,
 )
+from msgsvc_core.kernel.aio import spread
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
 from msgsvc_core.messages.models import Ending, MessageStatus
-from msgsvc_core.spread import spread
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

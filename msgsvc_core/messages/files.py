@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.lines import Line
-from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Backoff, Job, PutBack
 from msgsvc_core.messages import store
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.media_checks import Check
+    from msgsvc_core.files.media_checks import Check
     from msgsvc_core.messages.deliveries import Delivery
     from msgsvc_core.service import Service
 

@@ -11,12 +11,12 @@ from msgsvc_core.api.types import HttpUrl, Kept, MomentMs
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
+from msgsvc_core.content.outgoing import Button, Format, Media, OutgoingMessage
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey
-from msgsvc_core.visible_text import check_visible
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.markup import Span, visible_length
-from msgsvc_core.channels.outgoing import Button, Media, OutgoingMessage
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.record import record
+from msgsvc_core.content.markup import Span, visible_length
+from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.billing import MESSAGE
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.charging import MESSAGE
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Lookup, Tx, Unit
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NORMAL, NewJob
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.changes import MessageChanges
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import Receiver
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, Unit
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages.filters import page_of
 from msgsvc_core.messages.models import Ending, Message, MessageQuery
 

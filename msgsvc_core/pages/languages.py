@@ -1,6 +1,6 @@
 """In which of our languages a page is read."""
 
-from msgsvc_core.localized import Language
+from msgsvc_core.kernel.i18n import Language
 
 #: Those that the pages speak, as their links to one another show them.
 LANGS: tuple[Language, ...] = ("en", "ru")

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import Kept
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.settings import LimitSettings
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.kernel.i18n import Localized, visible
 
 #: Characters of a text that a project has its bots say.
 MAX_TEXT_LENGTH = 1000

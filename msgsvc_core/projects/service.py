@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgsvc_core.clock import Clock
+from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
 from msgsvc_core.db import Database, Lookup, Tx
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
     ProjectInactive,
     Unauthorized,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id
-from msgsvc_core.localized import Localized
-from msgsvc_core.messages.substitution import TemplateError, names_in, plain_template
+from msgsvc_core.kernel.i18n import Localized
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.projects import store
 from msgsvc_core.projects.key_uses import KeyUses
 from msgsvc_core.projects.models import (

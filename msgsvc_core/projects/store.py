@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, key_params, key_table, listed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
 

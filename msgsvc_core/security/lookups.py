@@ -18,9 +18,9 @@ from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.values import record
 from msgsvc_core.security.recent_names import RecentNames
-from msgsvc_core.tasks import end
 
 #: Seconds for which a caller waits for an answer, or for a place; less than an attempt of a webhook may
 #: take, and enough for the system's resolver to ask a second time, which it does after 5.

@@ -13,9 +13,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from msgsvc_core.api.envelope import envelope, http_error
-from msgsvc_core.api.metrics import metrics_routes
-from msgsvc_core.api.proxies import TrustedProxies
-from msgsvc_core.errors import ApiError
+from msgsvc_core.http.metrics import metrics_routes
+from msgsvc_core.http.proxies import TrustedProxies
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.security.networks import Networks
 from msgsvc_core.server.guard import Guard
 from msgsvc_core.server.listener import bind

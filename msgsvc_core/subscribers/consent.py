@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line

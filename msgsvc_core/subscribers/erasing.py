@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgsvc_core.api.idempotency import forget_answers
 from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events.forgetting import forget_events
 from msgsvc_core.files.purging import forget_files
+from msgsvc_core.http.idempotency import forget_answers
 from msgsvc_core.jobs.contract import BULK, Job, JobContext, JobSpec, NewJob, Stopping
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.hooks import in_turn
 from msgsvc_core.subscribers import traces
 from msgsvc_core.subscribers.models import Subscriber
 

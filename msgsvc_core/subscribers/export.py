@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 
 if TYPE_CHECKING:

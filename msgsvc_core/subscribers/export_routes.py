@@ -4,7 +4,7 @@ from msgsvc_core.accounts.exporting import check_export
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
 

@@ -6,15 +6,10 @@ import structlog
 
 from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import TemplateError, TooLong, WrongVariable, plain_template
 from msgsvc_core.db import Tx
-from msgsvc_core.localized import Localized, in_language
-from msgsvc_core.messages.substitution import (
-    TemplateError,
-    TooLong,
-    WrongVariable,
-    plain_template,
-)
+from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.subscribers.models import Source, Subscriber
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     Conflict,
     InvalidExternalId,

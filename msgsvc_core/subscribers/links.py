@@ -7,10 +7,10 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import Started
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.greetings import subscribed_to
 from msgsvc_core.subscribers.models import LinkBody

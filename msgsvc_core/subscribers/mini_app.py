@@ -9,7 +9,7 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import InvalidMiniApp
 from msgsvc_core.channels.updates import MiniAppUser
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.models import Subscriber, SubscriberAnswer, TagName
 from msgsvc_core.subscribers.service import check_external_id

@@ -7,9 +7,9 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept, MomentMs
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Language
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers import searching
 
 #: How somebody came to subscribe (event `subscription.created`).

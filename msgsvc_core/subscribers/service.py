@@ -7,7 +7,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     Conflict,
     InvalidExternalId,
@@ -15,10 +15,10 @@ from msgsvc_core.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.messages.history import Moment, history
 from msgsvc_core.subscribers import erasing, search_store, store
-from msgsvc_core.subscribers.history import Moment, history
 from msgsvc_core.subscribers.models import (
     Receiver,
     Source,

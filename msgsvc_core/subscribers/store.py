@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held_with_keys, joined, key_params, key_table
-from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.subscribers.filters import filter_of
 from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import columns_of

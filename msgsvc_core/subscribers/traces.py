@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels.calls import JOB as CALL
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import among, listed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers.models import Subscriber
 
 #: What a message holds that can't be removed yet, because its delivery has yet to end.

@@ -15,8 +15,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 @dataclass(frozen=True, slots=True)

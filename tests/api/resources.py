@@ -6,11 +6,11 @@ from typing import Any
 
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import NewJob, letters
 from msgsvc_core.jobs.letters import Filter
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission

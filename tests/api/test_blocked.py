@@ -10,7 +10,7 @@ import pytest
 
 from msgsvc_billing.service import Billing
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason, calls
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory

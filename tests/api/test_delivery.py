@@ -16,7 +16,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.channels.calls import BATCH
 from msgsvc_core.db import Unit
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.errors import Conflict
 from msgsvc_core.jobs import interventions
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, OutgoingMessage, Reason, Started
 from msgsvc_core.channels.calls import enqueue_send
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers import erasing
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until

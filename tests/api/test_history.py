@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant

@@ -5,10 +5,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core import housekeeping
 from msgsvc_core.db import Tx
-from msgsvc_core.housekeeping import DAY_MS, HOUR_MS
 from msgsvc_core.jobs import JobContext, Stopping, steps
+from msgsvc_core.jobs import retention as housekeeping
+from msgsvc_core.jobs.retention import DAY_MS, HOUR_MS
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.metrics.database import FRESH_S, DatabaseMetrics
 from msgsvc_core.service import Service
+from msgsvc_core.telemetry.database_metrics import FRESH_S, DatabaseMetrics
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 

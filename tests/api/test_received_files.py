@@ -16,8 +16,8 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile, fetching, store
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers import erasing
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled

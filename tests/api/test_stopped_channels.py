@@ -14,8 +14,8 @@ from msgsvc_core.channels import (
     Reason,
     calls,
 )
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

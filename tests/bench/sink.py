@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 

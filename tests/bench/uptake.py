@@ -20,10 +20,10 @@ from typing import Any
 
 import httpx2
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.fixtures import SECRET_KEY

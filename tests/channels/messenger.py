@@ -32,8 +32,8 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 SECRET_HEADER = "x-fake-secret"
 

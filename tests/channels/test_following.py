@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels.contract import ChannelIdentity
-from msgsvc_core.channels.own.models import CreateChannelBody
-from msgsvc_core.housekeeping import PURGE_JOB
+from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.jobs.retention import PURGE_JOB
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled, until
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant

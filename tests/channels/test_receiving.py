@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import InboundContext, InboundRule
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

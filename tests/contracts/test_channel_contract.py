@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import ChannelContract, Messenger
 from tests.contracts.pigeon import PigeonChannel, PigeonMessenger, PigeonSettings
 from tests.contracts.pigeons import Pigeons

@@ -8,9 +8,9 @@ import pytest
 
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, Conflict, NotFound
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, interventions
+from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.dashboard import Page
-from msgsvc_core.plugins import answers
+from msgsvc_core.kernel.hooks import answers
 from msgsvc_core.service import Service
 from tests.api import resources
 

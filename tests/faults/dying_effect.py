@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 router = Router(area="messages")
 

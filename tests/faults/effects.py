@@ -4,8 +4,8 @@ import os
 import signal
 from collections.abc import Sequence
 
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, exponential
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 #: Made by the tests: one row for every time that a job's effect was committed.
 TABLE = "CREATE TABLE effects (number BIGINT NOT NULL, created_at_ms BIGINT, done_at_ms BIGINT)"

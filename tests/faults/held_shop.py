@@ -9,11 +9,11 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import Tenant
 

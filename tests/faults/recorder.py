@@ -16,11 +16,11 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Pace,
 )
+from msgsvc_core.config.settings import Section
 from msgsvc_core.db import Unit
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 #: Seconds that a call takes.

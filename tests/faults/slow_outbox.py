@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 

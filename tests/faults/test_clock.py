@@ -16,10 +16,10 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

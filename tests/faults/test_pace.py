@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace, calls
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_core.testing.work import PATIENCE_S

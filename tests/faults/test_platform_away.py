@@ -9,8 +9,8 @@ import pytest
 
 import msgsvc_telegram.plugin
 from msgsvc_core.channels.calls import enqueue_send
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until

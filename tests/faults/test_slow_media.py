@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace, calls
-from msgsvc_core.clock import SystemClock
 from msgsvc_core.db import Unit
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until

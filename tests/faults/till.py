@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 TABLE = "CREATE TABLE till_charges (operation TEXT, resource_id TEXT)"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from msgsvc_core.deadlines import Deadlines
+from msgsvc_core.kernel.aio import Deadlines
 
 
 async def test_what_takes_too_long_is_ended() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_core.api.endpoint import Body
 from msgsvc_core.api.validation import validate
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.localized import Localized, in_language, visible
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.i18n import Localized, in_language, visible
 
 
 class Thing(Body):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgsvc_core.spread import A_TURN, spread
+from msgsvc_core.kernel.aio import A_TURN, spread
 
 
 async def test_a_few_begin_in_each_turn_of_the_loop() -> None:

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from msgsvc_core import tasks
 from msgsvc_core.db.tx import shielded
+from msgsvc_core.kernel import aio as tasks
 
 
 async def begun(task: "asyncio.Task[None]") -> None:

@@ -5,9 +5,9 @@ from typing import Any, Literal
 from pydantic import Field, SkipValidation
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages.models import SendBody
-from msgsvc_core.record import record
 
 
 @record

@@ -2,8 +2,8 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.errors import BillingBlocked, NotFound
+from msgsvc_core.billing import MESSAGE
+from msgsvc_core.kernel.errors import BillingBlocked, NotFound
 from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
 
 router = Router(area="messages")

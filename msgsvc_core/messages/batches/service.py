@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import MESSAGE
+from msgsvc_core.billing import MESSAGE
 from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.batches import counting, store
 from msgsvc_core.messages.batches.models import Batch, BatchAnswer, Rejected
 from msgsvc_core.messages.models import SendBody

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgsvc_core.db import Row, Tx, Unit
 from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages.batches.models import Batch
-from msgsvc_core.record import record
 
 _COLUMNS = (
     "project_id, batch_id, total, sent, failed, skipped, created_at_ms, finished_at_ms, unknown"

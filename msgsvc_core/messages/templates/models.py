@@ -6,12 +6,12 @@ from pydantic import Field, model_validator
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format, OutgoingMessage
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Language, Localized, visible
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.values import record
 
 #: What programs call a template.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]

@@ -6,10 +6,7 @@ from functools import cached_property, lru_cache
 from typing import Any, get_args
 
 from msgsvc_core.api.validation import field_path, validate
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.localized import Language, Localized
-from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import (
+from msgsvc_core.content.substitution import (
     Template,
     TemplateError,
     TooLong,
@@ -20,6 +17,9 @@ from msgsvc_core.messages.substitution import (
     required_in,
     text_template,
 )
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.i18n import Language, Localized
+from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
 
 #: Every language that a template can be rendered in.

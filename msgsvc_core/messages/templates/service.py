@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.content.substitution import WrongVariable, to_text
 from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates import store
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
@@ -30,7 +30,7 @@ from msgsvc_core.messages.templates.rendering import (
 )
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.outgoing import OutgoingMessage
+    from msgsvc_core.content.outgoing import OutgoingMessage
     from msgsvc_core.service import Service
 
 

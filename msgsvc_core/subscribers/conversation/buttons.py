@@ -8,10 +8,10 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed
-from msgsvc_core.ids import encode_base62
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.ids import encode_base62
+from msgsvc_core.kernel.values import whole_number
 
 PREFIX = "my:"
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.i18n import Localized, in_language
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.permissions import Permission
-from msgsvc_core.whole_number import whole_number
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

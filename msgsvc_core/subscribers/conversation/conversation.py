@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundHandler, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.subscribers.conversation import buttons, texts
 from msgsvc_core.subscribers.conversation.choices import Choices
 from msgsvc_core.subscribers.conversation.languages import Languages
 from msgsvc_core.subscribers.conversation.leaving import Leaving
 from msgsvc_core.subscribers.conversation.starting import Starting
-from msgsvc_core.texts import Translate
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.subscribers.conversation import buttons, store
 
 #: Each by its own name, so that who reads no other finds it.

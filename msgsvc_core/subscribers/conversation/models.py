@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import Status
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 

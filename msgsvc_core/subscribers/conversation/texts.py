@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.subscribers.conversation.models import Subscription
 
 #: Projects that are named in a sentence.

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import PermissionKey
 
 #: Characters of a title, which stands on a button: messengers cut off what is longer.

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, PermissionHasSubscribers, ValidationFailed
 from msgsvc_core.events.contract import NewEvent
+from msgsvc_core.kernel.errors import Conflict, NotFound, PermissionHasSubscribers, ValidationFailed
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.permissions import store
 from msgsvc_core.subscribers.permissions.models import (

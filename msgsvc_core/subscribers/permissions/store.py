@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, held, kept, key_params, key_table, listed
-from msgsvc_core.localized import from_column, to_column
+from msgsvc_core.kernel.i18n import from_column, to_column
 from msgsvc_core.subscribers.permissions.models import Permission
 
 _COLUMNS = "project_id, key, title, description, is_default, created_at_ms"

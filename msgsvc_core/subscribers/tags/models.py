@@ -1,8 +1,8 @@
 """Tags, inside and on the wire."""
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import TagName
 
 

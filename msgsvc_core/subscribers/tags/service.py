@@ -7,8 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.hooks import in_turn
 from msgsvc_core.subscribers.models import TagName
 from msgsvc_core.subscribers.tags import store
 from msgsvc_core.subscribers.tags.models import Tag

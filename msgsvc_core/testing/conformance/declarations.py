@@ -13,11 +13,11 @@ from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.api.openapi import openapi
-from msgsvc_core.errors import CORE_ERRORS, ApiError
 from msgsvc_core.events import EventSpec
+from msgsvc_core.http.openapi import openapi
+from msgsvc_core.kernel.errors import CORE_ERRORS, ApiError
+from msgsvc_core.kernel.i18n import LANGUAGES
 from msgsvc_core.service import Service
-from msgsvc_core.texts import LANGUAGES
 
 _CODE = re.compile(r"[a-z][a-z0-9_]{2,63}")
 _EVENT = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")

@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from msgsvc_core.channels import Capabilities, Channel, ChannelKind, Media, OutgoingMessage
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.messenger import Messenger, Shown

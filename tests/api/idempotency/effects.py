@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Body, Endpoint, Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     ApiError,
     BillingBlocked,
     Conflict,
@@ -20,7 +20,7 @@ from msgsvc_core.errors import (
     Unavailable,
     ValidationFailed,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 
 CountEffects = Callable[[], Awaitable[int]]

@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Endpoint, Router
-from msgsvc_core.errors import ApiError
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.api.idempotency.effects import KEY, CountEffects

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 from tests.api.lists.filling import START_MS, Sizes, id_of
 
 #: Values of filters that are no enumeration, by route. The rare ones find the three oldest rows.

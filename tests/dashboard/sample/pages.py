@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import Conflict, ValidationFailed
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 pages = Pages("sample", package="tests.dashboard.sample")
 

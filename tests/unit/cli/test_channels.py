@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.own.models import CreateChannelBody
+from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.channels.markup import Span, to_spans
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.messages.substitution import (
+from msgsvc_core.content.markup import Span, to_spans
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import (
     Template,
     TemplateError,
     TooLong,

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.server import serving_metrics
-from msgsvc_core.settings import SettingsError
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.expectations import failing
 

@@ -9,7 +9,7 @@ from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import Session
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:

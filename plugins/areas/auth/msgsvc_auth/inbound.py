@@ -15,9 +15,9 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
-from msgsvc_core.errors import NotFound, SubscriberNotFound
+from msgsvc_core.kernel.errors import NotFound, SubscriberNotFound
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.projects.models import Project
-from msgsvc_core.texts import Translate
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

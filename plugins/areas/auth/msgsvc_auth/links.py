@@ -7,8 +7,8 @@ from msgsvc_auth.callbacks import check_callback_url
 from msgsvc_auth.models import StaticLink, StaticLinkBody, StaticLinkChange, StaticLinkQuery
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

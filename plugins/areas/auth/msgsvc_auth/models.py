@@ -9,9 +9,9 @@ from msgsvc_auth.clients import Client
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.api.types import Kept, UrlText
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.visible_text import check_visible
 
 Lang = Literal["ru", "en"]
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]

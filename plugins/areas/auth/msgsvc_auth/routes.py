@@ -20,14 +20,8 @@ from msgsvc_auth.payloads import link_payload, session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import (
-    BadRequest,
-    Conflict,
-    InvalidUrl,
-    NotFound,
-    RateLimitProject,
-)
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound, RateLimitProject
 
 router = Router(area="auth")
 

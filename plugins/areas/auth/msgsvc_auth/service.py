@@ -17,11 +17,11 @@ from msgsvc_auth.openings import Openings
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Lookup, Together, Tx
-from msgsvc_core.errors import InvalidUrl, NotFound
-from msgsvc_core.ids import new_secret_id, new_token
+from msgsvc_core.kernel.errors import InvalidUrl, NotFound
+from msgsvc_core.kernel.ids import new_secret_id, new_token
 from msgsvc_core.security import digest, new_number, offered
 from msgsvc_core.subscribers.models import Subscriber
 

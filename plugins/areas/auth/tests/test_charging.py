@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from msgsvc_auth import plugin
-from msgsvc_core.charging import Charge
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.billing import Charge
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 class Ledger:

@@ -6,8 +6,8 @@ from msgsvc_auth import jobs, plugin
 from msgsvc_auth.callbacks import check_callback_url, with_code
 from msgsvc_auth.payloads import StartPayload, link_payload, read_payload, session_payload
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.errors import InvalidUrl
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import InvalidUrl
 from msgsvc_core.testing import settled, until
 
 DAY_S = 24 * 3600

@@ -7,7 +7,7 @@ from msgsvc_billing.charges import Charges
 from msgsvc_billing.models import Payer
 from msgsvc_billing.service import Billing
 from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.kernel.errors import BillingBlocked
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

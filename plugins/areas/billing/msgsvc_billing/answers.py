@@ -8,7 +8,7 @@ from msgsvc_billing.models import DAY_MS, Entry, Standing, State, Usage
 from msgsvc_core.api.endpoint import Answer, Query
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 
 
 class PeriodAnswer(Answer):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import DAY_MS, Entry, State, Taken
 from msgsvc_billing.service import Billing
-from msgsvc_core.charging import MESSAGE, Charge
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BillingBlocked
 from msgsvc_core.events import Event
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BillingBlocked
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

@@ -12,8 +12,8 @@ from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Plans and credits of accounts.")

@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_billing.models import Entry, LedgerFilter, Taken, Usage
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import among, key_params, key_table, listed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 
 _COLUMNS = (
     "account_id, entry_id, project_id, operation, resource_id, quantity, allowance, packs, unpaid,"

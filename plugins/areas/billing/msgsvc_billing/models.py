@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 Standing = Literal["ok", "grace", "blocked"]
 

@@ -15,14 +15,14 @@ from msgsvc_billing.settings import BillingSettings
 from msgsvc_billing.statements import Statements
 from msgsvc_core.accounts import Plan
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
 
 HERE = Path(__file__).parent
 

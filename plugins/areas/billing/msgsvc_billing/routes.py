@@ -16,7 +16,7 @@ from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 
 router = Router(area="billing", owners_only=True)
 

@@ -25,8 +25,8 @@ from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_core.accounts import Plan
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

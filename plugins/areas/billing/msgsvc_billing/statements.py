@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import DAY_MS, Entry, LedgerFilter, State, Usage
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

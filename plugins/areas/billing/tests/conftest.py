@@ -8,7 +8,7 @@ import pytest
 from msgsvc_billing import ledger, plugin, store
 from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 

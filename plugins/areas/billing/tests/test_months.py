@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_billing.jobs import renew
 from msgsvc_billing.months import period_at
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of

@@ -7,7 +7,7 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import Answer
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
 from msgsvc_core.mailings.models import MailingStatus, RecipientStatus
 

@@ -12,8 +12,8 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Tx
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 
 

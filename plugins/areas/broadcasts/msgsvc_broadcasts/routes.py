@@ -13,7 +13,7 @@ from msgsvc_broadcasts.models import (
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import BadRequest, BillingBlocked, Conflict, NotFound
+from msgsvc_core.kernel.errors import BadRequest, BillingBlocked, Conflict, NotFound
 from msgsvc_core.mailings import Mailing
 
 router = Router(area="broadcasts")

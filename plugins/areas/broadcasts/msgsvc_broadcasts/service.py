@@ -2,7 +2,7 @@
 
 from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.service import Service
 

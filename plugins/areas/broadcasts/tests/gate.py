@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 

@@ -7,8 +7,8 @@ from typing import Any
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import developers, overview
 from msgsvc_dashboard.frame import Site

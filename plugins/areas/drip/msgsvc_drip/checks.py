@@ -1,11 +1,11 @@
 """Whether a chain can be gone through: what is wrong is told when it is made, not to each person."""
 
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import ALWAYS, MailingContent
 from msgsvc_core.messages.models import METADATA_BYTES
-from msgsvc_core.messages.substitution import WrongVariable
 from msgsvc_core.messages.templates.rendering import LANGUAGES
 from msgsvc_core.service import Service
 from msgsvc_drip.contents import read_message

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 
 from msgsvc_core.channels import Channel
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import WrongVariable, to_text
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import ApiError, Conflict, ValidationFailed
+from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.service import Judged
 from msgsvc_core.messages.store import find_permissions
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates.rendering import read_content
-from msgsvc_core.record import record
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Receiver, Subscriber
 from msgsvc_drip.course import StepMessage

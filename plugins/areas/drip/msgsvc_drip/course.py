@@ -9,11 +9,11 @@ from pydantic import Field, model_validator
 from msgsvc_core.api.endpoint import Body
 from msgsvc_core.api.validation import validate, wrong_field
 from msgsvc_core.channels import Format
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Language, Localized, visible
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.models import ButtonBody, MediaBody, check_source
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 

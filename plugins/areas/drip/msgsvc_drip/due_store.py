@@ -9,7 +9,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_drip.enrollment_store import COLUMNS
 from msgsvc_drip.models import Enrollment, EnrollmentStatus
 

@@ -16,9 +16,9 @@ from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.local_time import Zone
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.time_zones import Zone
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
 from msgsvc_drip.course import Course, Step, read_course
 

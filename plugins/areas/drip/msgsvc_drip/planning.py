@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from msgsvc_core.charging import MESSAGE
+from msgsvc_core.billing import MESSAGE
 from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Unit
-from msgsvc_core.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages import Message
-from msgsvc_core.record import record
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_drip.conditions import is_met

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
 from msgsvc_drip import checks, count_store, enrollment_store, store
 from msgsvc_drip.count_store import Counts

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_drip.models import Chain
 
 _COLUMNS = (

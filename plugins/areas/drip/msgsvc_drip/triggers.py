@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.ids import new_id
-from msgsvc_core.record import record
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import record
 from msgsvc_core.service import Service
 from msgsvc_drip import enrollment_store, store
 from msgsvc_drip.course import read_course

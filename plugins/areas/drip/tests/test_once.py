@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_drip.due_store import DueStep, Move, find_chains, find_due, take
 from msgsvc_drip.taking import StepTaker
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import among, listed
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_forms.models import Lead, Submission
 
 _THESE = "project_id = :project_id AND "

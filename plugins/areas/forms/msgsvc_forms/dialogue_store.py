@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import held, some_of
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 #: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
 DialogueStatus = Literal["active", "submitted", "cancelled", "replaced", "expired", "gone"]

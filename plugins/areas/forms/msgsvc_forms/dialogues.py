@@ -11,13 +11,13 @@ import structlog
 from msgsvc_core.channels import InboundContext, OutgoingMessage, calls
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError
 from msgsvc_core.files import StoredFile
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.texts import Translate
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.dialogue import (

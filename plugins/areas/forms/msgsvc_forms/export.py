@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
 from msgsvc_core.service import Service
 from msgsvc_forms.models import Submission, SubmissionFilters
 from msgsvc_forms.service import Forms

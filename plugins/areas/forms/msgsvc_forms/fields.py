@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from msgsvc_core.api.endpoint import Body
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.localized import Localized, visible
+from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_forms.patterns import MOST_PATTERN, check_pattern
 
 FieldType = Literal[

@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.channels.commands import read_command
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.json_text import from_json
+from msgsvc_core.kernel.json import from_json
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import (

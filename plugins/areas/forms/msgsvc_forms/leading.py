@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 from msgsvc_core.channels import Channel
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import LANGUAGES, Localized, in_language
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages import SendBody
+from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.service import Service
-from msgsvc_core.texts import LANGUAGES
-from msgsvc_core.tickets import TicketRequest
 from msgsvc_forms.course import holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
 from msgsvc_forms.models import Form, Lead, NewSubmission, Submission

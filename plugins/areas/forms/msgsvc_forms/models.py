@@ -8,10 +8,10 @@ from pydantic import Field, field_serializer
 from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl, Kept
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.json_text import from_json
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_forms.answers import Answers
 from msgsvc_forms.definition import (

@@ -6,15 +6,15 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
-from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
 from msgsvc_core.files import StoredFile
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
 from msgsvc_forms import copies
 from msgsvc_forms.dashboard import pages
 from msgsvc_forms.dialogues import Dialogues

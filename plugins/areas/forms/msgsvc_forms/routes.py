@@ -5,7 +5,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,

@@ -4,12 +4,12 @@ from dataclasses import asdict, replace
 from itertools import chain
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id, new_token
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id, new_token
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.service import Service
 from msgsvc_forms import copies, copy_store, store
 from msgsvc_forms.answers import in_order

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from msgsvc_core.errors import Unavailable
-from msgsvc_core.localized import in_language
+from msgsvc_core.kernel.errors import Unavailable
+from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of, page_url
 from msgsvc_forms.fields import FormField

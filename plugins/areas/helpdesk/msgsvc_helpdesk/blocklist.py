@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_helpdesk import blocklist_store
 from msgsvc_helpdesk.models import Blocked
 

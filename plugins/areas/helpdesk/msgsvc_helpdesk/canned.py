@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.content.substitution import WrongVariable, to_text
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import LANGUAGES, Rendering, read_column, read_content
 from msgsvc_helpdesk import canned_store

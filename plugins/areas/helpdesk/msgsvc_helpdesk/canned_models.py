@@ -6,11 +6,11 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Localized, visible
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH
-from msgsvc_core.record import record
 from msgsvc_helpdesk.models import CannedKey
 
 Title = Annotated[str, Field(max_length=100)]

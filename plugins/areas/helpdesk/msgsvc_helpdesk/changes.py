@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.tickets import Priority
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk import events, store
 from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings

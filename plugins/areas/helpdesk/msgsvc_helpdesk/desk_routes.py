@@ -3,7 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import (

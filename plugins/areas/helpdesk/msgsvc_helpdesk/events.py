@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from msgsvc_core.api.endpoint import Answer
 from msgsvc_core.events import EventSpec
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import Author, Status
 
 CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"

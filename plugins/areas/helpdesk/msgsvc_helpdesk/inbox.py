@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BadRequest
-from msgsvc_core.record import record
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.values import record, whole_number
 from msgsvc_helpdesk import inbox_store
 from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import InboxQuery, Ticket

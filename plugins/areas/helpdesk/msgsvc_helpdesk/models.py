@@ -9,11 +9,11 @@ from msgsvc_core.api.endpoint import Body, Query
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.channels.outgoing import Format, Media
+from msgsvc_core.content.outgoing import Format, Media
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.values import record
 from msgsvc_core.messages.models import MediaBody, MessageText
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]

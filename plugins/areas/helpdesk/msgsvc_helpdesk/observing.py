@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.files import StoredFile
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.members import Member
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk

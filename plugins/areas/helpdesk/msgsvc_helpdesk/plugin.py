@@ -6,14 +6,14 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
-from msgsvc_core.tickets import TicketRequest
 from msgsvc_helpdesk import jobs, parts, removing
 from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.events import HELPDESK_EVENTS

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
 from msgsvc_core.channels.calls import enqueue_edit, enqueue_send
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.texts import Translate
 from msgsvc_helpdesk import blocklist_store, rating_store, store
 from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED
 from msgsvc_helpdesk.models import Ticket

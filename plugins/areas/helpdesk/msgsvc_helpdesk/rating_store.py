@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 _COLUMNS = "project_id, ticket_id, subscriber_id, bot, chat_id, message_ref, ends_at_ms"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     BillingBlocked,
     Conflict,

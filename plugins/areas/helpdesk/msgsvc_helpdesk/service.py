@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.models import SendBody
-from msgsvc_core.tickets import TicketRequest
+from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_helpdesk import blocklist_store, entry_store, events, removing, store
 from msgsvc_helpdesk.changes import DAY_MS, TicketChanges
 from msgsvc_helpdesk.models import (

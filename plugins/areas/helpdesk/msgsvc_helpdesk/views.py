@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.messages.models import MediaAnswer, Message, MessageStatus
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import Author, Blocked, Entry, Status, Ticket
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.channels import InboundContext, InboundRule, Started
-from msgsvc_core.errors import ApiError, TooEarly
+from msgsvc_core.kernel.errors import ApiError, TooEarly
 from msgsvc_core.projects.models import Project
 from msgsvc_otp import payloads, texts
 from msgsvc_otp.errors import OtpRateLimited

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Language
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.values import record
 from msgsvc_core.subscribers.models import Subscriber
 
 Status = Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]

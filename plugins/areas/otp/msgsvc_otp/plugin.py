@@ -6,14 +6,14 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
 from msgsvc_otp.dashboard import pages
 from msgsvc_otp.errors import OTP_ERRORS
 from msgsvc_otp.events import OTP_EVENTS

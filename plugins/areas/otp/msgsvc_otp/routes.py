@@ -2,8 +2,8 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import (
     ApiError,
     BillingBlocked,
     Conflict,

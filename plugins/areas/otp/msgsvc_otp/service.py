@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels.calls import Then, enqueue_send
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     ApiError,
     Conflict,
     MutuallyExclusiveIdentifiers,
@@ -15,7 +15,7 @@ from msgsvc_core.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_otp import limits, store

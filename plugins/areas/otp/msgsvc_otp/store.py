@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import held, in_list, kept, some_of
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_otp.models import OneTimeCode
 
 _CODE = (

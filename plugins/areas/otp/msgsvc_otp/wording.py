@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.content.substitution import text_template
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.messages.substitution import text_template
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.messages.templates.models import StoredTemplate
 from msgsvc_otp import texts
 from msgsvc_otp.models import OneTimeCode

@@ -8,14 +8,14 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.local_time import Zone
-from msgsvc_core.localized import Localized
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.i18n import Localized
+from msgsvc_core.kernel.time_zones import Zone
+from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey
 from msgsvc_scheduling.recurrence import Rule
 

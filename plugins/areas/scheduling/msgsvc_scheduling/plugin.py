@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
 from msgsvc_scheduling.dashboard import pages
 from msgsvc_scheduling.events import SCHEDULING_EVENTS
 from msgsvc_scheduling.jobs import PURGE_JOB, RUN_JOB

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from msgsvc_core.local_time import local_of, ms_of, zone
-from msgsvc_core.record import record
+from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
+from msgsvc_core.kernel.values import record
 
 HOUR_MS = 3600 * 1000
 

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import optional_rfc3339
-from msgsvc_core.local_time import Zone
+from msgsvc_core.kernel.clock import optional_rfc3339
+from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import (
     TEXT_LENGTH,

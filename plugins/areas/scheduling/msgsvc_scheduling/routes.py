@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import MESSAGE
+from msgsvc_core.billing import MESSAGE
 from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import SendBody
 from msgsvc_scheduling.models import Outcome, Record

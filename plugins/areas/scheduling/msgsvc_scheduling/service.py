@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_scheduling import store
 from msgsvc_scheduling.models import Kind, MessageBody, Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.moments import read_moment

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held, key_params, key_table, some_of
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
 

@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.mailings import Mailing, NewMailing
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

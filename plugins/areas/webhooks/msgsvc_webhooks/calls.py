@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, LaneSpec, Room
+from msgsvc_core.kernel.clock import Clock
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

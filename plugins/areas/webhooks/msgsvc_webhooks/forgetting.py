@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import among, key_params, key_table, listed
 from msgsvc_core.events import anonymous, is_about
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service

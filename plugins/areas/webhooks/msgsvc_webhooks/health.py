@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.clock import optional_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import optional_rfc3339
+from msgsvc_core.kernel.values import record
 from msgsvc_webhooks import store
 from msgsvc_webhooks.events import TEST
 from msgsvc_webhooks.metrics import AttemptMetrics

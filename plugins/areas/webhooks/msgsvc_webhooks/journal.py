@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, some_of
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryQuery, DeliveryStatus, Webhook
 
 _COLUMNS = (

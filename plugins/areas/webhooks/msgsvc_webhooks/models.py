@@ -7,8 +7,8 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept, MomentMs, UrlText
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import record
 
 WebhookStatus = Literal["active", "disabled"]
 #: Why the service disabled a webhook: no attempt succeeded for days, or its receiver answered 410.

@@ -15,7 +15,7 @@ import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import Job, JobContext, LeaseLost, PutBack
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 from msgsvc_webhooks import journal
 from msgsvc_webhooks.health import Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec, LaneSpec
-from msgsvc_core.sealed import SealedColumn
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
 from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.events import WEBHOOK_EVENTS

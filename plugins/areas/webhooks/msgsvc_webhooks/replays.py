@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import BULK, Job, JobContext, NewJob
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.models import DeliveryStatus, ReplayAnswer, ReplayBody, Webhook
 from msgsvc_webhooks.service import Webhooks, body_of, new_delivery

@@ -22,8 +22,8 @@ from aiohttp import (
     ServerDisconnectedError,
 )
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.deadlines import Deadlines
+from msgsvc_core.kernel.aio import Deadlines
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.models import Attempt, Delivery

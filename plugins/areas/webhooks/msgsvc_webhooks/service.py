@@ -5,12 +5,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.events import Event
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import NORMAL, URGENT, Job, NewJob, letters
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret

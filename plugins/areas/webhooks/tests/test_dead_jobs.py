@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.errors import ApiError
 from msgsvc_core.jobs import interventions
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_webhooks.service import DELIVER

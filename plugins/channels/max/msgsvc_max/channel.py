@@ -25,7 +25,7 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_max import files
 from msgsvc_max.client import MaxClient
 from msgsvc_max.failures import MaxRefusal

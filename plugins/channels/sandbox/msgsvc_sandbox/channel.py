@@ -12,7 +12,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_sandbox import files
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.formatting import to_spans

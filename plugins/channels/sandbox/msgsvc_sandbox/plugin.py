@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import ChannelKind
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults

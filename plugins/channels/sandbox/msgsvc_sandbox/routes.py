@@ -8,8 +8,8 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Response, Router
 from msgsvc_core.api.uploads import Upload
-from msgsvc_core.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.files.streaming import saved
+from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.files import content_of
 from msgsvc_sandbox.models import (

@@ -16,8 +16,8 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_sandbox import files, store
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Button, InboundContext, InboundRule, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_sandbox import plugin

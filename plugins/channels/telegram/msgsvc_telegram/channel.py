@@ -24,7 +24,7 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError

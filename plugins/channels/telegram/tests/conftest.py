@@ -13,10 +13,10 @@ import uvicorn
 
 from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import ChannelIdentity
-from msgsvc_core.channels.media import MediaFiles
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.files import Files
-from msgsvc_core.sections import MediaSettings
+from msgsvc_core.files.media import MediaFiles
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

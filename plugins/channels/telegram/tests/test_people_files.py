@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
     Reason,
     ReceivedFile,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import until
 from msgsvc_telegram.testing import FakeTelegram
 from msgsvc_telegram.testing.methods import MAX_DOWNLOAD_BYTES

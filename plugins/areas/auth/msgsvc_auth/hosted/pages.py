@@ -24,7 +24,7 @@ from msgsvc_auth.hosted.requests import (
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.models import MAX_WAIT_S
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.errors import BadRequest, Forbidden, NotFound
+from msgsvc_core.kernel.errors import BadRequest, Forbidden, NotFound
 from msgsvc_core.pages import static_files
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from msgsvc_auth.models import Session, Status
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.errors import NotFound, RateLimitProject
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.errors import NotFound, RateLimitProject
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import digest
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgsvc_auth.settings import AuthSettings
 from msgsvc_auth.sites import readable_site
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
-from msgsvc_core.errors import Conflict, Forbidden, NotFound, Unavailable
+from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound, Unavailable
 from msgsvc_core.pages import preferred
 
 PATH = "/login/{slug}/app"

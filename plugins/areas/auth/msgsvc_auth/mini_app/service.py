@@ -17,7 +17,7 @@ from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import Channel, InvalidMiniApp, MiniAppUser
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.projects.models import Project
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers import mini_app

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from msgsvc_billing.models import DAY_MS, Usage
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import record
 
 #: Days of the chart, the width of one in units of the drawing, and its height.
 DAYS, STEP, HEIGHT = 30, 20, 120

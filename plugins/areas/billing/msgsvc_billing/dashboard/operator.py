@@ -6,7 +6,7 @@ from msgsvc_billing.service import MOST_CREDITS, NOTE_LENGTH, Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 
 #: Accounts, or lines, of one page.
 LIMIT = 50

@@ -8,10 +8,10 @@ from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 
 #: Lines of one page.
 LIMIT = 50

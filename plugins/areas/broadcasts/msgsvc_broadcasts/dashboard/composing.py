@@ -7,12 +7,12 @@ from typing import Any
 from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
 from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
-from msgsvc_core.errors import ApiError, ValidationFailed
-from msgsvc_core.ids import new_id
-from msgsvc_core.local_time import ms_of
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.time_zones import ms_of
 from msgsvc_core.mailings import Audience, MailingMessage
 from msgsvc_core.messages.previews import Preview
 

@@ -9,7 +9,7 @@ from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import Mailing, MailingMessage
 from msgsvc_core.messages.previews import Preview
 

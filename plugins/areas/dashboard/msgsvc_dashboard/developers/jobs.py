@@ -4,9 +4,9 @@ import json
 from typing import get_args
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import NotFound
 from msgsvc_core.jobs import interventions, letters
 from msgsvc_core.jobs.letters import Filter
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
 
 #: Jobs of one page.

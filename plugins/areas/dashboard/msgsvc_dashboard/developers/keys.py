@@ -1,7 +1,7 @@
 """API keys: made, shown once, revoked."""
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING
 from msgsvc_dashboard.developers.area import pages
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.localized import Localized
+from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.pages import LANGS
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_dashboard.developers.area import pages

@@ -12,7 +12,7 @@ from msgsvc_core.accounts.service import Belonging
 from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.dashboard import Download, Moved, Page, PageContext, Pages
 from msgsvc_core.dashboard.answers import Result
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.pages import page_headers
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import asked_for, root_of

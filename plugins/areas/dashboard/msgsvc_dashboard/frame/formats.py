@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from babel.dates import format_date, format_datetime, format_timedelta
 from babel.numbers import format_decimal
 
-from msgsvc_core.clock import moment_of
 from msgsvc_core.dashboard import PageContext
+from msgsvc_core.kernel.clock import moment_of
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context

@@ -10,16 +10,16 @@ from zoneinfo import ZoneInfo
 from starlette.requests import Request
 
 from msgsvc_core.accounts import AccountSession, Plan
-from msgsvc_core.api.json_input import is_storable
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Forbidden, NotFound, ValidationFailed
+from msgsvc_core.http.json_input import is_storable
+from msgsvc_core.kernel.errors import Forbidden, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import package_of
 from msgsvc_core.members.models import Member, Role
 from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
-from msgsvc_core.texts import package_of
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.reading import reading
 

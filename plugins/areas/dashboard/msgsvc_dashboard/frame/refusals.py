@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinja2.runtime import Context
 
-    from msgsvc_core.texts import Translate
+    from msgsvc_core.kernel.i18n import Translate
 
 
 def _(text: str) -> str:

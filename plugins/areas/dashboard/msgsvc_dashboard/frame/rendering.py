@@ -5,8 +5,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Pages, Shown
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_dashboard.frame import formats, refusals
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.declared import Card
-from msgsvc_core.errors import ApiError, NotFound, ProjectInactive
-from msgsvc_core.plugins import answers
+from msgsvc_core.kernel.errors import ApiError, NotFound, ProjectInactive
+from msgsvc_core.kernel.hooks import answers
+from msgsvc_core.kernel.i18n import package_of
 from msgsvc_core.service import Service
-from msgsvc_core.texts import package_of
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets

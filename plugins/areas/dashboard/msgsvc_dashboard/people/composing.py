@@ -3,10 +3,10 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.charging import MESSAGE
+from msgsvc_core.billing import MESSAGE
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.templates.models import TemplateAnswer

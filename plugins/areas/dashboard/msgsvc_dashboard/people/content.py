@@ -2,9 +2,9 @@
 
 from typing import Any, get_args
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.localized import Language, Localized
+from msgsvc_core.kernel.i18n import Language, Localized
 from msgsvc_core.messages.templates.models import TemplateContent
 
 #: Rows and buttons in each that a form offers: those that a message may have.

@@ -4,7 +4,7 @@ import json
 
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.dashboard import Nav, PageContext, Shown
-from msgsvc_core.errors import ApiError, SubscriberNotFound
+from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
 from msgsvc_core.messages.models import Message, MessageQuery
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_dashboard.people import words

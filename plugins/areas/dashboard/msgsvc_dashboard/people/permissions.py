@@ -2,9 +2,9 @@
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
-from msgsvc_core.whole_number import whole_number
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.content import by_language, read_text
 from msgsvc_dashboard.people.declared import permission_pages as pages

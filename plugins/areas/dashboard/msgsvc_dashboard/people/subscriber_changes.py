@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
 from msgsvc_dashboard.people import words

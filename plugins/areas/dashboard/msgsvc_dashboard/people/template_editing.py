@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,

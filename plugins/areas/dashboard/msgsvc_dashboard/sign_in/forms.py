@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies

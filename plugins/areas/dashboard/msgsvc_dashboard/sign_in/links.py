@@ -8,7 +8,7 @@ from starlette.responses import Response
 from msgsvc_core.accounts.models import OneTimeLink, Refused
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.frame.refusals import worded

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from msgsvc_core.accounts.models import Refused, TooMany
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.sign_in.cookies import WAITING, Cookies

@@ -16,8 +16,8 @@ from msgsvc_dashboard.sign_in.forms import Forms
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from msgsvc_core.kernel.i18n import Translate
     from msgsvc_core.service import Service
-    from msgsvc_core.texts import Translate
 
 #: No referrer: addresses of links are secrets.
 HEADERS = page_headers()

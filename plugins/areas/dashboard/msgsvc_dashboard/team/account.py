@@ -4,9 +4,9 @@ from zoneinfo import available_timezones
 
 from msgsvc_core.accounts.models import Browser, TooMany
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import RateLimitProject, ValidationFailed
+from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
 from msgsvc_core.pages import known
-from msgsvc_core.user_agents import readable_agent
+from msgsvc_core.pages.user_agents import readable_agent
 from msgsvc_dashboard.team.declared import ACCOUNT
 
 #: Milliseconds after signing in during which who has no password yet may set one, or another way in.

@@ -5,7 +5,7 @@ from msgsvc_core.accounts.models import LinkPurpose
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import Conflict
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_dashboard.team.declared import OPERATOR
 
 ACCOUNTS = "/operator/accounts"

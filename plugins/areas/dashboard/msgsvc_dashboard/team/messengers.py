@@ -3,7 +3,7 @@
 from msgsvc_core.accounts.models import Browser
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.team.account import account, check_own
 from msgsvc_dashboard.team.declared import ACCOUNT

@@ -5,8 +5,8 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
 from msgsvc_core.dashboard.writing import choices
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_drip.dashboard.chains import chain, drawn, find
 from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
 from msgsvc_drip.models import Chain, UpdateDripBody

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Pages, Shown
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_drip.dashboard.chains import find
 from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips

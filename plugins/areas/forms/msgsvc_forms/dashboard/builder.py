@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import Conflict
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.draft import Draft
 from msgsvc_forms.dashboard.reading import HAS, to_body

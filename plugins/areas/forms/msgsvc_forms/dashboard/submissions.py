@@ -4,9 +4,9 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
-from msgsvc_core.errors import Forbidden
 from msgsvc_core.files import StoredFile
-from msgsvc_core.json_text import from_json
+from msgsvc_core.kernel.errors import Forbidden
+from msgsvc_core.kernel.json import from_json
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.export import to_csv

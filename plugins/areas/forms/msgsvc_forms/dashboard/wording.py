@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.summary import readable
 

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from msgsvc_core.api.envelope import api_error, envelope
-from msgsvc_core.errors import ApiError, NotFound
-from msgsvc_core.ids import is_id
+from msgsvc_core.kernel.errors import ApiError, NotFound
+from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.pages import page_headers, read_language, static_files
 from msgsvc_core.service import Service
 from msgsvc_forms.errors import FormRateLimited

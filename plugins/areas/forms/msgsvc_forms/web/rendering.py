@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.api.types import origin_of
-from msgsvc_core.errors import ApiError
-from msgsvc_core.localized import in_language
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.pages import LANGS, new_templates, page_headers
 from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import InboundContext
 from msgsvc_core.channels.calls import enqueue_send
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, BillingBlocked
 from msgsvc_core.files import StoredFile
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.texts import Translate
 from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.agents.desk import AgentDesk

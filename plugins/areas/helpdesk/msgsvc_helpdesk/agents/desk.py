@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.channels import calls
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.files import StoredFile
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import Member
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.texts import Translate
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store as ticket_store
 from msgsvc_helpdesk.agents import store, texts

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.errors import ApiError
-from msgsvc_core.ids import new_id
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.store import find_by_ref
 from msgsvc_helpdesk import store as ticket_store
 from msgsvc_helpdesk.agents import buttons, store, texts

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.values import record
 from msgsvc_core.members import Member
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import Subscriber
 
 #: `offer`: a ticket that nobody has, to every agent. `card`: a ticket to who has it. `word`: something

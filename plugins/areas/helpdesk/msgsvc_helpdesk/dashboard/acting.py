@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.members.models import AddMemberBody, Member
 
 

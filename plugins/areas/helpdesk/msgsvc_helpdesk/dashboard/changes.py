@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, PageContext
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page

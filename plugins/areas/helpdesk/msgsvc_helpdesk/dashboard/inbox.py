@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Shown
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_helpdesk.dashboard.acting import who_reads
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox

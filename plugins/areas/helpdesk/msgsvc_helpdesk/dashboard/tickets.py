@@ -3,8 +3,8 @@
 from typing import Any
 
 from msgsvc_core.dashboard import PageContext, Shown
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.localized import in_language
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import in_language
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import CannedAnswerAnswer
 from msgsvc_helpdesk.dashboard.area import pages

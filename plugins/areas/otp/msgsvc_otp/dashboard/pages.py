@@ -5,7 +5,7 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_otp.dashboard.words import TONES, statuses
 from msgsvc_otp.models import DEFAULT_PURPOSE, SendOtpBody, VerifyOtpBody
 from msgsvc_otp.service import OneTimeCodes

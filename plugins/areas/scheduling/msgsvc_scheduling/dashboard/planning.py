@@ -5,8 +5,8 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
 from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
-from msgsvc_core.errors import ApiError
-from msgsvc_core.local_time import local_of, zone
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.time_zones import local_of, zone
 from msgsvc_scheduling.dashboard.waiting import RUNS, find
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody

@@ -5,9 +5,9 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,

@@ -1,0 +1,59 @@
+"""From a request's headers to a project, within its rate limit."""
+
+from collections.abc import Mapping
+
+from msgsvc_core.kernel.errors import Forbidden, RateLimitProject
+from msgsvc_core.limits import Window
+from msgsvc_core.projects.models import ApiKey, Project
+from msgsvc_core.service import Service
+
+#: Seconds of the request rate's window (interface spec, section 8: per minute).
+RATE_WINDOW_S = 60
+
+
+def api_key_of(headers: Mapping[str, str]) -> str | None:
+    """The key in `Authorization: Bearer` or `X-API-Key`; None if neither is there."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value.strip():
+        return value.strip()
+    return headers.get("x-api-key") or None
+
+
+async def authenticate(service: Service, headers: Mapping[str, str]) -> tuple[Project, ApiKey]:
+    """Raises `Unauthorized` or `InvalidApiKey`. The project may be disabled."""
+    return await service.projects.authenticate(api_key_of(headers))
+
+
+def check_scope(key: ApiKey, area: str, *, owners_only: bool) -> None:
+    """Raises `Forbidden` if the key does not open that area."""
+    if not key.opens(area, owners_only=owners_only):
+        raise Forbidden(f"the API key has no access to {area!r}")
+
+
+async def count_request(service: Service, project: Project) -> Window:
+    """Counts the request against the project's rate; in this process alone while Redis is away."""
+    limit = service.settings.limits.requests_per_minute
+    window = await service.limiter.hit(
+        f"requests:{project.project_id}", limit, RATE_WINDOW_S, when_away="count_locally"
+    )
+    if not window.allowed:
+        service.metrics.requests.rate_limited += 1
+    return window
+
+
+def check_rate(window: Window) -> None:
+    """Raises `RateLimitProject` beyond the limit."""
+    if not window.allowed:
+        raise RateLimitProject(
+            f"more than {window.limit} requests in {RATE_WINDOW_S} s",
+            retry_after_s=window.retry_after_s,
+        )
+
+
+def rate_headers(window: Window) -> list[tuple[bytes, bytes]]:
+    """The three headers (interface spec, section 8), as they go over the wire."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % window.limit),
+        (b"x-ratelimit-remaining", b"%d" % window.remaining),
+        (b"x-ratelimit-reset", b"%d" % window.reset_at),
+    ]

@@ -1,0 +1,41 @@
+"""Reads a request's body without taking in more than is allowed."""
+
+from starlette.types import Message, Receive
+
+from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge
+
+
+async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
+    """The whole body, of which the client `declared` the length, if it did.
+
+    Raises `PayloadTooLarge` as soon as it is known to be too large.
+
+    The answer then goes out while the rest arrives, which the server drops. Closing the connection
+    instead would reset it, and most clients would never see the answer.
+    """
+    # More digits than the limit has are too much too, and Python reads only so many.
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
+        raise _too_large(max_bytes)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message: Message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("the body ended early")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def check_is_json(declared: str | None) -> None:
+    """Raises `BadRequest` for a body that is declared as something other than JSON."""
+    if declared is not None and declared.partition(";")[0].strip().lower() != "application/json":
+        raise BadRequest("Content-Type: must be application/json")
+
+
+def _too_large(max_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"the body is larger than {max_bytes} bytes")
