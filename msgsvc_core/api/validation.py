@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from msgsvc_core.api.types import WrongUrl
-from msgsvc_core.http.json_input import shortened
 from msgsvc_core.kernel.errors import ApiError, InvalidUrl, ValidationFailed
-from msgsvc_core.kernel.validation_messages import worded_finding
+from msgsvc_core.kernel.validation_messages import shortened, worded_finding
+from msgsvc_core.security.http_urls import WrongUrl
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
 MOST_NAMED = 3

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.api.body import read_body
 from msgsvc_core.channels.commands import START_PAYLOAD
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook, no_bot_ready
 from msgsvc_core.channels.updates import WebhookCall
-from msgsvc_core.http.body import read_body
 from msgsvc_core.kernel.errors import RateLimitProject, Unauthorized
 from msgsvc_core.security.networks import customer_network
 from msgsvc_core.service import Service

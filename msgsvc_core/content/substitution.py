@@ -16,9 +16,9 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from msgsvc_core.api.types import check_http_url
 from msgsvc_core.content.markup import Span, to_spans
 from msgsvc_core.content.outgoing import Format
+from msgsvc_core.security.http_urls import check_http_url
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 

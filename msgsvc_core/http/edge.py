@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Endpoint, Query
 from msgsvc_core.api.envelope import api_error, envelope
@@ -22,7 +23,6 @@ from msgsvc_core.http.authentication import (
     count_request,
     rate_headers,
 )
-from msgsvc_core.http.body import check_is_json, read_body
 from msgsvc_core.http.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
 from msgsvc_core.http.json_input import is_storable, parse_json
 from msgsvc_core.kernel.errors import (

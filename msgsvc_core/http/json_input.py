@@ -5,12 +5,10 @@ import math
 from typing import Any
 
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.validation_messages import shortened
 
 #: Deepest nesting of arrays and objects.
 MAX_DEPTH = 32
-
-#: Characters of the client's own text that an error message repeats.
-MAX_REPEATED = 64
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -101,11 +99,6 @@ def _check_text(value: Any) -> None:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
 )
-
-
-def shortened(name: str) -> str:
-    """A name from the body, fit to be repeated in a message."""
-    return name if len(name) <= MAX_REPEATED else name[: MAX_REPEATED - 1] + "…"
 
 
 def is_storable(text: str) -> bool:

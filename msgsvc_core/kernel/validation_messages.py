@@ -2,6 +2,9 @@
 
 import re
 
+#: Characters of the client's own text that an error message repeats.
+MAX_REPEATED = 64
+
 #: What pydantic adds of its own: how it came to its finding.
 _ASIDE = re.compile(r"( after validation, not \d+|, unable to .*)$")
 _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value|Data|Tuple|Set) should ")
@@ -23,3 +26,8 @@ def worded_finding(kind: str, text: str) -> str:
     if kind.endswith(("_parsing", "_short", "_long")):
         text = _ASIDE.sub("", text)
     return _SUBJECT.sub("must ", text)
+
+
+def shortened(name: str) -> str:
+    """A name from the body, fit to be repeated in a message."""
+    return name if len(name) <= MAX_REPEATED else name[: MAX_REPEATED - 1] + "…"

@@ -14,11 +14,12 @@ from pydantic import (
 )
 
 from msgsvc_core.api.endpoint import Body
-from msgsvc_core.api.types import HttpUrl, WrongUrl, check_http_url
+from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.plugins.tickets import Priority
+from msgsvc_core.security.http_urls import WrongUrl, check_http_url
 from msgsvc_core.subscribers.models import TagName
 from msgsvc_forms.answers import WrongAnswer, read_answer
 from msgsvc_forms.fields import FieldKey, FormField

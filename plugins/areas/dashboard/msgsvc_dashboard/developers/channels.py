@@ -4,8 +4,8 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
-from msgsvc_core.content.fields import SettingField, fields_of, read_fields
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages

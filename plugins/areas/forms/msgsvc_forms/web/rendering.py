@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_core.api.types import origin_of
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.pages import LANGS, new_templates, page_headers
+from msgsvc_core.security.http_urls import origin_of
 from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
