@@ -7,7 +7,7 @@ async with service:                    # or started by hand, inside another appl
     await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -29,12 +29,13 @@ from msgsvc_core.accounts import (
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.billing import Charge
 from msgsvc_core.channels import Channels, Inbound
-from msgsvc_core.channels.calls import CHANNEL_LANES
-from msgsvc_core.channels.calls import SPEC as CALL_JOB
+from msgsvc_core.channels.calls import call_job, channel_lanes
 from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.outages import ChannelOutages, probe_spec
+from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS
@@ -46,24 +47,28 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.events import Events, Listener
+from msgsvc_core.events import Event, Events, Listener
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.files import Files
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files import purging as file_purging
+from msgsvc_core.files.pages import file_routes
 from msgsvc_core.files.routes import router as files_router
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
+from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.jobs.retention import PURGE_JOB
+from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.kernel.hooks import answers, in_turn
 from msgsvc_core.kernel.i18n import CORE, Texts
+from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
 from msgsvc_core.mailings import Mailings
-from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
+from msgsvc_core.mailings.expansion import expand_job
 from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
-from msgsvc_core.mailings.sending import SPEC as MAILING_JOB
+from msgsvc_core.mailings.sending import send_job_spec
 from msgsvc_core.members import Members
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.routes import router as members_router
@@ -71,13 +76,13 @@ from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches import Batches
 from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
 from msgsvc_core.messages.batches.routes import router as batches_router
-from msgsvc_core.messages.changing import SPEC as CHANGE_JOB
-from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
+from msgsvc_core.messages.changing import change_job
+from msgsvc_core.messages.delivery import deliver_job
 from msgsvc_core.messages.filing import SPEC as FILE_JOB
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.plugins.loading import load_plugins, package
+from msgsvc_core.plugins.loading import load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
@@ -97,6 +102,7 @@ from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.telemetry import Metrics
+from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 from msgsvc_core.telemetry.logs import configure_unless_done
 
 if TYPE_CHECKING:
@@ -106,7 +112,6 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Section)
 
 CORE_LOCALE = Path(__file__).parent / "locale"
-CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES, file_fetching.LANES)
 log = structlog.get_logger(__name__)
 
 CORE_ROUTERS = (
@@ -137,7 +142,7 @@ class Service:
     embedders use it for plugins that are not installed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - the composition root builds everything, one statement a part
         self,
         settings: Settings,
         *,
@@ -157,9 +162,18 @@ class Service:
             pool_size=settings.database_pool,
             synchronous=settings.sqlite_synchronous,
         )
-        self.metrics = Metrics(self)
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
+        self.metrics = Metrics(
+            channels=settings.channels,
+            database=DatabaseMetrics(
+                db=self.db,
+                clock=self.clock,
+                lane_prefixes=lambda: [spec.prefix for spec in self.lane_specs],
+                check_redis=self.limiter.check,
+            ),
+            dialect=self.db.dialect,
+        )
         self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
         own_texts = [
             (package(each.plugin), cast("Path", each.function()))
@@ -167,7 +181,16 @@ class Service:
         ]
         self.texts = Texts([(CORE, CORE_LOCALE), *own_texts], settings.default_lang)
         self.jobs = JobQueue(self.clock)
-        self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
+        self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
+        self.events = Events(
+            clock=self.clock,
+            specs=[*CORE_EVENTS, *answers(hook.register_events())],
+            observe=self._observe_events,
+            count=self.metrics.count_events,
+            find_unloaded=lambda: unloaded_events(
+                [name for name, _ in self.plugins.list_name_plugin()]
+            ),
+        )
         self.projects = Projects(self.db, self.clock)
         self.subscribers = Subscribers(self)
         self.tags = Tags(self)
@@ -193,11 +216,20 @@ class Service:
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
         self.channel_states = ChannelStates(self)
+        self.metrics.registry.register(
+            ChannelStateMetrics(
+                configured=settings.channels,
+                label=self.metrics.channels.label,
+                troubled=self.channel_states.troubled,
+                database=self.metrics.database,
+            )
+        )
         self.channel_outages = ChannelOutages(self)
         self.lines = Lines(self)
-        self._registered: dict[type, Any] = {}
+        self.providers = self._core_providers()
         for objects in hook.register_services(service=self):
-            self._registered.update(objects)
+            for kind, provided in objects.items():
+                self.providers.add(provided, kind=kind)
         self.inbound = Inbound(
             self,
             [
@@ -214,6 +246,7 @@ class Service:
             *answers(hook.register_endpoints(service=self)),
         ]
         check_endpoints(self.endpoints)
+        self.endpoints = [endpoint.bound(self.providers) for endpoint in self.endpoints]
         #: What `stop` undoes, the last first.
         self._started = AsyncExitStack()
         self._is_started = False
@@ -224,11 +257,66 @@ class Service:
 
         Mounted in another application, use `service.lifespan` (or `async with service`) there.
         """
-        from msgsvc_core.http.app import (  # noqa: PLC0415 - the app is built from a service
-            build_app,
+        from msgsvc_core.http.app import build_app, home_of  # noqa: PLC0415 - workers serve no API
+        from msgsvc_core.http.authentication import Authentication  # noqa: PLC0415 - see above
+        from msgsvc_core.http.documentation import (  # noqa: PLC0415 - see above
+            NotFoundPage,
+            documentation_routes,
         )
+        from msgsvc_core.http.edge import Edge  # noqa: PLC0415 - see above
+        from msgsvc_core.http.idempotency import Idempotency  # noqa: PLC0415 - see above
+        from msgsvc_core.http.metrics import metrics_routes, operators_of  # noqa: PLC0415 - see above
+        from msgsvc_core.http.operations import Readiness, operation_routes  # noqa: PLC0415
 
-        return build_app(self)
+        settings, requests = self.settings, self.metrics.requests
+        edge = Edge(
+            db=self.db,
+            secrets=self.secrets,
+            authentication=Authentication(
+                projects=self.projects,
+                limiter=self.limiter,
+                requests_per_minute=settings.limits.requests_per_minute,
+                metrics=requests,
+            ),
+            idempotency=Idempotency(
+                self.db, self.clock, self.secrets, keep_hours=settings.limits.idempotency_hours
+            ),
+            write_audit=self.audit.write_call,
+            settings=settings,
+            service=self,
+        )
+        readiness = Readiness(
+            db=self.db,
+            clock=self.clock,
+            channels=self.channels,
+            states=self.channel_states,
+            limiter=self.limiter,
+            has_redis=settings.redis_url is not None,
+        )
+        pages = answers(self.plugins.hook.register_pages(service=self))
+        base_url, home = settings.base_url, home_of(pages)
+        return build_app(
+            endpoints=self.endpoints,
+            routes=[
+                *operation_routes(readiness, operators_of(settings.metrics)),
+                *metrics_routes(self.metrics, settings.metrics),
+                *documentation_routes(self.endpoints, self.errors, base_url, home),
+                *channel_routes(
+                    channels=self.channels,
+                    inbound=self.inbound,
+                    limiter=self.limiter,
+                    qr_per_minute=settings.limits.qr_per_minute_per_address,
+                    max_body_bytes=settings.server.max_body_bytes,
+                ),
+                *file_routes(self.files),
+                *pages,
+            ],
+            edge=edge,
+            not_found=NotFoundPage(self.texts, settings.default_lang),
+            metrics=requests,
+            settings=settings,
+            lifespan=self.lifespan,
+        )
 
     @cached_property
     def media(self) -> "MediaFiles":
@@ -247,11 +335,7 @@ class Service:
 
     def get(self, kind: type[T]) -> T:
         """The one object of that type that a plugin registered (hook `register_services`)."""
-        try:
-            found: T = self._registered[kind]
-        except KeyError:
-            raise LookupError(f"no loaded plugin provides {kind.__qualname__}") from None
-        return found
+        return self.providers.get(kind)
 
     async def charge(self, tx: Tx, charge: Charge) -> None:
         """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
@@ -309,15 +393,20 @@ class Service:
     @cached_property
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
-        own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
-        mailing = [EXPAND_JOB, MAILING_JOB, PURGE_LEDGERS_JOB]
-        files = [file_fetching.SPEC, file_purging.SPEC]
+        own = [call_job(self), deliver_job(self), change_job(self), BATCH_JOB, ERASE_JOB, PURGE_JOB]
+        mailing = [expand_job(self), send_job_spec(self), PURGE_LEDGERS_JOB]
+        files = [file_fetching.fetch_job(self), file_purging.SPEC]
         filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
-        return [*CORE_LANES, *answers(self.plugins.hook.register_lanes())]
+        core = [
+            LaneSpec("default", concurrency=8),
+            channel_lanes(self.lines.gate_of),
+            file_fetching.LANES,
+        ]
+        return [*core, *answers(self.plugins.hook.register_lanes(service=self))]
 
     async def migrate(self) -> list[str]:
         """Brings the database up to date; returns the migrations that were applied."""
@@ -366,7 +455,14 @@ class Service:
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
             await in_turn(self.plugins.hook.on_start(service=self))
-            await start_jobs(self, undo, role)
+            await start_jobs(
+                self._new_runner,
+                queue=self.jobs,
+                clock=self.clock,
+                settings=self.settings,
+                undo=undo,
+                role=role,
+            )
             if role == "serve":
                 undo.push_async_callback(self.projects.key_uses.stop)
                 await self.projects.key_uses.start()
@@ -401,6 +497,67 @@ class Service:
             await started.aclose()
         finally:
             self._is_started = False
+
+    def _core_providers(self) -> Providers:
+        """What handlers may ask for by type: the core's parts."""
+        found = Providers()
+        found.add(self.clock, kind=Clock)
+        found.add(self.limiter, kind=Limiter)
+        parts = (
+            self.settings,
+            self.db,
+            self.secrets,
+            self.texts,
+            self.errors,
+            self.metrics,
+            self.jobs,
+            self.job_admin,
+            self.events,
+            self.projects,
+            self.subscribers,
+            self.tags,
+            self.permissions,
+            self.links,
+            self.consents,
+            self.greetings,
+            self.accounts,
+            self.account_links,
+            self.audit,
+            self.second_factor,
+            self.sign_in,
+            self.messenger_sign_in,
+            self.team,
+            self.members,
+            self.member_links,
+            self.messages,
+            self.templates,
+            self.batches,
+            self.mailings,
+            self.files,
+            self.channels,
+            self.own_channels,
+            self.channel_states,
+            self.channel_outages,
+        )
+        for part in parts:
+            found.add(part)
+        return found
+
+    async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await in_turn(self.plugins.hook.on_events(service=self, tx=tx, events=events))
+
+    def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
+        return LaneRunner(
+            self,
+            self.job_specs,
+            self.lane_specs,
+            db=self.db,
+            clock=self.clock,
+            queue=self.jobs,
+            settings=self.settings.jobs,
+            table_owners=[source.owner for source in self.migrations],
+            pass_on=pass_on,
+        )
 
     def _new_limiter(self, *, server_time: bool) -> Limiter:
         """In Redis if there is one; by its time, unless someone moves ours."""

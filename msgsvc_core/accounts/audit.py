@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.accounts import audit_store as store
 from msgsvc_core.accounts.models import AuditEntry
+from msgsvc_core.api.context import CallerKey
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from msgsvc_core.dashboard import Page, PageContext
-    from msgsvc_core.projects.models import ApiKey
     from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
@@ -49,7 +49,7 @@ class Audit:
         await store.insert(tx, entry)
 
     async def write_call(
-        self, tx: Tx, action: str, key: "ApiKey", *, target: str | None, ip: str
+        self, tx: Tx, action: str, key: CallerKey, *, target: str | None, ip: str
     ) -> None:
         """Adds what a call of the API changed, in the name of its key."""
         await self.write(

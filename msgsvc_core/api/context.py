@@ -2,16 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.kernel.errors import Unauthorized
 
 if TYPE_CHECKING:
-    from msgsvc_core.projects.models import ApiKey, Project
     from msgsvc_core.service import Service
 
 T = TypeVar("T")
+
+
+class Caller(Protocol):
+    """The project whose API key a request carries."""
+
+    @property
+    def project_id(self) -> str: ...
+
+
+class CallerKey(Protocol):
+    """The API key of a request."""
+
+    @property
+    def key_id(self) -> str: ...
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -29,8 +48,8 @@ class Context:
     request_id: str
     client_ip: str
     headers: Mapping[str, str]
-    _project: "Project | None" = None
-    _key: "ApiKey | None" = None
+    _project: Caller | None = None
+    _key: CallerKey | None = None
     _tx: Tx | None = None
     _unit: Unit | None = None
 
@@ -55,7 +74,7 @@ class Context:
         return self._unit
 
     @property
-    def project(self) -> "Project":
+    def project(self) -> Caller:
         if self._project is None:
             raise Unauthorized
         return self._project

@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -18,13 +18,14 @@ import structlog
 from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, Held, Line, gate_of
+from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
     URGENT,
+    Gate,
     Job,
     JobContext,
     JobSpec,
@@ -42,12 +43,20 @@ if TYPE_CHECKING:
 
 JOB = "channel.call"
 
+#: Seconds to wait after the n-th failed try, and how many tries there are.
+BACKOFF = exponential(first_s=1, most_s=60)
+MAX_ATTEMPTS = 6
+
 #: Jobs of a channel that are claimed together, and at most so many calls at once.
 BATCH = 100
 
+
 #: Two batches are under way at once: while the calls of one are made, the other's are read or written.
 #: A bot with a pace has more, of few jobs each: see `lines`.
-CHANNEL_LANES = LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True, gate=gate_of)
+def channel_lanes(gate: Callable[[str], Gate]) -> LaneSpec:
+    """The lanes of all channels."""
+    return LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True, gate=gate)
+
 
 #: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the
 #: question of a sign-in is over by then, and platforms drop buttons that wait for an answer sooner.
@@ -245,8 +254,8 @@ def _after_failure(
     is_refused = error.only_waits
     if is_refused and line.closed:
         return line.again(jobs)
-    if is_refused or (error.reason.retryable and jobs[0].attempts < SPEC.max_attempts):
-        at_ms = line.retry_at_ms(error, SPEC.backoff, jobs[0].attempts)
+    if is_refused or (error.reason.retryable and jobs[0].attempts < MAX_ATTEMPTS):
+        at_ms = line.retry_at_ms(error, BACKOFF, jobs[0].attempts)
         return line.later(jobs, at_ms, counts=not is_refused)
     log.warning(
         "channel_call_failed", channel=channel.key, reason=str(error.reason), error=error.text
@@ -320,6 +329,12 @@ def _unseal(service: "Service", sealed: str) -> OutgoingMessage:
     return OutgoingMessage.from_payload(json.loads(service.secrets.decrypt(sealed)))
 
 
-SPEC = JobSpec(
-    JOB, run_calls, max_attempts=6, backoff=exponential(first_s=1, most_s=60), on_dead=_settle_dead
-)
+def call_job(service: "Service") -> JobSpec:
+    """The job that makes a bot's own calls."""
+    return JobSpec(
+        JOB,
+        run_calls,
+        max_attempts=MAX_ATTEMPTS,
+        backoff=BACKOFF,
+        on_dead=partial(_settle_dead, service),
+    )

@@ -481,7 +481,6 @@ class Lines:
         self[key].outage_changed()
         self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
 
-
-def gate_of(service: "Service", lane: str) -> Line:
-    """The gate of a lane `channel:<key>`."""
-    return service.lines[lane.partition(":")[2]]
+    def gate_of(self, lane: str) -> Line:
+        """The gate of a lane `channel:<key>`."""
+        return self[lane.partition(":")[2]]

@@ -74,7 +74,7 @@ async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
         typer.echo(
             f"msgsvc works in process {os.getpid()}" + ("" if one_of_many else "; Ctrl-C ends it")
         )
-        async with serving_metrics(service, _metrics_port(settings, place)):
+        async with serving_metrics(service.metrics, settings, _metrics_port(settings, place)):
             await ended.wait()
         if one_of_many:
             loop.remove_reader(sys.stdin.fileno())

@@ -2,13 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from msgsvc_core.api.endpoint import Answer
 from msgsvc_core.kernel.values import record
 
-if TYPE_CHECKING:
-    from msgsvc_core.subscribers.models import Subscriber
+
+class Person(Protocol):
+    """Whom an event concerns; a subscriber."""
+
+    @property
+    def bot(self) -> str:
+        """The key of the channel by which the person is known."""
+        ...
+
+    def event_fields(self) -> dict[str, Any]:
+        """What every event of the person carries: `subscriber_id`, `channel`, `first_name` and so on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class NewEvent:
     project_id: str
     name: str
     fields: Mapping[str, Any]
-    subscriber: "Subscriber | None" = None
+    subscriber: Person | None = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

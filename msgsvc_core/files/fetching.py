@@ -5,6 +5,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 import structlog
@@ -188,4 +189,12 @@ async def on_dead(service: "Service", tx: Tx, this: Job, _error: str) -> None:
         log.exception("file_hook_failed", file_id=file.file_id)
 
 
-SPEC = JobSpec(JOB, fetch, max_attempts=MAX_ATTEMPTS, backoff=_BACKOFF, on_dead=on_dead)
+def fetch_job(service: "Service") -> JobSpec:
+    """The job that fetches people's files from their messenger."""
+    return JobSpec(
+        JOB,
+        fetch,
+        max_attempts=MAX_ATTEMPTS,
+        backoff=_BACKOFF,
+        on_dead=partial(on_dead, service),
+    )

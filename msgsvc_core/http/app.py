@@ -1,7 +1,9 @@
 """The ASGI application of a service."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -9,35 +11,40 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.envelope import envelope, http_error
-from msgsvc_core.channels.pages import channel_routes
-from msgsvc_core.files.pages import file_routes
-from msgsvc_core.http.documentation import NotFoundPage, documentation_routes
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.documentation import NotFoundPage
 from msgsvc_core.http.edge import Edge
-from msgsvc_core.http.metrics import metrics_routes
-from msgsvc_core.http.operations import operation_routes
 from msgsvc_core.http.paths import Paths
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.kernel.errors import ApiError, MethodNotAllowed, NotFound, ValidationFailed
-from msgsvc_core.kernel.hooks import answers
 from msgsvc_core.security.networks import Networks
-from msgsvc_core.service import Service
+from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
 #: The name of a plugin's route that `/` leads to: where people begin.
 HOME = "home"
 
 
-def build_app(service: Service) -> ASGIApp:
-    """Routes every endpoint and page; the lifespan starts and stops the service."""
-    errors_url = service.settings.errors_url
-    edge = Edge(service)
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
-    not_found = NotFoundPage(service)
+
+def build_app(
+    *,
+    endpoints: Sequence[Endpoint],
+    routes: Sequence[BaseRoute],
+    edge: Edge,
+    not_found: NotFoundPage,
+    metrics: RequestMetrics,
+    settings: Settings,
+    lifespan: Lifespan,
+) -> ASGIApp:
+    """Routes every endpoint, and `routes`: the pages."""
+    errors_url = settings.errors_url
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -52,40 +59,38 @@ def build_app(service: Service) -> ASGIApp:
         assert isinstance(error, ApiError)
         return envelope(error, errors_url)
 
-    middleware = [Middleware(RequestLog, service=service)]
+    middleware = [
+        Middleware(RequestLog, errors_url=errors_url, lines=settings.log.requests, metrics=metrics)
+    ]
     # Without a proxy to trust there is nothing to look at, and so nothing to pay.
-    if proxies := Networks(service.settings.server.trusted_proxies):
+    if proxies := Networks(settings.server.trusted_proxies):
         middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))
-    if service.settings.server.cors_origins:
+    if settings.server.cors_origins:
         middleware.append(
             Middleware(
                 CORSMiddleware,
-                allow_origins=list(service.settings.server.cors_origins),
+                allow_origins=list(settings.server.cors_origins),
                 allow_methods=["*"],
                 allow_headers=["*"],
             )
         )
-    paths = _endpoint_paths(service, edge)
-    pages = answers(service.plugins.hook.register_pages(service=service))
-    home = next((page.path for page in pages if getattr(page, "name", "") == HOME), None)
+    paths = _endpoint_paths(endpoints, edge)
     app = Starlette(
-        routes=[
-            *(Route(path, paths[path]) for path in paths),
-            *operation_routes(service),
-            *metrics_routes(service),
-            *documentation_routes(service, home),
-            *channel_routes(service),
-            *file_routes(service),
-            *pages,
-        ],
+        routes=[*(Route(path, paths[path]) for path in paths), *routes],
         middleware=middleware,
         exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
-        lifespan=service.lifespan,
+        lifespan=lifespan,
     )
     # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
     app.router.redirect_slashes = False
-    endpoints = {path: _behind(middleware, paths[path]) for path in paths}
-    return _Entrance(endpoints, app, _behind(middleware, _Unstorable(edge)))
+    behind = {path: _behind(middleware, paths[path]) for path in paths}
+    return _Entrance(behind, app, _behind(middleware, _Unstorable(edge)))
+
+
+def home_of(pages: Sequence[BaseRoute]) -> str | None:
+    """The path of the page that `/` leads to, if a plugin brings one."""
+    found = (page for page in pages if isinstance(page, Route) and page.name == HOME)
+    return next((page.path for page in found), None)
 
 
 def _behind(middleware: Sequence[Middleware], app: ASGIApp) -> ASGIApp:
@@ -94,9 +99,9 @@ def _behind(middleware: Sequence[Middleware], app: ASGIApp) -> ASGIApp:
     return app
 
 
-def _endpoint_paths(service: Service, edge: Edge) -> dict[str, "_PathApp"]:
+def _endpoint_paths(endpoints: Sequence[Endpoint], edge: Edge) -> dict[str, "_PathApp"]:
     by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
-    for endpoint in service.endpoints:
+    for endpoint in endpoints:
         by_path[endpoint.path][endpoint.method] = endpoint
     # A literal path comes before one with a parameter in its place: `{` sorts after letters.
     return {path: _PathApp(edge, by_path[path]) for path in sorted(by_path)}

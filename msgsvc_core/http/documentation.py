@@ -1,5 +1,6 @@
 """GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -11,8 +12,9 @@ from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.http.openapi import errors_of, openapi
+from msgsvc_core.kernel.errors import ErrorCatalogue
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages.languages import read_language
-from msgsvc_core.service import Service
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,22 +26,27 @@ _ICON = _FOLDER.parent / "pages" / "static" / "icon.svg"
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'"}
 
 
-def documentation_routes(service: Service, home: str | None = None) -> list[BaseRoute]:
-    """The routes that describe the service. `home` is the page that `/` leads to, else the description."""
+def documentation_routes(
+    endpoints: Sequence[Endpoint],
+    errors: ErrorCatalogue,
+    base_url: str,
+    home: str | None = None,
+) -> list[BaseRoute]:
+    """The routes that describe the API. `home` is the page that `/` leads to, else the description."""
     environment = cache(_templates)
 
     @cache
     def document() -> dict[str, Any]:
-        return openapi(service.endpoints, service.settings.base_url)
+        return openapi(endpoints, base_url)
 
     async def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())
 
     async def docs(_request: Request) -> Response:
-        return _page(environment(), "docs.html", areas=_areas(service), document=document())
+        return _page(environment(), "docs.html", areas=_areas(endpoints), document=document())
 
-    async def errors(_request: Request) -> Response:
-        return _page(environment(), "errors.html", errors=list(service.errors))
+    async def error_codes(_request: Request) -> Response:
+        return _page(environment(), "errors.html", errors=list(errors))
 
     async def stylesheet(_request: Request) -> Response:
         return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
@@ -59,7 +66,7 @@ def documentation_routes(service: Service, home: str | None = None) -> list[Base
         Route("/favicon.ico", icon),
         Route("/openapi.json", openapi_json),
         Route("/docs", docs),
-        Route("/docs/errors", errors),
+        Route("/docs/errors", error_codes),
         Route("/docs/docs.css", stylesheet),
     ]
 
@@ -67,8 +74,9 @@ def documentation_routes(service: Service, home: str | None = None) -> list[Base
 class NotFoundPage:
     """What people read in a browser at an address where nothing is; programs get the error envelope."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, texts: Texts, default_lang: str) -> None:
+        self._texts = texts
+        self._default_lang = default_lang
         self._environment = cache(_templates)
 
     def is_for(self, request: Request) -> bool:
@@ -77,12 +85,12 @@ class NotFoundPage:
 
     def answer(self, request: Request) -> Response:
         liked = request.headers.get("accept-language", "")
-        lang = read_language("", liked, self._service.settings.default_lang)
+        lang = read_language("", liked, self._default_lang)
         page = _page(
             self._environment(),
             "not_found.html",
             lang=lang,
-            _=self._service.texts.into(lang),
+            _=self._texts.into(lang),
             root=request.scope.get("root_path", ""),
         )
         page.status_code = 404
@@ -102,8 +110,8 @@ def _page(environment: "Environment", template: str, **values: Any) -> Response:
     return HTMLResponse(environment.get_template(template).render(**values), headers=_POLICY)
 
 
-def _areas(service: Service) -> list[tuple[str, list[tuple[Endpoint, list[Any]]]]]:
-    endpoints = sorted(service.endpoints, key=lambda e: (e.area, e.path, e.method))
+def _areas(declared: Sequence[Endpoint]) -> list[tuple[str, list[tuple[Endpoint, list[Any]]]]]:
+    endpoints = sorted(declared, key=lambda e: (e.area, e.path, e.method))
     return [
         (area, [(endpoint, errors_of(endpoint)) for endpoint in group])
         for area, group in groupby(endpoints, key=lambda endpoint: endpoint.area)

@@ -1,7 +1,7 @@
 """Runs one endpoint: key, rate, body, idempotency, transaction, handler, answer, in that order."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from pydantic import BaseModel
@@ -9,18 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_core.api.body import check_is_json, read_body
-from msgsvc_core.api.context import Context
+from msgsvc_core.api.context import CallerKey, Context
 from msgsvc_core.api.endpoint import Answer, Endpoint, Query
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.pagination import bound_cursor, unbound_cursor
 from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
-from msgsvc_core.db import Tx, Unit
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database, Tx, Unit
 from msgsvc_core.http.authentication import (
-    authenticate,
+    Authentication,
     check_rate,
     check_scope,
-    count_request,
     rate_headers,
 )
 from msgsvc_core.http.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
@@ -33,7 +33,10 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.projects.models import ApiKey, Project
-from msgsvc_core.service import Service
+from msgsvc_core.security import SecretBox
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
 
 JSON = "application/json"
 
@@ -44,19 +47,38 @@ API_KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
 _ASKED = API_KEY_HEADERS | {b"content-length", b"content-type", b"idempotency-key"}
 
 
+class WriteAudit(Protocol):
+    """Writes an entry of the audit log: what a call of the API changed, in the name of its key."""
+
+    async def __call__(
+        self, tx: Tx, action: str, key: CallerKey, *, target: str | None, ip: str
+    ) -> None: ...
+
+
 class Edge:
     """Turns requests into calls of handlers, for all endpoints of a service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        secrets: SecretBox,
+        authentication: Authentication,
+        idempotency: Idempotency,
+        write_audit: WriteAudit,
+        settings: Settings,
+        service: "Service",
+    ) -> None:
+        self._db = db
+        self._secrets = secrets
+        self._authentication = authentication
+        self._idempotency = idempotency
+        self._write_audit = write_audit
+        self._media_settings = settings.media
+        self._errors_url = settings.errors_url
+        self._max_body_bytes = settings.server.max_body_bytes
+        # What is left of handlers that ask the context for the service.
         self._service = service
-        self._errors_url = service.settings.errors_url
-        self._max_body_bytes = service.settings.server.max_body_bytes
-        self._idempotency = Idempotency(
-            service.db,
-            service.clock,
-            service.secrets,
-            keep_hours=service.settings.limits.idempotency_hours,
-        )
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """The response, whatever happens: every failure is in the envelope."""
@@ -75,7 +97,7 @@ class Edge:
         if not API_KEY_HEADERS.isdisjoint(name for name, _ in request.scope["headers"]):
             try:
                 project, _ = await self._admit(request, request.headers, headers)
-                self._service.projects.check_active(project)
+                self._authentication.check_active(project)
             except (Unauthorized, InvalidApiKey):
                 # A path that does not exist is no secret.
                 pass
@@ -89,10 +111,10 @@ class Edge:
         self, request: Request, asked: Mapping[str, str], headers: list[tuple[bytes, bytes]]
     ) -> tuple[Project, ApiKey]:
         """Whose request it is, counted; its rate headers are added to `headers`, whatever follows."""
-        project, key = await authenticate(self._service, asked)
+        project, key = await self._authentication.authenticate(asked)
         request.scope["state"]["project_id"] = project.project_id
         structlog.contextvars.bind_contextvars(project_id=project.project_id)
-        window = await count_request(self._service, project)
+        window = await self._authentication.count(project)
         headers += rate_headers(window)
         check_rate(window)
         return project, key
@@ -116,13 +138,13 @@ class Edge:
         }
         if not endpoint.public:
             ctx._project, ctx._key = await self._admit(request, asked, headers)
-            self._service.projects.check_active(ctx._project)
+            self._authentication.check_active(ctx._project)
             check_scope(ctx._key, endpoint.area, owners_only=endpoint.owners_only)
         key = asked.get("idempotency-key")
         if key is not None:
             key = check_key(key) if endpoint.method == "POST" and not endpoint.public else None
         if endpoint.takes_upload:
-            async with read_upload(request, self._service.settings.media) as upload:
+            async with read_upload(request, self._media_settings) as upload:
                 arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
                 if key is not None:
                     raw = await upload.fingerprint()
@@ -147,7 +169,7 @@ class Edge:
         return await self._run(endpoint, ctx, arguments)
 
     def _fingerprints(self, endpoint: Endpoint, request: Request, raw: bytes) -> list[str]:
-        return fingerprints_of(self._service.secrets, endpoint.method, request.scope["path"], raw)
+        return fingerprints_of(self._secrets, endpoint.method, request.scope["path"], raw)
 
     async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
         if not endpoint.writes:
@@ -183,14 +205,14 @@ class Edge:
     ) -> Response:
         if endpoint.grouped:
             ctx._unit = Unit()
-            result = await endpoint.handler(ctx, **arguments)
-            await self._service.db.write(ctx._unit)
+            result = await endpoint.call(ctx, **arguments)
+            await self._db.write(ctx._unit)
             return _respond(endpoint, result)
         if not endpoint.holds_connection or endpoint.shares_transaction:
-            result = await endpoint.handler(ctx, **arguments)
+            result = await endpoint.call(ctx, **arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
-        db = self._service.db
+        db = self._db
         async with db.transaction() if endpoint.writes else db.read() as tx:
             ctx._tx = tx
             try:
@@ -206,11 +228,11 @@ class Edge:
 
     async def _call(self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]) -> Any:
         """The handler, and the entry of the audit log in its transaction where there is to be one."""
-        result = await endpoint.handler(ctx, **arguments)
+        result = await endpoint.call(ctx, **arguments)
         if endpoint.audited:
             assert ctx._key is not None, "what is audited asks for a key"
             named = [str(arguments[name]) for name in endpoint.path_parameters] or _ids_of(result)
-            await self._service.audit.write_call(
+            await self._write_audit(
                 ctx.tx,
                 f"{endpoint.area}.{endpoint.name}",
                 ctx._key,

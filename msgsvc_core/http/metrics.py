@@ -7,28 +7,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.config.settings import MetricsSettings
 from msgsvc_core.http.proxies import FOUND_BY_PROXY, PROXY_HEADERS
 from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.security.networks import Networks, peer_address
-from msgsvc_core.service import Service
+from msgsvc_core.telemetry import Metrics
 
 
-def metrics_routes(service: Service) -> list[BaseRoute]:
+def metrics_routes(metrics: Metrics, settings: MetricsSettings) -> list[BaseRoute]:
     """GET /metrics."""
-    is_operator = operators_of(service)
+    is_operator = operators_of(settings)
 
-    async def metrics(request: Request) -> Response:
+    async def show(request: Request) -> Response:
         if not is_operator(request):
             raise Forbidden("metrics are for those whom the operator lets in (setting `metrics`)")
-        text, content_type = await service.metrics.scrape(request.headers.get("accept", ""))
+        text, content_type = await metrics.scrape(request.headers.get("accept", ""))
         return Response(text, headers={"Content-Type": content_type})
 
-    return [Route("/metrics", metrics)]
+    return [Route("/metrics", show)]
 
 
-def operators_of(service: Service) -> Callable[[Request], bool]:
+def operators_of(settings: MetricsSettings) -> Callable[[Request], bool]:
     """Tells whether a request is of somebody who may see how the installation stands."""
-    settings = service.settings.metrics
     allowed = Networks(settings.allow)
     token = settings.token.get_secret_value().encode() if settings.token else None
     return lambda request: _has_token(request, token) or _is_near(request, allowed)

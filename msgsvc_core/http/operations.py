@@ -1,7 +1,7 @@
 """What an operator's tools ask: is it alive, can it work."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -10,12 +10,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.states import ChannelState
-from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.http.metrics import operators_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelState, ChannelStates
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store as jobs_store
-from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.limits import Limiter
 
 #: Seconds that one check may take.
 CHECK_TIMEOUT_S = 5.0
@@ -44,14 +44,13 @@ CHANNEL_CHECK = "channel:"
 log = structlog.get_logger(__name__)
 
 
-def operation_routes(service: Service) -> list[BaseRoute]:
-    """GET /healthz and /readyz."""
-    readiness = Readiness(service)
+def operation_routes(
+    readiness: "Readiness", is_operator: Callable[[Request], bool]
+) -> list[BaseRoute]:
+    """GET /healthz and /readyz. Details are for whom `is_operator` lets see them."""
 
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
-
-    is_operator = operators_of(service)
 
     async def readyz(request: Request) -> Response:
         checks = await readiness.checks()
@@ -74,8 +73,22 @@ class Readiness:
     Projects' own channels are theirs to look at: a wrong token of one is no fault of the service.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        channels: Channels,
+        states: ChannelStates,
+        limiter: Limiter,
+        has_redis: bool,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._channels = channels
+        self._states = states
+        self._limiter = limiter
+        self._has_redis = has_redis
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
         #: When jobs were counted, and how many there were by state.
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
@@ -87,11 +100,11 @@ class Readiness:
             self._database_and_queue(), self._redis(), self._troubled()
         )
         checks = {**asked, **redis}
-        channels = self._service.channels.shared
+        channels = self._channels.shared
         found = await asyncio.gather(*(self._channel(one, troubled) for one in channels))
         for channel, health in zip(channels, found, strict=True):
             checks[f"{CHANNEL_CHECK}{channel.name}"] = health
-        own = [troubled[one.key] for one in self._service.channels.own if one.key in troubled]
+        own = [troubled[one.key] for one in self._channels.own if one.key in troubled]
         if own:
             stopped = sum(state.stopped for state in own)
             detail = {"stopped": stopped, "unavailable": len(own) - stopped}
@@ -103,8 +116,8 @@ class Readiness:
     async def _troubled(self) -> dict[str, ChannelState]:
         """The channels that are stopped, or whose platform is away, by key."""
         try:
-            async with asyncio.timeout(DATABASE_TIMEOUT_S), self._service.db.read() as tx:
-                troubled = await self._service.channel_states.troubled(tx)
+            async with asyncio.timeout(DATABASE_TIMEOUT_S), self._db.read() as tx:
+                troubled = await self._states.troubled(tx)
         except (DatabaseUnavailable, TimeoutError):
             return {}
         return {
@@ -116,21 +129,21 @@ class Readiness:
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
         now_s = asyncio.get_running_loop().time()
         counted_s, jobs = self._counted
-        db = self._service.db
+        db = self._db
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S):
                 async with db.read() as tx:
                     if not await _can_write(tx):
                         raise DatabaseUnavailable("the database lets nobody write")
                     if now_s >= counted_s + COUNTED_S:
-                        jobs = await jobs_store.count_by_state(tx, self._service.clock.now_ms())
+                        jobs = await jobs_store.count_by_state(tx, self._clock.now_ms())
                         self._counted = now_s, jobs
                 await db.check_writes(WRITE_TIMEOUT_S)
         except (DatabaseUnavailable, TimeoutError) as error:
             failing = {"ok": False, "detail": str(error) or "no answer in time"}
             return {"database": failing, "queue": failing}
         return {
-            "database": {"ok": True, "detail": self._service.db.dialect},
+            "database": {"ok": True, "detail": self._db.dialect},
             "queue": {
                 "ok": True,
                 "detail": {"ready": 0, "delayed": 0, "running": 0, "dead": 0, **jobs},
@@ -138,9 +151,9 @@ class Readiness:
         }
 
     async def _redis(self) -> dict[str, dict[str, Any]]:
-        if self._service.settings.redis_url is None:
+        if not self._has_redis:
             return {}
-        wrong = await self._service.limiter.check()
+        wrong = await self._limiter.check()
         if wrong is None:
             return {"redis": {"ok": True, "detail": "limits are shared"}}
         return {"redis": {"ok": False, "detail": f"limits are counted per process: {wrong}"}}
@@ -157,7 +170,7 @@ class Readiness:
             since = to_rfc3339(state.outage_since_ms)
             detail = f"its platform does not answer: {state.outage_detail}"
             return {"ok": False, "unavailable_since": since, "detail": detail}
-        now = self._service.clock.time()
+        now = self._clock.time()
         checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
         if now - checked_at < CHANNEL_HEALTH_S:
             return health
@@ -166,9 +179,7 @@ class Readiness:
                 result = await channel.check()
             health = {"ok": result.ok, "detail": result.detail}
             if result.revoked:
-                await self._service.channel_states.note_health(
-                    channel, result, asked_at_ms=self._service.clock.now_ms()
-                )
+                await self._states.note_health(channel, result, asked_at_ms=self._clock.now_ms())
                 return {"ok": False, "stopped": True, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}

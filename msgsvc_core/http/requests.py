@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.service import Service
-from msgsvc_core.telemetry.logs import request_lines
+from msgsvc_core.telemetry.logs import RequestLines, request_lines
+from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
 ID_HEADER = b"x-request-id"
 
@@ -16,11 +16,13 @@ ID_HEADER = b"x-request-id"
 class RequestLog:
     """Pure ASGI middleware (Starlette's `BaseHTTPMiddleware` cost 80 % of the throughput)."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(
+        self, app: ASGIApp, *, errors_url: str, lines: RequestLines, metrics: RequestMetrics
+    ) -> None:
         self._app = app
-        self._errors_url = service.settings.errors_url
-        self._write_line = request_lines(service.settings.log.requests)
-        self._metrics = service.metrics.requests
+        self._errors_url = errors_url
+        self._write_line = request_lines(lines)
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

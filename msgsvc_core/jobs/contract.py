@@ -165,8 +165,8 @@ class JobContext(Protocol):
 
 Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
-OnDead = Callable[["Service", "Tx", Job, str], Awaitable[None]]
-OnRetry = Callable[["Service", "Tx", Job], Awaitable[None]]
+OnDead = Callable[["Tx", Job, str], Awaitable[None]]
+OnRetry = Callable[["Tx", Job], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
@@ -186,13 +186,13 @@ class JobSpec:
     failed attempt of every job of the batch that is not completed yet; after `max_attempts` a job
     becomes a dead letter. `every_s` makes it recur: one such job always exists, without payload.
 
-    `on_dead` is awaited with the service, the transaction that makes a job a dead letter, the job and
-    its last error, to settle what waits for the job. What it writes is undone if it raises; the job
+    `on_dead` is awaited with the transaction that makes a job a dead letter, the job and its last
+    error, to settle what waits for the job. What it writes is undone if it raises; the job
     is a dead letter all the same. It is awaited too where an operator discards a job that has not
     failed for good; the job stays if it raises then.
 
-    `on_retry` is awaited with the service, the transaction in which an operator has a dead letter run
-    again, and the job, to put back what `on_dead` settled: else the job would find nothing to do. It
+    `on_retry` is awaited with the transaction in which an operator has a dead letter run again, and
+    the job, to put back what `on_dead` settled: else the job would find nothing to do. It
     refuses by an `ApiError`, whose message says why, and what to do instead. A kind with `on_dead` and
     without `on_retry` is never run again.
 
@@ -264,11 +264,11 @@ class LaneSpec:
 
     `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
     batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
-    `gate` makes what holds a lane back, from the service and the lane's name.
+    `gate` makes what holds a lane back, from the lane's name.
     """
 
     prefix: str
     concurrency: int = 1
     batch: int = 1
     exclusive: bool = False
-    gate: "Callable[[Service, str], Gate] | None" = None
+    gate: Callable[[str], Gate] | None = None

@@ -1,6 +1,8 @@
 """Fixes a mailing's audience when its time has come: the database writes the ledger, step by step."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
@@ -9,6 +11,9 @@ from msgsvc_core.mailings.burial import bury
 from msgsvc_core.mailings.judging import missing_name
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, send_job
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
 
 #: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000
@@ -113,4 +118,6 @@ def _goes_on(mailing: Mailing) -> bool:
     return mailing.started_at_ms is not None and mailing.status in {"running", "paused"}
 
 
-SPEC = JobSpec(EXPAND_JOB, expand, max_attempts=1000, on_dead=bury)
+def expand_job(service: "Service") -> JobSpec:
+    """The job that finds the recipients of a mailing."""
+    return JobSpec(EXPAND_JOB, expand, max_attempts=1000, on_dead=partial(bury, service))

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -30,6 +30,9 @@ from msgsvc_core.mailings.models import LockedWay, Mailing, Way
 from msgsvc_core.mailings.service import SEND_JOB, send_job
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.files import check_of
+
+if TYPE_CHECKING:
+    from msgsvc_core.service import Service
 
 log = structlog.get_logger(__name__)
 
@@ -418,4 +421,6 @@ class _Turn:
         await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
 
 
-SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=bury, few=True)
+def send_job_spec(service: "Service") -> JobSpec:
+    """The job that sends a mailing by one bot."""
+    return JobSpec(SEND_JOB, run, max_attempts=20, on_dead=partial(bury, service), few=True)

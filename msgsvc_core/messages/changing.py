@@ -215,4 +215,6 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None
         await _settle(service, tx, job, message, None, failure)
 
 
-SPEC = JobSpec(JOB, change, on_dead=settle_dead)
+def change_job(service: "Service") -> JobSpec:
+    """The job that edits or deletes a message at its platform."""
+    return JobSpec(JOB, change, on_dead=partial(settle_dead, service))

@@ -488,7 +488,7 @@ async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
         await counting.count(service, tx, endings)
 
 
-async def refuse_ended(_service: "Service", tx: Tx, job: Job) -> None:
+async def refuse_ended(tx: Tx, job: Job) -> None:
     """A message that has ended stays so: its project was told, its batch has counted it, and who has
     sent another in its place would have the person get both, maybe days late."""
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
@@ -501,4 +501,8 @@ async def refuse_ended(_service: "Service", tx: Tx, job: Job) -> None:
         )
 
 
-SPEC = JobSpec(JOB, deliver, on_dead=settle_dead, on_retry=refuse_ended, few=True)
+def deliver_job(service: "Service") -> JobSpec:
+    """The job that delivers messages."""
+    return JobSpec(
+        JOB, deliver, on_dead=partial(settle_dead, service), on_retry=refuse_ended, few=True
+    )

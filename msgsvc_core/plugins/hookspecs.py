@@ -92,7 +92,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def register_lanes(self) -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
+    def register_lanes(self, service: "Service") -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
         """Prefixes of job lanes, with their concurrency. Plain."""
 
     @hookspec

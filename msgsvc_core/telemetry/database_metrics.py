@@ -3,19 +3,15 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.telemetry import store
-
-if TYPE_CHECKING:
-    from msgsvc_core.channels.states import ChannelState
-    from msgsvc_core.service import Service
 
 #: Seconds for which an answer is used again: counting many jobs takes a while, and
 #: several Prometheus servers may scrape.
@@ -37,28 +33,30 @@ class DatabaseMetrics(Collector):
 
     def __init__(
         self,
-        service: "Service",
+        *,
+        db: Database,
+        clock: Clock,
+        lane_prefixes: Callable[[], Sequence[str]],
+        check_redis: Callable[[], Awaitable[str | None]],
         monotonic: Callable[[], float] = time.monotonic,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._service = service
+        self._db = db
+        self._clock = clock
+        self._lane_prefixes = lane_prefixes
+        self._check_redis = check_redis
         self._monotonic = monotonic
         self._timeout_s = timeout_s
-        #: What plugins ask along with it, for gauges of their own in `service.metrics.registry`.
+        #: What others ask along with it, for gauges of their own in `service.metrics.registry`.
         self.questions: list[Question] = []
         self._asking = asyncio.Lock()
         self._asked_at = -FRESH_S
-        self._up = False
+        self.is_up = False
         self._redis_up = True
         #: Jobs by lane prefix and state.
         self._jobs: dict[tuple[str, str], int] = {}
         #: Seconds since the oldest due job was to run, by lane prefix.
         self._oldest_s: dict[str, float] = {}
-        #: Bots that are stopped, and when the last pause ends, by channel label.
-        self._stopped: dict[str, int] = {}
-        self._paused_until_s: dict[str, float] = {}
-        #: Since when a platform is away, 0 while none is.
-        self._away_since_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
         """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
@@ -70,23 +68,21 @@ class DatabaseMetrics(Collector):
             try:
                 async with asyncio.timeout(self._timeout_s):
                     await self._ask()
-                self._up = True
+                self.is_up = True
             except (DatabaseUnavailable, TimeoutError) as error:
                 log.warning("metrics_without_database", error=str(error) or "no answer in time")
-                self._up = False
-            self._redis_up = await self._service.limiter.check() is None
+                self.is_up = False
+            self._redis_up = await self._check_redis() is None
             self._asked_at = self._monotonic()
 
     async def _ask(self) -> None:
-        now_ms = self._service.clock.now_ms()
-        async with self._service.db.read() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.read() as tx:
             rows = await store.jobs_by_lane(tx, now_ms)
-            troubled = await self._service.channel_states.troubled(tx)
             for ask in self.questions:
                 await ask(tx)
-        self._note_channels(troubled)
         # Lanes without jobs are shown too: an alert on what is absent never fires.
-        prefixes = [spec.prefix for spec in self._service.lane_specs]
+        prefixes = self._lane_prefixes()
         jobs = defaultdict(int, {(prefix, state): 0 for prefix in prefixes for state in STATES})
         oldest_s = defaultdict(float, dict.fromkeys(prefixes, 0.0))
         for row in rows:
@@ -97,25 +93,12 @@ class DatabaseMetrics(Collector):
                 oldest_s[prefix] = max(oldest_s[prefix], (now_ms - row["oldest_ms"]) / 1000)
         self._jobs, self._oldest_s = dict(jobs), dict(oldest_s)
 
-    def _note_channels(self, troubled: Iterable["ChannelState"]) -> None:
-        configured = self._service.settings.channels
-        stopped, paused = dict.fromkeys(configured, 0), dict.fromkeys(configured, 0.0)
-        away = dict.fromkeys(configured, 0.0)
-        for state in troubled:
-            label = self._service.metrics.channels.label(state.channel)
-            stopped[label] = stopped.get(label, 0) + state.stopped
-            paused[label] = max(paused.get(label, 0.0), state.paused_until_ms / 1000)
-            if state.outage_since_ms is not None:
-                since_s = state.outage_since_ms / 1000
-                away[label] = min(since_s, away.get(label) or since_s)
-        self._stopped, self._paused_until_s, self._away_since_s = stopped, paused, away
-
     def describe(self) -> Iterator[Metric]:
         return self.collect()
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
-            "msgsvc_database_up", "Whether the database answered in time.", int(self._up)
+            "msgsvc_database_up", "Whether the database answered in time.", int(self.is_up)
         )
         yield GaugeMetricFamily(
             "msgsvc_redis_up", "Whether Redis answered; 1 where none is named.", int(self._redis_up)
@@ -130,15 +113,14 @@ class DatabaseMetrics(Collector):
             "How long the oldest due job has been waiting for a runner.",
             labels=("lane",),
         )
-        if self._up:
+        if self.is_up:
             for (lane, state), count in self._jobs.items():
                 jobs.add_metric((lane, state), count)
             for lane, age_s in self._oldest_s.items():
                 oldest.add_metric((lane,), age_s)
         yield jobs
         yield oldest
-        yield from self._of_channels()
-        use = self._service.db.use
+        use = self._db.use
         yield GaugeMetricFamily(
             "msgsvc_database_connections_in_use", "Connections at work.", use.in_use
         )
@@ -151,30 +133,5 @@ class DatabaseMetrics(Collector):
         yield CounterMetricFamily(
             "msgsvc_database_failed_writes",
             "What could not be written: the database was away, full, or held by another process.",
-            self._service.db.failed_writes,
+            self._db.failed_writes,
         )
-
-    def _of_channels(self) -> Iterator[GaugeMetricFamily]:
-        stopped = GaugeMetricFamily(
-            "msgsvc_channels_stopped", "Bots that are banned or revoked.", labels=("channel",)
-        )
-        paused = GaugeMetricFamily(
-            "msgsvc_channel_paused_until_timestamp_seconds",
-            "Until when a platform told a bot to wait; 0 without a wait.",
-            labels=("channel",),
-        )
-        away = GaugeMetricFamily(
-            "msgsvc_channel_unavailable_since_timestamp_seconds",
-            "Since when a platform has answered nobody; 0 while it answers.",
-            labels=("channel",),
-        )
-        if self._up:
-            for label, since_s in self._away_since_s.items():
-                away.add_metric((label,), since_s)
-            for label, count in self._stopped.items():
-                stopped.add_metric((label,), count)
-            for label, until_s in self._paused_until_s.items():
-                paused.add_metric((label,), until_s)
-        yield stopped
-        yield paused
-        yield away

@@ -84,7 +84,11 @@ def _processors() -> list[Any]:
     ]
 
 
-def request_lines(which: Literal["all", "failed", "none"] = "all") -> Callable[..., None]:
+#: Which requests get a line: the setting `log.requests`.
+RequestLines = Literal["all", "failed", "none"]
+
+
+def request_lines(which: RequestLines = "all") -> Callable[..., None]:
     """Writes the line of a request, from its values by name; of those alone that `log.requests` names.
 
     In a process that `configure_logs` has set up for good it is put together here: the values are our

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.jobs import letters
+from msgsvc_core.jobs import inspection
 from msgsvc_core.messages.filing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -82,10 +82,12 @@ async def test_what_operators_list_and_what_is_removed_in_time_looks_at_few_rows
         for work in (
             lambda: service.mailings.list_any(tx, ended=True, limit=PAGE),
             lambda: service.mailings.list_any(tx, ended=False, limit=PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter(), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("dead"), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("dead", name="message.deliver"), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("running"), PAGE),
+            lambda: inspection.list_jobs(tx, inspection.Filter(), PAGE),
+            lambda: inspection.list_jobs(tx, inspection.Filter("dead"), PAGE),
+            lambda: inspection.list_jobs(
+                tx, inspection.Filter("dead", name="message.deliver"), PAGE
+            ),
+            lambda: inspection.list_jobs(tx, inspection.Filter("running"), PAGE),
             lambda: submissions.list_old(tx, late_ms, spam=True, limit=PAGE),
             lambda: submissions.list_old(tx, late_ms, spam=False, limit=PAGE),
         ):

@@ -108,10 +108,10 @@ async def erase(service: Service, project_id: str, subscriber_id: str) -> None:
             return
 
 
-def look_job(settings: HelpdeskSettings) -> JobSpec:
+def look_job(service: Service, settings: HelpdeskSettings) -> JobSpec:
     """The job that looks what is due, as often as the settings say."""
 
-    async def look_again(service: Service, tx: Tx, _job: Job, _error: str) -> None:
+    async def look_again(tx: Tx, _job: Job, _error: str) -> None:
         """Several processes died while they looked. It is a dead letter, and the looks go on."""
         run_at_ms = service.clock.now_ms() + round(settings.look_s * 1000)
         await service.jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))

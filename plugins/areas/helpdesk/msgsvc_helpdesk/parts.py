@@ -36,7 +36,7 @@ def services_of(service: Service) -> Mapping[type, Any]:
 
 
 def jobs_of(service: Service) -> Sequence[JobSpec]:
-    look = jobs.look_job(service.section(HelpdeskSettings))
+    look = jobs.look_job(service, service.section(HelpdeskSettings))
     return [look, jobs.PURGE_JOB, jobs.GONE_SPEC, SENT_SPEC, END_SPEC]
 
 

@@ -175,9 +175,10 @@ class CallsByLane:
             await asyncio.sleep(at_s - now_s)
 
 
-def _gate(service: "Service", lane: str) -> Calls:
-    return service.get(CallsByLane)[lane]
+#: What the names of its lanes begin with.
+LANE = "webhook"
 
 
-#: One lane a webhook, so that a slow receiver delays nobody else.
-WEBHOOK_LANES = LaneSpec("webhook", concurrency=BATCHES, batch=BATCH, gate=_gate)
+def webhook_lanes(calls: CallsByLane) -> LaneSpec:
+    """One lane a webhook, so that a slow receiver delays nobody else."""
+    return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, gate=calls.__getitem__)

@@ -55,13 +55,17 @@ async def begin_again(service: "Service", tx: Tx, job: Job) -> None:
     await service.get(Webhooks).begin_again(tx, job)
 
 
-DELIVER_JOB = JobSpec(
-    DELIVER,
-    deliver,
-    max_attempts=FAULTS_ALLOWED,
-    on_dead=settle_dead,
-    on_retry=begin_again,
-    few=True,
-)
+def deliver_job(service: "Service") -> JobSpec:
+    """The job that delivers to a webhook."""
+    return JobSpec(
+        DELIVER,
+        deliver,
+        max_attempts=FAULTS_ALLOWED,
+        on_dead=partial(settle_dead, service),
+        on_retry=partial(begin_again, service),
+        few=True,
+    )
+
+
 REPLAY_JOB = JobSpec(REPLAY, replay)
 PURGE_JOB = JobSpec("webhooks.purge", purge, every_s=3600)

@@ -13,11 +13,11 @@ from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.service import Service
-from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
+from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
 from msgsvc_webhooks.forgetting import forget
-from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB, REPLAY_JOB
+from msgsvc_webhooks.jobs import PURGE_JOB, REPLAY_JOB, deliver_job
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.outcomes import OutcomeWriter
 from msgsvc_webhooks.replays import Replays
@@ -69,13 +69,13 @@ def register_services(service: Service) -> Mapping[type, Any]:
 
 
 @hookimpl
-def register_lanes() -> Sequence[LaneSpec]:
-    return [WEBHOOK_LANES]
+def register_lanes(service: Service) -> Sequence[LaneSpec]:
+    return [webhook_lanes(service.get(CallsByLane))]
 
 
 @hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return [DELIVER_JOB, REPLAY_JOB, PURGE_JOB]
+def register_jobs(service: Service) -> Sequence[JobSpec]:
+    return [deliver_job(service), REPLAY_JOB, PURGE_JOB]
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.jobs import NORMAL, URGENT, Job, NewJob, letters
+from msgsvc_core.jobs import NORMAL, URGENT, Job, NewJob, inspection
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
@@ -15,7 +15,7 @@ from msgsvc_core.security import DecryptionError
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret
 from msgsvc_webhooks import journal, store
-from msgsvc_webhooks.calls import WEBHOOK_LANES
+from msgsvc_webhooks.calls import LANE
 from msgsvc_webhooks.events import TEST, WebhookTest
 from msgsvc_webhooks.models import (
     Attempt,
@@ -237,7 +237,7 @@ class Webhooks:
         if delivery.status == "delivered":
             raise Conflict("its delivery has arrived meanwhile; discard this job")
         await self._check_receiver(tx, delivery)
-        if delivery.status == "pending" and await letters.has_open_twin(tx, job):
+        if delivery.status == "pending" and await inspection.has_open_twin(tx, job):
             # By the project's own redelivery.
             raise Conflict("the delivery is being tried, or about to be")
         now_ms = self._service.clock.now_ms()
@@ -372,7 +372,7 @@ def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> N
     return NewJob(
         DELIVER,
         {"delivery_id": delivery_id},
-        lane=f"{WEBHOOK_LANES.prefix}:{webhook_id}",
+        lane=f"{LANE}:{webhook_id}",
         priority=priority,
         project_id=project_id,
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.http.json_input import shortened
 from msgsvc_core.kernel.errors import PayloadTooLarge, ValidationFailed
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.validation_messages import shortened
 from msgsvc_core.security.networks import customer_network
 from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of

@@ -1,4 +1,4 @@
-"""The SQL of an operator's look at jobs, and of what `interventions` does to them.
+"""The SQL of an operator's look at jobs, and of what `JobAdmin` does to them.
 
 Payloads are answered without what is sealed in them, or looks like a secret.
 """
