@@ -1,8 +1,10 @@
-"""The events that the core itself emits."""
+"""What the core itself declares: its events, and how long it keeps old rows."""
 
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
+from msgsvc_core.jobs.retention import Kept
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
@@ -69,3 +71,33 @@ CORE_EVENTS = (
         of_subscriber=False,
     ),
 )
+
+#: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
+UPDATE_HOURS = 48
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+
+#: Tables whose rows mean nothing after their `expires_at_ms`.
+ENDING = (
+    "core_links",
+    "core_member_links",
+    "core_account_links",
+    "core_account_sessions",
+    "core_account_requests",
+    "core_start_codes",
+    "core_limit_hits",
+)
+
+
+def kept_rows(settings: Settings) -> list[Kept]:
+    """How long rows of the core's tables are kept."""
+    limits = settings.limits
+    return [
+        Kept("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
+        Kept("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
+        Kept("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
+        Kept("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
+        Kept("core_audit", "at_ms", settings.accounts.audit_days * DAY_MS),
+        *(Kept(table, "expires_at_ms") for table in ENDING),
+    ]

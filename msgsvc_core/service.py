@@ -9,7 +9,7 @@ async with service:                    # or started by hand, inside another appl
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -27,7 +27,7 @@ from msgsvc_core.accounts import (
     Team,
 )
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
-from msgsvc_core.billing import Charge
+from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import call_job, channel_lanes
 from msgsvc_core.channels.lines import Lines
@@ -38,7 +38,7 @@ from msgsvc_core.channels.project_channels.service import OwnChannels
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.config.settings import Section, Settings, read_sections
-from msgsvc_core.core_parts import CORE_EVENTS
+from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
@@ -48,16 +48,18 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.events import Event, Events, Listener
+from msgsvc_core.events.forgetting import forget_events
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.files import Files
 from msgsvc_core.files import fetching as file_fetching
-from msgsvc_core.files import purging as file_purging
 from msgsvc_core.files.pages import file_routes
+from msgsvc_core.files.purging import FilePurge, forget_files
 from msgsvc_core.files.routes import router as files_router
-from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
+from msgsvc_core.http.idempotency import forget_answers
+from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.engine import Role, start_jobs
-from msgsvc_core.jobs.retention import PURGE_JOB
+from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
@@ -78,6 +80,7 @@ from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
 from msgsvc_core.messages.batches.routes import router as batches_router
 from msgsvc_core.messages.changing import change_job
 from msgsvc_core.messages.delivery import deliver_job
+from msgsvc_core.messages.erasure import erase_messages
 from msgsvc_core.messages.filing import SPEC as FILE_JOB
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
@@ -91,7 +94,7 @@ from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.conversation import Conversation
-from msgsvc_core.subscribers.erasing import SPEC as ERASE_JOB
+from msgsvc_core.subscribers.erasure import SubscriberErasure
 from msgsvc_core.subscribers.export_routes import router as export_router
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.leaving_routes import router as leaving_router
@@ -154,8 +157,6 @@ class Service:
         self.clock = clock or SystemClock()
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
-        #: Asked for every send, so that who bills nothing pays nothing for it.
-        self._is_admitting = bool(hook.admit.get_hookimpls())
         self._sections = read_sections(settings, hook.register_settings())
         self.db = Database(
             settings.database_url,
@@ -192,6 +193,25 @@ class Service:
             ),
         )
         self.projects = Projects(self.db, self.clock)
+        self.billing = BillingGate(
+            db=self.db,
+            charge=self._charge,
+            check=self._check_operation if hook.admit.get_hookimpls() else None,
+            quote=self._quote,
+            plan_of=self._plan_of,
+        )
+        self.erasure = SubscriberErasure(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            erasers=[
+                erase_messages,
+                forget_events,
+                partial(forget_answers, self.secrets, settings.errors_url),
+                forget_files,
+                self._erase_in_plugins,
+            ],
+        )
         self.subscribers = Subscribers(self)
         self.tags = Tags(self)
         self.permissions = Permissions(self)
@@ -215,6 +235,16 @@ class Service:
         self.files = Files(self)
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
+        self.retention = Retention(
+            clock=self.clock,
+            kept=kept_rows(settings),
+            reseal=[
+                self.own_channels.reseal,
+                self.second_factor.reseal,
+                partial(key_canary.reseal, secrets=self.secrets),
+            ],
+        )
+        self.file_purge = FilePurge(clock=self.clock, loose_hours=settings.media.loose_hours)
         self.channel_states = ChannelStates(self)
         self.metrics.registry.register(
             ChannelStateMetrics(
@@ -337,29 +367,6 @@ class Service:
         """The one object of that type that a plugin registered (hook `register_services`)."""
         return self.providers.get(kind)
 
-    async def charge(self, tx: Tx, charge: Charge) -> None:
-        """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
-        await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
-
-    async def admit(self, project_id: str, operation: str, tx: Tx | None = None) -> None:
-        """Raises `BillingBlocked` where a paid operation would be refused that is not charged now.
-
-        `tx` is the caller's transaction, if there is one.
-        """
-        if self._is_admitting:
-            await in_turn(
-                self.plugins.hook.admit(
-                    service=self, project_id=project_id, operation=operation, tx=tx
-                )
-            )
-
-    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
-        """Credits that one of a paid operation costs a project; 0 where nothing is billed."""
-        pricing = self.plugins.hook.price(
-            service=self, tx=tx, project_id=project_id, operation=operation
-        )
-        return 0 if pricing is None else int(await pricing)
-
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
         opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
@@ -393,9 +400,16 @@ class Service:
     @cached_property
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
-        own = [call_job(self), deliver_job(self), change_job(self), BATCH_JOB, ERASE_JOB, PURGE_JOB]
+        own = [
+            call_job(self),
+            deliver_job(self),
+            change_job(self),
+            BATCH_JOB,
+            self.erasure.spec,
+            self.retention.spec,
+        ]
         mailing = [expand_job(self), send_job_spec(self), PURGE_LEDGERS_JOB]
-        files = [file_fetching.fetch_job(self), file_purging.SPEC]
+        files = [file_fetching.fetch_job(self), self.file_purge.spec]
         filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
 
@@ -513,6 +527,7 @@ class Service:
             self.jobs,
             self.job_admin,
             self.events,
+            self.billing,
             self.projects,
             self.subscribers,
             self.tags,
@@ -542,6 +557,28 @@ class Service:
         for part in parts:
             found.add(part)
         return found
+
+    async def _charge(self, tx: Tx, charge: Charge) -> None:
+        await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
+
+    async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
+        checks = self.plugins.hook.admit(
+            service=self, project_id=project_id, operation=operation, tx=tx
+        )
+        await in_turn(checks)
+
+    async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
+        pricing = self.plugins.hook.price(
+            service=self, tx=tx, project_id=project_id, operation=operation
+        )
+        return 0 if pricing is None else int(await pricing)
+
+    async def _plan_of(self, tx: Tx, project_id: str) -> Plan | None:
+        return await self.accounts.plan_of(tx, await self.accounts.owner_of(tx, project_id))
+
+    async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+        hook = self.plugins.hook.erase_subscriber
+        await in_turn(hook(service=self, project_id=project_id, subscriber_id=subscriber_id))
 
     async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
         await in_turn(self.plugins.hook.on_events(service=self, tx=tx, events=events))

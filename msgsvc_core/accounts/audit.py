@@ -11,7 +11,6 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
-    from msgsvc_core.dashboard import Page, PageContext
     from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
@@ -67,19 +66,6 @@ class Audit:
         """Adds what the command line changed in a project: whoever has it needs no account."""
         await self.write(
             tx, action, project_id=project_id, target=target, detail={"by": "cli", **detail}
-        )
-
-    async def write_page(self, tx: Tx, ctx: "PageContext", page: "Page") -> None:
-        """Adds what a form of the dashboard did: the page, the ids in its address, what it noted."""
-        named = [value for name, value in ctx.params.items() if name != "project_id"]
-        await self.write(
-            tx,
-            page.name,
-            project_id=ctx.project.project_id if ctx.project else None,
-            account_id=ctx.account.account_id,
-            target=" ".join(map(str, named)) or None,
-            detail=ctx.noted,
-            ip=ctx.ip,
         )
 
     async def of_project(

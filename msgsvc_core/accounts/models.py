@@ -44,17 +44,6 @@ class AccountSession:
 
 
 @record
-class Plan:
-    """What an account may do. None is as many as they like."""
-
-    name: str
-    max_projects: int | None = None
-    #: Active members of each project.
-    max_members: int | None = None
-    csv_export: bool = True
-
-
-@record
 class Browser:
     """Who asks to be signed in. `device` is what an earlier sign-in left there, if it did."""
 

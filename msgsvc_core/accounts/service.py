@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from msgsvc_core.accounts import session_store, store, team_store
-from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession, Plan
+from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession
+from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed

@@ -11,7 +11,8 @@ from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.kernel.errors import NotFound
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts import Account, Plan
+    from msgsvc_core.accounts import Account
+    from msgsvc_core.billing import Plan
     from msgsvc_core.db import Tx
     from msgsvc_core.kernel.errors import ApiError
     from msgsvc_core.kernel.i18n import Translate

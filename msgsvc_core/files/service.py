@@ -174,7 +174,7 @@ class Files:
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
         """Removes files, in whatever state they are; the content of many by a job, a few at a time."""
         if not await purging.remove(tx, project_id, file_ids):
-            await self._service.jobs.enqueue(tx, NewJob(purging.SPEC.name))
+            await self._service.jobs.enqueue(tx, NewJob(purging.JOB))
 
     # ---- out ------------------------------------------------------------------------------------
 

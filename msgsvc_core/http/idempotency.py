@@ -285,16 +285,18 @@ class Idempotency:
         return StoredAnswer(row["status"], body, replayed=True)
 
 
-async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+async def forget_answers(
+    secrets: SecretBox, errors_url: str, ctx: JobContext, project_id: str, subscriber_id: str
+) -> None:
     """Replaces stored answers about a person who was erased: whoever asks again is told that there is
     no such subscriber. Raises `Stopping` when it should."""
-    service, after = ctx.service, ""
+    after = ""
     gone = SubscriberNotFound("the subscriber of this answer was erased")
-    body = bytes(envelope(gone, service.settings.errors_url).body).decode()
+    body = bytes(envelope(gone, errors_url).body).decode()
     while True:
         if ctx.stopping:
             raise Stopping
-        async with service.db.read() as tx:
+        async with ctx.reading() as tx:
             rows = await tx.fetch_all(
                 "SELECT key, body FROM core_idempotency WHERE project_id = :project_id"
                 " AND key > :after AND body IS NOT NULL ORDER BY key LIMIT :most",
@@ -305,10 +307,10 @@ async def forget_answers(ctx: JobContext, project_id: str, subscriber_id: str) -
         keys = [
             row["key"]
             for row in rows
-            if _mentions(service.secrets, row["body"], _row(project_id, row["key"]), subscriber_id)
+            if _mentions(secrets, row["body"], _row(project_id, row["key"]), subscriber_id)
         ]
         if keys:
-            async with service.db.transaction() as tx:
+            async with ctx.transaction() as tx:
                 await tx.execute(
                     "UPDATE core_idempotency SET status = :status, body = :body"
                     f" WHERE project_id = :project_id AND {among('key', 'keys', tx.dialect)}",

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,6 +92,12 @@ class Batch:
         except Exception as error:
             log.exception("job_failed", job=self._spec.name, attempts=jobs[0].attempts)
             await self._fail_all(f"{type(error).__name__}: {error}")
+
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        return self._db.transaction()
+
+    def reading(self) -> AbstractAsyncContextManager[Tx]:
+        return self._db.read()
 
     @asynccontextmanager
     async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:

@@ -110,6 +110,14 @@ class JobContext(Protocol):
         `Stopping` once it has completed what it began: the rest runs elsewhere, at once."""
         ...
 
+    def transaction(self) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction beside the jobs, for work that may be done again."""
+        ...
+
+    def reading(self) -> "AbstractAsyncContextManager[Tx]":
+        """A reading connection."""
+        ...
+
     def holding(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
         """A transaction in which `jobs` are still this runner's, and stay so until its end.
 

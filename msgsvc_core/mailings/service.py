@@ -118,7 +118,7 @@ class Mailings:
 
     async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
         """Credits that a mailing to so many would cost now; 0 where nothing is billed."""
-        return recipients * await self._service.price(tx, project_id, OPERATION)
+        return recipients * await self._service.billing.quote(tx, project_id, OPERATION)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
@@ -278,7 +278,7 @@ class Mailings:
         charge = Charge(
             mailing.project_id, OPERATION, mailing.job_id, quantity=mailing.charged or 0
         )
-        await self._service.charge(tx, charge)
+        await self._service.billing.charge(tx, charge)
         await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
 
     async def _settle(self, tx: Tx, ended: Mailing) -> None:
@@ -286,7 +286,7 @@ class Mailings:
         difference = 0 if ended.charged is None else ended.sent - ended.charged
         if difference:
             charge = Charge(ended.project_id, SETTLEMENT, ended.job_id, False, difference)
-            await self._service.charge(tx, charge)
+            await self._service.billing.charge(tx, charge)
 
     async def _change(
         self,

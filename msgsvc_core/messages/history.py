@@ -1,17 +1,14 @@
 """One person's history: the messages to them and what else happened, newest first."""
 
 import re
-from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery, next_cursor
 from msgsvc_core.db import Tx
-from msgsvc_core.events.contract import Event
+from msgsvc_core.events import Event, Events
 from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.values import record
-
-if TYPE_CHECKING:
-    from msgsvc_core.messages.models import Message
-    from msgsvc_core.service import Service
+from msgsvc_core.messages import store
+from msgsvc_core.messages.models import Message, MessageQuery
 
 #: How far a page before came in the messages and in the events: the last id of each, or nothing.
 _PLACES = re.compile(r"m([0-9A-Za-z]*)_e([0-9A-Za-z]*)", re.ASCII)
@@ -22,19 +19,20 @@ class Moment:
     """Either a message or an event."""
 
     at_ms: int
-    message: "Message | None" = None
+    message: Message | None = None
     event: Event | None = None
 
 
 async def history(
-    service: "Service", tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
+    events: Events, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
 ) -> tuple[list[Moment], str | None]:
     """A page, and the cursor of the next one. Raises `BadRequest` for a cursor that is none."""
     message_id, event_id = _read(query.after)
-    messages = await service.messages.to_one(tx, project_id, subscriber_id, message_id, query.most)
-    events = await service.events.history(tx, project_id, subscriber_id, event_id, query.most)
+    to_them = MessageQuery(subscriber_id=subscriber_id)
+    messages = await store.list_page(tx, project_id, to_them, message_id, query.most)
+    happened = await events.history(tx, project_id, subscriber_id, event_id, query.most)
     found = [Moment(message.created_at_ms, message=message) for message in messages]
-    found += [Moment(event.occurred_at_ms, event=event) for event in events]
+    found += [Moment(event.occurred_at_ms, event=event) for event in happened]
     found.sort(key=lambda moment: moment.at_ms, reverse=True)
     page = found[: query.limit]
     for moment in page:

@@ -43,7 +43,7 @@ async def send(ctx: Context, body: SendBody) -> SendAnswer:
 
     What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
     """
-    await ctx.service.admit(ctx.project_id, MESSAGE)
+    await ctx.service.billing.check(ctx.project_id, MESSAGE)
     message = await ctx.service.messages.add(ctx.unit, ctx.project_id, body)
     return SendAnswer(message_id=message.message_id)
 

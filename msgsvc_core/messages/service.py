@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE
 from msgsvc_core.channels.calls import lane_of
@@ -18,6 +19,7 @@ from msgsvc_core.kernel.values import record
 from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.changes import MessageChanges
 from msgsvc_core.messages.delivery import JOB
+from msgsvc_core.messages.history import Moment, history
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
 from msgsvc_core.subscribers.models import Receiver
 
@@ -52,7 +54,7 @@ class Messages:
         """
         unit = Unit()
         body = body or validate(SendBody, fields)
-        await self._service.admit(project_id, MESSAGE)
+        await self._service.billing.check(project_id, MESSAGE)
         message = await self.add(unit, project_id, body)
         await self._service.db.write(unit)
         return message
@@ -156,12 +158,11 @@ class Messages:
             await self._service.subscribers.check_channel(tx, project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
-    async def to_one(
-        self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, most: int
-    ) -> list[Message]:
-        """Up to `most` messages to one subscriber, newest first, from the one after the id `after` on."""
-        query = MessageQuery(subscriber_id=subscriber_id)
-        return await store.list_page(tx, project_id, query, after, most)
+    async def history(
+        self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
+    ) -> tuple[list[Moment], str | None]:
+        """A page of what happened with a person, newest first, and the cursor of the next page."""
+        return await history(self._service.events, tx, project_id, subscriber_id, query)
 
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None

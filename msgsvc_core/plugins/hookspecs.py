@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts import Plan
     from msgsvc_core.api.endpoint import Endpoint
-    from msgsvc_core.billing import Charge
+    from msgsvc_core.billing import Charge, Plan
     from msgsvc_core.channels.contract import Channel
     from msgsvc_core.channels.inbound import InboundRule
     from msgsvc_core.channels.kinds import ChannelKind

@@ -1,6 +1,5 @@
 """GET /v1/subscribers/export."""
 
-from msgsvc_core.accounts.exporting import check_export
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
@@ -19,7 +18,7 @@ async def export_subscribers(ctx: Context, query: SubscriberFilters) -> Response
     commas, attributes are JSON. A cell that a spreadsheet would take for a formula begins with an
     apostrophe.
     """
-    await check_export(ctx.service, ctx.project_id)
+    await ctx.service.billing.check_export(ctx.project_id)
     pieces = to_csv(ctx.service, ctx.project_id, query)
     day = to_rfc3339(ctx.service.clock.now_ms()).partition("T")[0]
     return await csv_response(pieces, f"subscribers-{day}.csv")

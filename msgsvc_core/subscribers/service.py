@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
@@ -17,8 +16,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
-from msgsvc_core.messages.history import Moment, history
-from msgsvc_core.subscribers import erasing, search_store, store
+from msgsvc_core.subscribers import search_store, store
 from msgsvc_core.subscribers.models import (
     Receiver,
     Source,
@@ -257,12 +255,6 @@ class Subscribers:
         if filters.channel is not None:
             await self.check_channel(tx, project_id, filters.channel)
 
-    async def history(
-        self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
-    ) -> tuple[list[Moment], str | None]:
-        """A page of what happened with somebody, newest first, and the cursor of the next one."""
-        return await history(self._service, tx, project_id, subscriber_id, query)
-
     async def hold(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
         """Has several people whom a bot reaches stay as they are until `tx` ends, before some of them are
         blocked in it, and before what belongs to them is changed; `channel` is the bot's key."""
@@ -328,7 +320,7 @@ class Subscribers:
         They are gone with `tx`; the copies in messages, events and plugins soon after, by a job.
         """
         subscriber = await self.find(tx, project_id, subscriber_id)
-        if not await erasing.begin(self._service, tx, subscriber):
+        if not await self._service.erasure.begin(tx, subscriber):
             raise _not_found(subscriber_id)
 
     async def _tell_ended(self, tx: Tx, subscriber: Subscriber, reason: str) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.accounts import Account, Plan
+from msgsvc_core.accounts import Account
+from msgsvc_core.billing import Plan
 from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Role, UpdateMemberBody
 from msgsvc_core.plugins.hookspecs import hookimpl

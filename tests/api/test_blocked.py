@@ -157,7 +157,7 @@ async def _block(service: Service, tenant: Tenant, clock: FakeClock) -> None:
     async with service.db.transaction() as tx:
         account = await service.accounts.create(tx, email="ann@shop.example", name="Ann")
         await service.accounts.give_project(tx, project_id, account.account_id)
-        await service.charge(tx, Charge(project_id, "auth.confirmed", "all", False, 100))
+        await service.billing.charge(tx, Charge(project_id, "auth.confirmed", "all", False, 100))
         state = await service.get(Billing).state_of(tx, account.account_id)
     assert state.balance == 0
     clock.advance(4 * DAY)

@@ -5,10 +5,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.core_parts import DAY_MS, HOUR_MS
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import JobContext, Stopping, steps
-from msgsvc_core.jobs import retention as housekeeping
-from msgsvc_core.jobs.retention import DAY_MS, HOUR_MS
+from msgsvc_core.jobs import JobContext, Stopping, retention, steps
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -83,7 +82,7 @@ async def test_what_is_old_goes_a_step_at_a_time(
 ) -> None:
     monkeypatch.setattr(steps, "STEP", 2)
     taken: list[int] = []
-    monkeypatch.setattr(housekeeping, "in_steps", noting(taken))
+    monkeypatch.setattr(retention, "in_steps", noting(taken))
     await settled(service)
     async with service.db.transaction() as tx:
         await owned(tx, tenant.project.project_id)

@@ -19,7 +19,7 @@ from msgsvc_core.files import StoredFile, fetching, store
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers import erasing
+from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.file_host import MP4, PDF, PNG
@@ -324,7 +324,7 @@ async def test_erasing_a_person_removes_all_their_files_kept_or_not(
 
     await client.delete(f"/v1/subscribers/{file.subscriber_id}?erase=true")
     await settled(service)
-    clock.advance(erasing.AGAIN_AFTER_S)
+    clock.advance(AGAIN_AFTER_S)
     await settled(service)
 
     async with service.db.read() as tx:

@@ -27,7 +27,7 @@ class Doomed:
     async def _run(self, _ctx: JobContext, _jobs: Sequence[Job]) -> None:
         raise RuntimeError("always")
 
-    async def _settle(self, _service: Service, tx: Tx, job: Job, error: str) -> None:
+    async def _settle(self, tx: Tx, job: Job, error: str) -> None:
         self.errors.append(error)
         await tx.insert(
             "core_lanes", {"lane": f"dead {job.payload['n']}", "owner": "x", "leased_until_ms": 0}

@@ -35,10 +35,10 @@ class Parcels:
     async def _run(self, _ctx: JobContext, _jobs: Sequence[Job]) -> None:
         raise AssertionError("no runner is there")
 
-    async def _settle(self, _service: Service, tx: Tx, job: Job, error: str) -> None:
+    async def _settle(self, tx: Tx, job: Job, error: str) -> None:
         await self._tell(tx, job, f"settled: {error}")
 
-    async def _put_back(self, _service: Service, tx: Tx, job: Job) -> None:
+    async def _put_back(self, tx: Tx, job: Job) -> None:
         state = await tx.fetch_val(
             "SELECT state FROM core_jobs WHERE job_id = :job_id", {"job_id": job.job_id}
         )

@@ -243,7 +243,14 @@ async def test_a_request_is_logged_by_its_template_and_never_by_its_path(tenant:
 async def test_a_status_that_is_named_is_logged_as_a_number(service: Service) -> None:
     away = RedirectResponse("https://shop.example/", HTTPStatus.SEE_OTHER)
     with structlog.testing.capture_logs() as entries:
-        transport = httpx2.ASGITransport(app=RequestLog(away, service=service))
+        transport = httpx2.ASGITransport(
+            app=RequestLog(
+                away,
+                errors_url=service.settings.errors_url,
+                lines="all",
+                metrics=service.metrics.requests,
+            )
+        )
         async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
             await client.get("/sign-in")
 

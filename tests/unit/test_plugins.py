@@ -233,7 +233,7 @@ async def test_two_services_in_one_process_share_nothing(make_service: ServiceFa
 async def test_what_no_plugin_registered_is_named_when_it_is_asked_for() -> None:
     service = build()
 
-    with pytest.raises(LookupError, match="no loaded plugin provides Notes"):
+    with pytest.raises(LookupError, match="nothing provides Notes"):
         service.get(Notes)
     with pytest.raises(LookupError, match="no loaded plugin has settings of type"):
         service.section(type(service.settings.limits))

@@ -19,7 +19,7 @@ async def send_batch(ctx: Context, body: BatchBody) -> BatchAnswer:
     accepted are final, `batch.completed` tells how many were sent, failed and skipped.
     `GET /v1/messages?batch_id=` lists them.
     """
-    await ctx.service.admit(ctx.project_id, MESSAGE)
+    await ctx.service.billing.check(ctx.project_id, MESSAGE)
     return await ctx.service.batches.add(ctx.unit, ctx.project_id, body.messages)
 
 

@@ -37,7 +37,7 @@ class Batches:
         `BillingBlocked`.
         """
         unit = Unit()
-        await self._service.admit(project_id, MESSAGE)
+        await self._service.billing.check(project_id, MESSAGE)
         answer = await self.add(unit, project_id, messages)
         await self._service.db.write(unit)
         return answer

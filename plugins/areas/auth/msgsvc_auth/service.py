@@ -225,7 +225,7 @@ class SignIn:
         await self._emit_completed(tx, confirmed, subscriber)
         # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
         charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
-        await self._service.charge(tx, charge)
+        await self._service.billing.charge(tx, charge)
         self._tell_on_commit(tx, session)
         self._metrics.count_on_commit(tx, "confirmed", self._label(channel))
         return Confirmed(confirmed, subscriber, code.code)

@@ -13,9 +13,8 @@ from msgsvc_billing.routes import router
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_billing.statements import Statements
-from msgsvc_core.accounts import Plan
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.billing import Charge
+from msgsvc_core.billing import Charge, Plan
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx

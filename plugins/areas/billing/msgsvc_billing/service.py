@@ -23,7 +23,7 @@ from msgsvc_billing.models import (
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings
-from msgsvc_core.accounts import Plan
+from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id

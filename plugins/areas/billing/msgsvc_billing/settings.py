@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.accounts import Plan
+from msgsvc_core.billing import Plan
 from msgsvc_core.config.settings import Section
 
 #: What each operation costs unless the configuration says otherwise (interface spec, section 1.8).

@@ -34,7 +34,9 @@ class Payer:
         """In a transaction of its own; by default as the Yes of a person."""
         more.setdefault("refusable", operation != "auth.confirmed")
         async with self.service.db.transaction() as tx:
-            await self.service.charge(tx, Charge(self.project_id, operation, resource, **more))
+            await self.service.billing.charge(
+                tx, Charge(self.project_id, operation, resource, **more)
+            )
 
     async def grant(self, count: int) -> None:
         async with self.service.db.transaction() as tx:

@@ -151,9 +151,9 @@ async def test_what_something_costs_is_told_as_it_is_charged(make_service: Servi
         service = payer.service
         async with service.db.read() as tx:
             return [
-                await service.price(tx, payer.project_id, "x"),
-                await service.price(tx, payer.project_id, "y"),
-                await service.price(tx, nobodys.project_id, "x"),
+                await service.billing.quote(tx, payer.project_id, "x"),
+                await service.billing.quote(tx, payer.project_id, "y"),
+                await service.billing.quote(tx, nobodys.project_id, "x"),
             ]
 
     assert await prices() == [3, 0, 0]

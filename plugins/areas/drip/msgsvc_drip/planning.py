@@ -77,7 +77,7 @@ async def _leave_out_unpaid(service: Service, plans: Sequence[Plan]) -> None:
         project_id = plan.subscriber.project_id
         if project_id not in refused:
             try:
-                await service.admit(project_id, MESSAGE)
+                await service.billing.check(project_id, MESSAGE)
                 refused[project_id] = None
             except BillingBlocked as error:
                 refused[project_id] = error.message

@@ -1,6 +1,5 @@
 """/v1/forms."""
 
-from msgsvc_core.accounts.exporting import check_export
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
@@ -99,7 +98,7 @@ async def export_form_submissions(ctx: Context, form_id: str, query: SubmissionF
     those of earlier versions. A cell that a spreadsheet would take for a formula begins with an
     apostrophe.
     """
-    await check_export(ctx.service, ctx.project_id)
+    await ctx.service.billing.check_export(ctx.project_id)
     pieces = to_csv(ctx.service, ctx.project_id, form_id, query)
     return await csv_response(pieces, f"submissions-{form_id}.csv")
 

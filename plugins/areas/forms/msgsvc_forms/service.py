@@ -210,7 +210,7 @@ class Forms:
         )
         # Last, as where people sign in: whoever charges holds the account, and must then wait for nobody
         # who holds a person or a ticket and is about to charge.
-        await self._service.charge(tx, Charge(project_id, OPERATION, submission_id))
+        await self._service.billing.charge(tx, Charge(project_id, OPERATION, submission_id))
         return submission
 
     async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:

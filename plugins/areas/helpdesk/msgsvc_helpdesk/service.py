@@ -205,7 +205,7 @@ class Tickets(TicketChanges):
         self.check_text(said.text)
         message_id = None if ticket.is_virtual else await self._send(tx, ticket, said)
         entry = await self._note_said(tx, ticket, said, actor, message_id)
-        await self._service.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
+        await self._service.billing.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
         now_ms = entry.created_at_ms
         changes: dict[str, Any] = {"last_message_at_ms": now_ms, "waiting_since_ms": None}
         changes["told_waiting_at_ms"] = None

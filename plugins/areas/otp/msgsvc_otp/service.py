@@ -90,7 +90,7 @@ class OneTimeCodes:
 
         Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is made.
         """
-        await self._service.admit(project_id, OPERATION, tx)
+        await self._service.billing.check(project_id, OPERATION, tx)
         if body.channel is not None:
             self._service.channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)
@@ -138,7 +138,7 @@ class OneTimeCodes:
             expires_at_ms=now_ms + request.ttl_minutes * 60_000,
         )
         assert issued is not None, "whoever issues it has made or holds the request"
-        await self._service.charge(tx, Charge(project_id, OPERATION, request.otp_id))
+        await self._service.billing.charge(tx, Charge(project_id, OPERATION, request.otp_id))
         await self._enqueue(tx, issued, subscriber, code)
         return issued
 

@@ -34,7 +34,7 @@ class Sending:
         """Adds the message to what is written together; what can't be sent adds nothing."""
         try:
             body = _to_one(record)
-            await self._service.admit(record.project_id, MESSAGE)
+            await self._service.billing.check(record.project_id, MESSAGE)
             judged = await self._service.messages.judge(record.project_id, body)
         except BillingBlocked as error:
             return _unpaid(error)

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 
-from msgsvc_core.accounts import AccountSession, Plan
+from msgsvc_core.accounts import AccountSession
+from msgsvc_core.billing import Plan
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Tx

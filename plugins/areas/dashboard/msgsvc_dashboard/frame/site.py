@@ -147,7 +147,16 @@ class Site:
         async with self._service.db.transaction() as tx:
             try:
                 result = await page.handler(replace(context, _tx=tx))
-                await self._service.audit.write_page(tx, context, page)
+                named = [value for name, value in context.params.items() if name != "project_id"]
+                await self._service.audit.write(
+                    tx,
+                    page.name,
+                    project_id=context.project.project_id if context.project else None,
+                    account_id=context.account.account_id,
+                    target=" ".join(map(str, named)) or None,
+                    detail=context.noted,
+                    ip=context.ip,
+                )
             except ApiError as error:
                 if not error.keeps_writes:
                     raise

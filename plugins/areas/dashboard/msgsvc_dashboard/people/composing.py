@@ -60,7 +60,7 @@ async def send(page: PageContext) -> Moved:
         given |= {"template": template, "variables": read_variables(form)}
     else:
         given |= read_content(form)
-    await page.service.admit(page.project_id, MESSAGE, page.tx)
+    await page.service.billing.check(page.project_id, MESSAGE, page.tx)
     message = await page.service.messages.queue(page.tx, page.project_id, validate(SendBody, given))
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (

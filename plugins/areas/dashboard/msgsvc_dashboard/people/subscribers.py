@@ -74,7 +74,7 @@ async def subscriber(page: PageContext) -> Shown:
     subscriber_id = page.params["subscriber_id"]
     person = await service.subscribers.find(page.tx, project_id, subscriber_id)
     query, refused = asked(page, PageQuery)
-    moments, cursor = await service.subscribers.history(page.tx, project_id, subscriber_id, query)
+    moments, cursor = await service.messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
     return Shown(
         "subscriber.html",
