@@ -50,7 +50,7 @@ from msgsvc_core.db import (
 from msgsvc_core.events import Event, Events, Listener
 from msgsvc_core.events.forgetting import forget_events
 from msgsvc_core.events.routes import router as events_router
-from msgsvc_core.files import Files
+from msgsvc_core.files import Files, StoredFile
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files.pages import file_routes
 from msgsvc_core.files.purging import FilePurge, forget_files
@@ -232,7 +232,14 @@ class Service:
         self.templates = Templates(self)
         self.batches = Batches(self)
         self.mailings = Mailings(self)
-        self.files = Files(self)
+        self.files = Files(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            settings=settings.media,
+            jobs=self.jobs,
+            base_url=settings.base_url,
+        )
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
         self.retention = Retention(
@@ -243,6 +250,13 @@ class Service:
                 self.second_factor.reseal,
                 partial(key_canary.reseal, secrets=self.secrets),
             ],
+        )
+        self.file_fetcher = file_fetching.FileFetcher(
+            clock=self.clock,
+            secrets=self.secrets,
+            settings=settings.media,
+            channels=self.channels,
+            on_fetched=self._on_file_fetched,
         )
         self.file_purge = FilePurge(clock=self.clock, loose_hours=settings.media.loose_hours)
         self.channel_states = ChannelStates(self)
@@ -354,7 +368,7 @@ class Service:
         # aiohttp is megabytes of memory that most services use for no file.
         from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
-        return MediaFiles(self)
+        return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -409,7 +423,7 @@ class Service:
             self.retention.spec,
         ]
         mailing = [expand_job(self), send_job_spec(self), PURGE_LEDGERS_JOB]
-        files = [file_fetching.fetch_job(self), self.file_purge.spec]
+        files = [self.file_fetcher.spec, self.file_purge.spec]
         filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
 
@@ -575,6 +589,9 @@ class Service:
 
     async def _plan_of(self, tx: Tx, project_id: str) -> Plan | None:
         return await self.accounts.plan_of(tx, await self.accounts.owner_of(tx, project_id))
+
+    async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))
 
     async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
         hook = self.plugins.hook.erase_subscriber

@@ -9,6 +9,10 @@
     @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
+A handler's argument `page` is the request; its others are objects of the service, by their type:
+`async def tickets(page: PageContext, inbox: Inbox) -> Shown`. A type that nothing provides is an error at
+start.
+
 A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of `self`
 inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
 `static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
@@ -16,14 +20,16 @@ audit log as `<area>.<handler>`.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
+from msgsvc_core.kernel.providers import Providers
 
-Handler = Callable[[PageContext], Awaitable[Result]]
+Handler = Callable[..., Awaitable[Result]]
+BoundHandler = Callable[[PageContext], Awaitable[Result]]
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 #: Where an entry stands in the navigation, from the top.
@@ -58,6 +64,14 @@ class Page:
     upload_bytes: int | None = None
     #: A POST that changes nothing: it only asks, with more than an address can hold.
     asks: bool = False
+    #: The handlers with the objects that they ask for by type; set by `bound`.
+    show: BoundHandler | None = None
+    show_again: BoundHandler | None = None
+
+    def bound(self, providers: Providers) -> "Page":
+        """The page with its handlers' objects filled in. Raises `NotProvided`."""
+        again = None if self.again is None else providers.bind(self.again, {"page"})
+        return replace(self, show=providers.bind(self.handler, {"page"}), show_again=again)
 
     @property
     def name(self) -> str:
@@ -74,6 +88,11 @@ class Card:
     handler: Handler
     order: int
     wide: bool
+    show: BoundHandler | None = None
+
+    def bound(self, providers: Providers) -> "Card":
+        """The card with its handler's objects filled in. Raises `NotProvided`."""
+        return replace(self, show=providers.bind(self.handler, {"page"}))
 
 
 @dataclass(slots=True)
@@ -87,6 +106,14 @@ class Pages:
     scripts: tuple[str, ...] = ()
     pages: list[Page] = field(default_factory=list)
     cards: list[Card] = field(default_factory=list)
+
+    def bound(self, providers: Providers) -> "Pages":
+        """The same pages, ready to be shown. Raises `NotProvided`."""
+        return replace(
+            self,
+            pages=[page.bound(providers) for page in self.pages],
+            cards=[card.bound(providers) for card in self.cards],
+        )
 
     def get(
         self, path: str, *, access: Access, nav: Nav | None = None, holds_connection: bool = True

@@ -5,20 +5,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import aiohttp
 
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.files.media_checks import MediaChecks
 from msgsvc_core.files.models import StoredFile
-from msgsvc_core.files.service import FileGone
+from msgsvc_core.files.service import FileGone, Files
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Bytes of a file that are kept in memory; the rest goes to disk.
 IN_MEMORY_BYTES = 1024 * 1024
@@ -52,9 +51,10 @@ class MediaFiles:
     and `platform_unavailable` for a host that may yet answer.
     """
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        settings = service.settings.media
+    def __init__(self, *, clock: Clock, settings: MediaSettings, files: Files) -> None:
+        self._settings = settings
+        self._files = files
+        self._clock = clock
         #: What of the addresses that others name may be called.
         self.guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
         self._session: aiohttp.ClientSession | None = None
@@ -62,7 +62,7 @@ class MediaFiles:
     @cached_property
     def checks(self) -> MediaChecks:
         """What is known of files that messages are about to be sent with."""
-        return MediaChecks(self._service, self.look)
+        return MediaChecks(clock=self._clock, settings=self._settings, look=self.look)
 
     @asynccontextmanager
     async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
@@ -80,9 +80,9 @@ class MediaFiles:
 
         Of a file whose host tells its length no more than its beginning is read.
         """
-        if self._service.files.is_own_address(media.url):
+        if self._files.is_own_address(media.url):
             stored = await self._stored(media)
-            _check(media, await self._service.files.head(stored))
+            _check(media, await self._files.head(stored))
             return
         async with self._answer(media) as answer:
             head = b""
@@ -132,12 +132,12 @@ class MediaFiles:
 
     async def _get(self, media: Media, file: IO[bytes]) -> int:
         """Writes all of it into `file`; returns its size."""
-        if not self._service.files.is_own_address(media.url):
+        if not self._files.is_own_address(media.url):
             async with self._answer(media) as answer:
                 return await self._download(media, answer, file)
         stored = await self._stored(media)
         try:
-            async for chunk in self._service.files.content(stored):
+            async for chunk in self._files.content(stored):
                 file.write(chunk)
         except FileGone:
             raise invalid("the file was removed") from None
@@ -145,7 +145,7 @@ class MediaFiles:
 
     async def _stored(self, media: Media) -> StoredFile:
         """What is kept here itself: it is read from the database, not over the network."""
-        stored = await self._service.files.at_address(media.url)
+        stored = await self._files.at_address(media.url)
         if stored is None:
             raise invalid("the file is gone, or its address has expired")
         self._check_size(media, stored.size)
@@ -160,7 +160,7 @@ class MediaFiles:
         return size
 
     def _check_size(self, media: Media, size: int) -> None:
-        most = getattr(self._service.settings.media, f"max_{media.type}_bytes")
+        most = getattr(self._settings, f"max_{media.type}_bytes")
         if size > most:
             raise invalid(f"it is larger than {most} bytes")
 

@@ -10,18 +10,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import structlog
 from yarl import URL
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.kernel.aio import end
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
 
 #: Seconds for which an answer holds: that a file may go, that it may not, and that its host is away.
 FIT_S, UNFIT_S, AWAY_S = 300.0, 60.0, 0.5
@@ -78,9 +76,11 @@ class Check:
 class MediaChecks:
     """`service.media.checks`. `look` raises `DeliveryError` for a file that can't be sent, or not now."""
 
-    def __init__(self, service: "Service", look: Callable[[Media], Awaitable[None]]) -> None:
-        self._service = service
-        self._settings = service.settings.media
+    def __init__(
+        self, *, clock: Clock, settings: MediaSettings, look: Callable[[Media], Awaitable[None]]
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
         self._look = look
         self._known: dict[_Key, Check] = {}
         #: How many of them are not done, by host.
@@ -175,4 +175,4 @@ class MediaChecks:
                 del self._known[oldest]
 
     def _now_ms(self) -> int:
-        return self._service.clock.monotonic_ms()
+        return self._clock.monotonic_ms()

@@ -9,6 +9,7 @@ from msgsvc_core.projects.models import (
     ProjectAnswer,
     ProjectBody,
 )
+from msgsvc_core.projects.service import Projects
 
 router = Router(area="project")
 
@@ -20,9 +21,9 @@ async def get_project(ctx: Context) -> ProjectAnswer:
 
 
 @router.patch("/v1/project", audited=True)
-async def update_project(ctx: Context, body: ProjectBody) -> ProjectAnswer:
+async def update_project(ctx: Context, body: ProjectBody, projects: Projects) -> ProjectAnswer:
     """Changes the project's name, and what its bots say to who has subscribed or left."""
-    await ctx.service.projects.update(ctx.tx, ctx.project_id, body)
+    await projects.update(ctx.tx, ctx.project_id, body)
     return await _shown(ctx)
 
 

@@ -3,7 +3,8 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
-from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.billing import BillingGate
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
 
@@ -11,14 +12,16 @@ router = Router(area="subscribers")
 
 
 @router.get("/v1/subscribers/export", holds_connection=False, media_type="text/csv")
-async def export_subscribers(ctx: Context, query: SubscriberFilters) -> Response:
+async def export_subscribers(
+    ctx: Context, query: SubscriberFilters, billing: BillingGate, clock: Clock
+) -> Response:
     """Streams the project's subscribers as CSV, newest first, for a spreadsheet.
 
     UTF-8 with a byte order mark, commas, lines that end with CR LF. Tags and permissions are joined by
     commas, attributes are JSON. A cell that a spreadsheet would take for a formula begins with an
     apostrophe.
     """
-    await ctx.service.billing.check_export(ctx.project_id)
+    await billing.check_export(ctx.project_id)
     pieces = to_csv(ctx.service, ctx.project_id, query)
-    day = to_rfc3339(ctx.service.clock.now_ms()).partition("T")[0]
+    day = to_rfc3339(clock.now_ms()).partition("T")[0]
     return await csv_response(pieces, f"subscribers-{day}.csv")

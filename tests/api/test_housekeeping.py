@@ -1,5 +1,6 @@
 """What need not be remembered any longer is removed, and nothing else."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx2
@@ -102,7 +103,7 @@ async def test_a_part_that_fails_keeps_no_other_from_its_turn(
         raise RuntimeError("cannot be read")
 
     await settled(service)
-    monkeypatch.setattr(service.own_channels, "reseal", fail)
+    monkeypatch.setattr(service.retention, "_reseal", [fail])
     async with service.db.transaction() as tx:
         await fill(tx, "core_events", tenant.project.project_id, clock.now_ms())
     clock.advance(3600)
@@ -139,10 +140,10 @@ async def test_a_stop_waits_for_one_step_and_no_more(service: Service) -> None:
     class Context:
         stopping = False
 
-        def __init__(self, service: Service) -> None:
-            self.service = service
+        def transaction(self) -> AbstractAsyncContextManager[Tx]:
+            return service.db.transaction()
 
-    context, taken = Context(service), list[int]()
+    context, taken = Context(), list[int]()
 
     async def step(_tx: Tx, most: int) -> int:
         taken.append(most)

@@ -347,7 +347,7 @@ async def test_a_dead_job_of_a_file_that_is_settled_changes_nothing(
         project_id=file.project_id,
     )
     async with service.db.transaction() as tx:
-        await fetching.on_dead(service, tx, job, "Error: x")
+        await service.file_fetcher.on_dead(tx, job, "Error: x")
         after = await service.files.find(tx, file.project_id, file.file_id)
 
     assert after.status == "ready"

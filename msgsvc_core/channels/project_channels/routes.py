@@ -11,6 +11,7 @@ from msgsvc_core.channels.project_channels.models import (
     OwnChannelList,
     UpdateChannelBody,
 )
+from msgsvc_core.channels.project_channels.service import OwnChannels
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, PlatformBusy
 
 router = Router(area="channels")
@@ -20,58 +21,64 @@ BUSY_S = 5
 
 
 @router.get("/v1/channels", errors=(BadRequest,))
-async def list_channels(ctx: Context, query: PageQuery) -> OwnChannelList:
+async def list_channels(
+    ctx: Context, query: PageQuery, own_channels: OwnChannels
+) -> OwnChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
-    own = ctx.service.own_channels
+    own = own_channels
     found = await own.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda channel: channel.channel_id)
     return OwnChannelList(data=await own.answers(ctx.tx, page), next_cursor=following)
 
 
 @router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)
-async def create_channel(ctx: Context, body: CreateChannelBody) -> OwnChannelAnswer:
+async def create_channel(
+    ctx: Context, body: CreateChannelBody, own_channels: OwnChannels
+) -> OwnChannelAnswer:
     """Adds a bot of the project's own. Under the name of a shared channel it takes its place.
 
     `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
     """
-    channel = await ctx.service.own_channels.create(ctx.tx, ctx.project_id, body)
-    [answer] = await ctx.service.own_channels.answers(ctx.tx, [channel])
+    channel = await own_channels.create(ctx.tx, ctx.project_id, body)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
 
 @router.get("/v1/channels/{name}", errors=(NotFound,))
-async def get_channel(ctx: Context, name: str) -> OwnChannelAnswer:
+async def get_channel(ctx: Context, name: str, own_channels: OwnChannels) -> OwnChannelAnswer:
     """Shows one channel of the project's own, without its secrets."""
-    channel = await ctx.service.own_channels.find(ctx.tx, ctx.project_id, name)
-    [answer] = await ctx.service.own_channels.answers(ctx.tx, [channel])
+    channel = await own_channels.find(ctx.tx, ctx.project_id, name)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
 
 @router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
-async def update_channel(ctx: Context, name: str, body: UpdateChannelBody) -> OwnChannelAnswer:
+async def update_channel(
+    ctx: Context, name: str, body: UpdateChannelBody, own_channels: OwnChannels
+) -> OwnChannelAnswer:
     """Changes settings of a channel of the project's own; what is left out stays.
 
     Calls that are under way end as they began; the next are made with the new settings.
     """
-    channel = await ctx.service.own_channels.update(ctx.tx, ctx.project_id, name, body)
-    [answer] = await ctx.service.own_channels.answers(ctx.tx, [channel])
+    channel = await own_channels.update(ctx.tx, ctx.project_id, name, body)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
 
 @router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
-async def delete_channel(ctx: Context, name: str) -> None:
+async def delete_channel(ctx: Context, name: str, own_channels: OwnChannels) -> None:
     """Removes a channel of the project's own, with its secrets; what waits to go out is skipped."""
-    await ctx.service.own_channels.delete(ctx.tx, ctx.project_id, name)
+    await own_channels.delete(ctx.tx, ctx.project_id, name)
 
 
 @router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
-async def check_channel(ctx: Context, name: str) -> ChannelCheckAnswer:
+async def check_channel(ctx: Context, name: str, own_channels: OwnChannels) -> ChannelCheckAnswer:
     """Asks the messenger's platform whether the bot may work, and who it is.
 
     `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
     nothing to say of the bot: `platform_busy`.
     """
-    health = await ctx.service.own_channels.check(ctx.project_id, name)
+    health = await own_channels.check(ctx.project_id, name)
     if health.unreachable:
         raise PlatformBusy(
             f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S

@@ -18,14 +18,17 @@ from msgsvc_core.subscribers.permissions.models import (
     PermissionList,
     UpdatePermissionBody,
 )
+from msgsvc_core.subscribers.permissions.service import Permissions
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/permissions", errors=(BadRequest,))
-async def list_permissions(ctx: Context, query: PageQuery) -> PermissionList:
+async def list_permissions(
+    ctx: Context, query: PageQuery, all_permissions: Permissions
+) -> PermissionList:
     """Lists the project's permissions, newest first, with how many active subscribers granted each."""
-    permissions = ctx.service.permissions
+    permissions = all_permissions
     found = await permissions.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda one: position_of(one.created_at_ms, one.key))
     active = await permissions.count_active(ctx.tx, ctx.project_id, page)
@@ -36,30 +39,32 @@ async def list_permissions(ctx: Context, query: PageQuery) -> PermissionList:
 
 
 @router.post("/v1/permissions", status=201, errors=(Conflict,), audited=True)
-async def create_permission(ctx: Context, body: CreatePermissionBody) -> PermissionAnswer:
+async def create_permission(
+    ctx: Context, body: CreatePermissionBody, permissions: Permissions
+) -> PermissionAnswer:
     """Makes a permission, which people grant and revoke in the messenger.
 
     With `default`, whoever subscribes newly from now on has granted it; those who are there have not.
     """
-    permission = await ctx.service.permissions.create(ctx.tx, ctx.project_id, body)
+    permission = await permissions.create(ctx.tx, ctx.project_id, body)
     return PermissionAnswer.of(permission, 0)
 
 
 @router.get("/v1/permissions/{permission_key}", errors=(NotFound,))
-async def get_permission(ctx: Context, permission_key: str) -> PermissionAnswer:
+async def get_permission(
+    ctx: Context, permission_key: str, permissions: Permissions
+) -> PermissionAnswer:
     """Shows one permission."""
-    return await _answer(
-        ctx, await ctx.service.permissions.find(ctx.tx, ctx.project_id, permission_key)
-    )
+    return await _answer(ctx, await permissions.find(ctx.tx, ctx.project_id, permission_key))
 
 
 @router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
 async def update_permission(
-    ctx: Context, permission_key: str, body: UpdatePermissionBody
+    ctx: Context, permission_key: str, body: UpdatePermissionBody, permissions: Permissions
 ) -> PermissionAnswer:
     """Changes a permission's texts and its default; its key, and who granted it, stay."""
     return await _answer(
-        ctx, await ctx.service.permissions.update(ctx.tx, ctx.project_id, permission_key, body)
+        ctx, await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
     )
 
 
@@ -69,9 +74,9 @@ async def update_permission(
     errors=(NotFound, PermissionHasSubscribers),
     audited=True,
 )
-async def delete_permission(ctx: Context, permission_key: str) -> None:
+async def delete_permission(ctx: Context, permission_key: str, permissions: Permissions) -> None:
     """Removes a permission that no active subscriber granted."""
-    await ctx.service.permissions.delete(ctx.tx, ctx.project_id, permission_key)
+    await permissions.delete(ctx.tx, ctx.project_id, permission_key)
 
 
 @router.put(

@@ -45,7 +45,8 @@ class Site:
     def areas(self) -> list[Pages]:
         """Those of all plugins; the first time when every service is there."""
         found = answers(self._service.plugins.hook.register_dashboard(service=self._service))
-        return sorted(found, key=lambda area: area.area)
+        bound = [area.bound(self._service.providers) for area in found]
+        return sorted(bound, key=lambda area: area.area)
 
     @cached_property
     def _assets(self) -> Assets:
@@ -63,8 +64,9 @@ class Site:
         """The parts of the overview that somebody may see."""
         cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
         return [
-            CardShown(card.area, cast("Shown", await card.handler(_for(page, card))), card.wide)
+            CardShown(card.area, cast("Shown", await card.show(_for(page, card))), card.wide)
             for card in sorted(cards, key=lambda card: card.order)
+            if card.show is not None
         ]
 
     def routes(self) -> list[BaseRoute]:
@@ -126,27 +128,29 @@ class Site:
                 raise ProjectInactive(f"the project {project.name!r} is disabled")
             return await self._change(page, context)
         except ApiError as error:
-            if page.again is None or error.status >= 500:
+            if page.show_again is None or error.status >= 500:
                 raise
             context.error = error
             async with self._service.db.read() as tx:
-                shown = await page.again(replace(context, _tx=tx))
+                shown = await page.show_again(replace(context, _tx=tx))
             return replace(shown, status=error.status) if isinstance(shown, Shown) else shown
 
     async def _read(self, page: Page, context: PageContext) -> Result:
+        assert page.show is not None, "pages are bound"
         if not page.holds_connection:
-            return await page.handler(context)
+            return await page.show(context)
         async with self._service.db.read() as tx:
-            return await page.handler(replace(context, _tx=tx))
+            return await page.show(replace(context, _tx=tx))
 
     async def _change(self, page: Page, context: PageContext) -> Result:
         """In one transaction, with its entry in the audit log."""
+        assert page.show is not None, "pages are bound"
         if not page.holds_connection:
-            return await page.handler(context)
+            return await page.show(context)
         refused: ApiError | None = None
         async with self._service.db.transaction() as tx:
             try:
-                result = await page.handler(replace(context, _tx=tx))
+                result = await page.show(replace(context, _tx=tx))
                 named = [value for name, value in context.params.items() if name != "project_id"]
                 await self._service.audit.write(
                     tx,
