@@ -22,25 +22,25 @@ router = Router(area="billing", owners_only=True)
 
 
 @router.get("/v1/billing")
-async def get_billing(ctx: Context) -> BillingAnswer:
+async def get_billing(ctx: Context, all_billing: Billing, statements: Statements) -> BillingAnswer:
     """Shows the plan, the credits that are left, and whether paid operations go on."""
-    billing = ctx.get(Billing)
+    billing = all_billing
     state = await billing.paying_for(ctx.tx, ctx.project_id)
     if state is None:
         return unbilled()
     return billed(
         state,
         billing.standing(state),
-        await ctx.get(Statements).used_this_month(ctx.tx, state, ctx.project_id),
+        await statements.used_this_month(ctx.tx, state, ctx.project_id),
         unlimited=billing.is_unlimited(state.plan),
         grace_ends_ms=billing.grace_ends_ms(state),
     )
 
 
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
-async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
+async def list_ledger(ctx: Context, query: LedgerQuery, all_statements: Statements) -> LedgerAnswer:
     """Lists what was charged for this project, newest first, one line for each operation."""
-    statements = ctx.get(Statements)
+    statements = all_statements
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
@@ -51,9 +51,9 @@ async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
 
 
 @router.get("/v1/billing/usage")
-async def get_usage(ctx: Context, query: UsageQuery) -> DaysAnswer:
+async def get_usage(ctx: Context, query: UsageQuery, all_statements: Statements) -> DaysAnswer:
     """Shows what this project used, by day and operation."""
-    statements = ctx.get(Statements)
+    statements = all_statements
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return DaysAnswer(data=[])

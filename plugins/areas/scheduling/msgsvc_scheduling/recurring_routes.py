@@ -36,20 +36,24 @@ router = Router(area="scheduling")
         SubscriberNotFound,
     ),
 )
-async def create_recurring(ctx: Context, body: RecurringBody) -> RecurringAnswer:
+async def create_recurring(
+    ctx: Context, body: RecurringBody, scheduling: Scheduling
+) -> RecurringAnswer:
     """Has a message sent again and again, by cron or at an interval, in the local time of a time zone.
 
     A local time that is missing, as clocks go forward, stands for the next minute that there is; one
     that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
     """
-    record = await ctx.get(Scheduling).create_recurring(ctx.tx, ctx.project_id, body)
+    record = await scheduling.create_recurring(ctx.tx, ctx.project_id, body)
     return await _answer(ctx, record)
 
 
 @router.get("/v1/recurring", errors=(BadRequest,))
-async def list_recurring(ctx: Context, query: RecurringQuery) -> RecurringList:
+async def list_recurring(
+    ctx: Context, query: RecurringQuery, scheduling: Scheduling
+) -> RecurringList:
     """Lists the project's recurring messages, newest first."""
-    found = await ctx.get(Scheduling).page(
+    found = await scheduling.page(
         ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda record: record.record_id)
@@ -57,39 +61,41 @@ async def list_recurring(ctx: Context, query: RecurringQuery) -> RecurringList:
 
 
 @router.get("/v1/recurring/{recurring_id}", errors=(NotFound,))
-async def get_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def get_recurring(ctx: Context, recurring_id: str, scheduling: Scheduling) -> RecurringAnswer:
     """Shows a recurring message: when it comes next, and what became of the last run."""
-    record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    record = await scheduling.find(ctx.tx, ctx.project_id, recurring_id, "recurring")
     return await _answer(ctx, record)
 
 
 @router.patch("/v1/recurring/{recurring_id}", errors=(Conflict, NotFound, SubscriberNotFound))
 async def update_recurring(
-    ctx: Context, recurring_id: str, body: UpdateRecurringBody
+    ctx: Context, recurring_id: str, body: UpdateRecurringBody, scheduling: Scheduling
 ) -> RecurringAnswer:
     """Changes the message or the times of one that is not over."""
-    record = await ctx.get(Scheduling).update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
+    record = await scheduling.update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
     return await _answer(ctx, record)
 
 
 @router.post("/v1/recurring/{recurring_id}/pause", errors=(Conflict, NotFound))
-async def pause_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def pause_recurring(
+    ctx: Context, recurring_id: str, scheduling: Scheduling
+) -> RecurringAnswer:
     """Holds it. What would have come meanwhile is left out."""
-    return await _answer(ctx, await ctx.get(Scheduling).pause(ctx.tx, ctx.project_id, recurring_id))
+    return await _answer(ctx, await scheduling.pause(ctx.tx, ctx.project_id, recurring_id))
 
 
 @router.post("/v1/recurring/{recurring_id}/resume", errors=(Conflict, NotFound))
-async def resume_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def resume_recurring(
+    ctx: Context, recurring_id: str, scheduling: Scheduling
+) -> RecurringAnswer:
     """Has it go on with the next run from now."""
-    return await _answer(
-        ctx, await ctx.get(Scheduling).resume(ctx.tx, ctx.project_id, recurring_id)
-    )
+    return await _answer(ctx, await scheduling.resume(ctx.tx, ctx.project_id, recurring_id))
 
 
 @router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_recurring(ctx: Context, recurring_id: str) -> None:
+async def cancel_recurring(ctx: Context, recurring_id: str, scheduling: Scheduling) -> None:
     """Ends it. What was handed over already is sent all the same."""
-    await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
 
 
 async def _answer(ctx: Context, record: Record) -> RecurringAnswer:

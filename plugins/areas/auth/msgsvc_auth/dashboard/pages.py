@@ -19,20 +19,24 @@ from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.subscribers.service import Subscribers
 
 pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
 @pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
-async def sign_in(page: PageContext) -> Shown:
-    links = await page.get(StaticLinks).page(
+async def sign_in(
+    page: PageContext, subscribers: Subscribers, static_links: StaticLinks, all_sign_in: SignIn
+) -> Shown:
+    links = await static_links.page(
         page.tx, page.project_id, StaticLinkQuery(limit=100, cursor=None)
     )
     query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
-    found = await page.get(SignIn).page(page.tx, page.project_id, query)
+    found = await all_sign_in.page(page.tx, page.project_id, query)
     sessions, following = query.cut(found, lambda each: each.position)
-    people = await page.service.subscribers.find_many(
+    people = await subscribers.find_many(
         page.tx,
         [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
     )
@@ -60,40 +64,38 @@ async def new_link(page: PageContext) -> Shown:
 
 
 @pages.post("/sign-in/links/new", access="manage", again=new_link)
-async def create_link(page: PageContext) -> Moved:
+async def create_link(page: PageContext, static_links: StaticLinks) -> Moved:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
-    link = await page.get(StaticLinks).create(
-        page.tx, page.project_id, validate(StaticLinkBody, typed)
-    )
+    link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
     page.note(slug=link.slug)
     return Moved(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
 
 
 @pages.get("/sign-in/links/{slug}", access="look")
-async def link(page: PageContext) -> Shown:
-    found = await page.get(StaticLinks).find(page.tx, page.project_id, page.params["slug"])
+async def link(page: PageContext, static_links: StaticLinks) -> Shown:
+    found = await static_links.find(page.tx, page.project_id, page.params["slug"])
     return Shown("link.html", {"link": found, "addresses": _addresses(page, found)})
 
 
 @pages.post("/sign-in/links/{slug}", access="manage", again=link)
-async def change_link(page: PageContext) -> Moved:
+async def change_link(page: PageContext, static_links: StaticLinks) -> Moved:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
-    await page.get(StaticLinks).change(page.tx, page.project_id, slug, body)
+    await static_links.change(page.tx, page.project_id, slug, body)
     return Moved(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
 @pages.post("/sign-in/links/{slug}/delete", access="manage")
-async def delete_link(page: PageContext) -> Moved:
-    await page.get(StaticLinks).delete(page.tx, page.project_id, page.params["slug"])
+async def delete_link(page: PageContext, static_links: StaticLinks) -> Moved:
+    await static_links.delete(page.tx, page.project_id, page.params["slug"])
     return Moved(page.url("/sign-in"), page._("Deleted."))
 
 
 @pages.post("/sign-in/try", access="manage")
-async def begin_trial(page: PageContext) -> Shown:
+async def begin_trial(page: PageContext, all_channels: Channels, all_sign_in: SignIn) -> Shown:
     """A sign-in like that of a site, of which the owner plays the user."""
-    new = await page.get(SignIn).open_trial(page.tx, page.project_id)
-    channels, payload = page.service.channels, session_payload(new.token)
+    new = await all_sign_in.open_trial(page.tx, page.project_id)
+    channels, payload = all_channels, session_payload(new.token)
     links = channels.deep_links(page.project_id, payload)
     settings = page.service.section(AuthSettings)
     values = {
@@ -108,21 +110,19 @@ async def begin_trial(page: PageContext) -> Shown:
 
 
 @pages.get("/sign-in/try/{session_id}", access="manage")
-async def trial(page: PageContext) -> Shown:
-    session = await page.get(SignIn).find_trial(page.tx, page.project_id, page.params["session_id"])
+async def trial(page: PageContext, subscribers: Subscribers, all_sign_in: SignIn) -> Shown:
+    session = await all_sign_in.find_trial(page.tx, page.project_id, page.params["session_id"])
     values: dict[str, Any] = _state(page, session)
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
-        values["person"] = await page.service.subscribers.find(
-            page.tx, page.project_id, session.subscriber_id
-        )
+        values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
     return Shown(template, {**values, "links": [], "qr": []})
 
 
 @pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
-async def exchange_code(page: PageContext) -> Shown:
+async def exchange_code(page: PageContext, all_sign_in: SignIn) -> Shown:
     """What the site's server would do with the code, and what it gets."""
-    sign_in_service = page.get(SignIn)
+    sign_in_service = all_sign_in
     session = await sign_in_service.find_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_in_service.code_of(session, _now_ms(page)) or ""
     session, person = await sign_in_service.verify(page.project_id, code, page.tx)

@@ -12,7 +12,9 @@ from msgsvc_auth.settings import AuthSettings
 from msgsvc_auth.sites import readable_site
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound, Unavailable
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages import preferred
 
 PATH = "/login/{slug}/app"
@@ -22,12 +24,12 @@ router = Router(area="auth")
 
 
 @router.get(PATH, public=True, media_type="text/html")
-async def mini_app_page(ctx: Context, slug: str, query: MiniAppQuery) -> Response:
+async def mini_app_page(ctx: Context, slug: str, query: MiniAppQuery, all_texts: Texts) -> Response:
     """The page of a bot's mini app, which asks whether to sign in.
 
     Made for people, inside a messenger. Set its address as the mini app of the bot.
     """
-    texts = ctx.service.texts
+    texts = all_texts
     page = page_for(ctx.service.section(AuthSettings).mini_app_frames)
     lang = texts.choose(query.lang or preferred(ctx.headers.get("accept-language", "")))
     try:
@@ -47,13 +49,13 @@ async def mini_app_page(ctx: Context, slug: str, query: MiniAppQuery) -> Respons
     holds_connection=False,
 )
 async def sign_in_by_mini_app(
-    ctx: Context, slug: str, body: MiniAppSignInBody
+    ctx: Context, slug: str, body: MiniAppSignInBody, settings: Settings
 ) -> MiniAppSignInAnswer:
     """Signs in who opened the mini app, by what its platform signed; only for the page above.
 
     The same data works once, and for `auth.mini_app_minutes`.
     """
-    check_same_origin(ctx.headers, ctx.service.settings.base_url)
+    check_same_origin(ctx.headers, settings.base_url)
     return MiniAppSignInAnswer(redirect=await MiniAppSignIn(ctx.service).sign_in(slug, body))
 
 

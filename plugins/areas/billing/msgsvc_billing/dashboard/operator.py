@@ -4,6 +4,7 @@ from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import MOST_CREDITS, NOTE_LENGTH, Billing
 from msgsvc_billing.statements import Statements
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.errors import ValidationFailed
@@ -13,8 +14,8 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
-async def accounts(page: PageContext) -> Shown:
-    billing = page.get(Billing)
+async def accounts(page: PageContext, all_billing: Billing) -> Shown:
+    billing = all_billing
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
     found = await billing.customers(page.tx, search, after, LIMIT + 1)
@@ -31,12 +32,14 @@ async def accounts(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/{account_id}", access="operate")
-async def account(page: PageContext) -> Shown:
-    billing, account_id = page.get(Billing), page.params["account_id"]
-    who = await page.service.accounts.find(page.tx, account_id)
+async def account(
+    page: PageContext, all_accounts: Accounts, all_billing: Billing, statements: Statements
+) -> Shown:
+    billing, account_id = all_billing, page.params["account_id"]
+    who = await all_accounts.find(page.tx, account_id)
     state = await billing.state_of(page.tx, account_id)
     after = after_cursor(page.query.get("cursor") or None)
-    lines = await page.get(Statements).page(page.tx, LedgerFilter(account_id), after, LIMIT + 1)
+    lines = await statements.page(page.tx, LedgerFilter(account_id), after, LIMIT + 1)
     following = ""
     if len(lines) > LIMIT:
         following = f"{_url(page)}?cursor={next_cursor(lines[LIMIT - 1].entry_id)}"
@@ -60,22 +63,22 @@ async def account(page: PageContext) -> Shown:
 
 
 @pages.post("/billing/{account_id}/grant", access="operate", again=account)
-async def grant(page: PageContext) -> Moved:
+async def grant(page: PageContext, billing: Billing) -> Moved:
     given = page.form.text("credits").strip()
     try:
         count = int(given)
     except ValueError:
         raise ValidationFailed("credits: must be a whole number") from None
     account_id = page.params["account_id"]
-    await page.get(Billing).grant(page.tx, account_id, count, page.form.text("note").strip())
+    await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)
     return Moved(_url(page), notice=page._("The credits are there."))
 
 
 @pages.post("/billing/{account_id}/plan", access="operate", again=account)
-async def change_plan(page: PageContext) -> Moved:
+async def change_plan(page: PageContext, billing: Billing) -> Moved:
     account_id, plan = page.params["account_id"], page.form.text("plan")
-    await page.get(Billing).change_plan(page.tx, account_id, plan)
+    await billing.change_plan(page.tx, account_id, plan)
     page.note(account=account_id, plan=plan)
     return Moved(_url(page), notice=page._("The plan is changed."))
 

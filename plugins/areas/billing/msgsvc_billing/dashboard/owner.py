@@ -9,8 +9,8 @@ from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
-from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 
 #: Lines of one page.
@@ -18,8 +18,10 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
-async def credits_left(page: PageContext) -> Shown:
-    billing, statements = page.get(Billing), page.get(Statements)
+async def credits_left(
+    page: PageContext, all_billing: Billing, all_statements: Statements
+) -> Shown:
+    billing, statements = all_billing, all_statements
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
         return Shown("unbilled.html")
@@ -42,8 +44,8 @@ async def credits_left(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/ledger", access="own")
-async def ledger_lines(page: PageContext) -> Shown:
-    statements = page.get(Statements)
+async def ledger_lines(page: PageContext, all_statements: Statements) -> Shown:
+    statements = all_statements
     problem, wanted = "", None
     try:
         wanted = await _wanted(page, page.tx)
@@ -71,16 +73,18 @@ async def ledger_lines(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/ledger/export", access="own", holds_connection=False)
-async def export_ledger(page: PageContext) -> Download | Moved:
+async def export_ledger(
+    page: PageContext, db: Database, clock: Clock, statements: Statements
+) -> Download | Moved:
     if page.plan is not None and not page.plan.csv_export:
         said = page._("Your plan has no CSV export; a larger one has.")
         return Moved(page.url("/billing/ledger"), notice=said)
-    async with page.service.db.read() as tx:
+    async with db.read() as tx:
         wanted = await _wanted(page, tx)
     if wanted is None:
         raise NotFound("nobody pays for this project, so there is no ledger")
-    day = to_rfc3339(page.service.clock.now_ms()).partition("T")[0]
-    return Download(page.get(Statements).csv(wanted), f"credits-{day}.csv")
+    day = to_rfc3339(clock.now_ms()).partition("T")[0]
+    return Download(statements.csv(wanted), f"credits-{day}.csv")
 
 
 async def _wanted(page: PageContext, tx: Tx) -> LedgerFilter | None:

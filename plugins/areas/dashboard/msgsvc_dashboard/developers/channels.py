@@ -6,6 +6,8 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
+from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
@@ -17,14 +19,11 @@ TONES = {"working": "good", "stopped": "bad", "unavailable": "warn", "broken": "
 @pages.get(
     "/channels", access="look", nav=Nav("Channels", icon="plug", group="developers", order=30)
 )
-async def channels(page: PageContext) -> Shown:
-    service = page.service
-    found = await service.own_channels.page(
-        page.tx, page.project_id, None, PageQuery(limit=100).most
-    )
-    usable = service.channels.all_of(page.project_id)
+async def channels(page: PageContext, own_channels: OwnChannels, all_channels: Channels) -> Shown:
+    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    usable = all_channels.all_of(page.project_id)
     values = {
-        "own": await service.own_channels.answers(page.tx, found),
+        "own": await own_channels.answers(page.tx, found),
         "shared": [each for each in usable if each.identity.project_id is None],
         "tones": TONES,
         "words": _words(page),
@@ -33,15 +32,15 @@ async def channels(page: PageContext) -> Shown:
 
 
 @pages.get("/channels/new", access="manage")
-async def new_channel(page: PageContext) -> Shown:
-    kinds = page.service.channels.kinds.for_projects
+async def new_channel(page: PageContext, all_channels: Channels) -> Shown:
+    kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
     fields = fields_of(kinds[chosen]) if chosen in kinds else []
     return Shown("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
 
 
 @pages.post("/channels/new", access="manage", again=new_channel)
-async def create_channel(page: PageContext) -> Moved:
+async def create_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
     plugin = page.form.text("plugin")
     body = validate(
         CreateChannelBody,
@@ -51,16 +50,16 @@ async def create_channel(page: PageContext) -> Moved:
             "settings": _typed(page, _fields(page, plugin)),
         },
     )
-    await page.service.own_channels.create(page.tx, page.project_id, body)
+    await own_channels.create(page.tx, page.project_id, body)
     page.note(channel=body.name)
     return Moved(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
 
 
 @pages.get("/channels/{name}", access="look")
-async def channel(page: PageContext) -> Shown:
-    service, name = page.service, page.params["name"]
-    found = await service.own_channels.find(page.tx, page.project_id, name)
-    [answer] = await service.own_channels.answers(page.tx, [found])
+async def channel(page: PageContext, own_channels: OwnChannels) -> Shown:
+    name = page.params["name"]
+    found = await own_channels.find(page.tx, page.project_id, name)
+    [answer] = await own_channels.answers(page.tx, [found])
     values = {
         "channel": answer,
         "fields": _fields(page, answer.plugin),
@@ -72,22 +71,22 @@ async def channel(page: PageContext) -> Shown:
 
 
 @pages.post("/channels/{name}", access="manage", again=channel)
-async def change_channel(page: PageContext) -> Moved:
-    service, name = page.service, page.params["name"]
-    found = await service.own_channels.find(page.tx, page.project_id, name)
+async def change_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
+    name = page.params["name"]
+    found = await own_channels.find(page.tx, page.project_id, name)
     fields = _fields(page, found.plugin)
     given: dict[str, Any] = _typed(page, fields)
     # What was emptied goes back to its default; a secret that is left empty stays.
     gone = {field.name: None for field in fields if field.sort not in {"secret", "switch"}}
     body = validate(UpdateChannelBody, {"settings": {**gone, **given}})
-    await service.own_channels.update(page.tx, page.project_id, name, body)
+    await own_channels.update(page.tx, page.project_id, name, body)
     return Moved(page.url(f"/channels/{name}"), page._("Saved."))
 
 
 @pages.post("/channels/{name}/check", access="manage", holds_connection=False)
-async def check_channel(page: PageContext) -> Moved:
+async def check_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
     name = page.params["name"]
-    health = await page.service.own_channels.check(page.project_id, name)
+    health = await own_channels.check(page.project_id, name)
     if health.ok:
         who = health.profile.name if health.profile else name
         said = page._("It works: the messenger knows it as {bot}.", bot=who)
@@ -97,9 +96,9 @@ async def check_channel(page: PageContext) -> Moved:
 
 
 @pages.post("/channels/{name}/delete", access="manage")
-async def delete_channel(page: PageContext) -> Moved:
+async def delete_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
     name = page.params["name"]
-    await page.service.own_channels.delete(page.tx, page.project_id, name)
+    await own_channels.delete(page.tx, page.project_id, name)
     return Moved(page.url("/channels"), page._("Removed."))
 
 

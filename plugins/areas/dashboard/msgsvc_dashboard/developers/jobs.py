@@ -5,6 +5,7 @@ from typing import get_args
 
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.jobs import inspection
+from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.inspection import Filter
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
@@ -70,14 +71,14 @@ async def job(page: PageContext) -> Shown:
 
 
 @pages.post("/jobs/{job_id}/retry", access="operate", again=job)
-async def retry_job(page: PageContext) -> Moved:
-    await page.service.job_admin.retry(page.tx, page.params["job_id"])
+async def retry_job(page: PageContext, job_admin: JobAdmin) -> Moved:
+    await job_admin.retry(page.tx, page.params["job_id"])
     return Moved(page.url("/operator/jobs"), page._("It runs within a second or two."))
 
 
 @pages.post("/jobs/{job_id}/discard", access="operate", again=job)
-async def discard_job(page: PageContext) -> Moved:
-    await page.service.job_admin.discard(page.tx, page.params["job_id"])
+async def discard_job(page: PageContext, job_admin: JobAdmin) -> Moved:
+    await job_admin.discard(page.tx, page.params["job_id"])
     return Moved(page.url("/operator/jobs"), page._("Removed."))
 
 

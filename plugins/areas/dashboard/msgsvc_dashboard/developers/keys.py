@@ -3,19 +3,20 @@
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING
+from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 
 
 @pages.get("/keys", access="look", nav=Nav("API keys", icon="key", group="developers", order=10))
-async def keys(page: PageContext) -> Shown:
-    found = await page.service.projects.keys_of(page.tx, page.project_id)
+async def keys(page: PageContext, projects: Projects) -> Shown:
+    found = await projects.keys_of(page.tx, page.project_id)
     in_use = [each for each in reversed(found) if each.revoked_at_ms is None]
     revoked = [each for each in reversed(found) if each.revoked_at_ms is not None]
     return Shown("keys.html", {"keys": in_use, "revoked": revoked, "areas": _areas(page)})
 
 
 @pages.post("/keys", access="manage", again=keys)
-async def create_key(page: PageContext) -> Shown:
+async def create_key(page: PageContext, projects: Projects) -> Shown:
     chosen = page.form.texts("areas")
     scopes = tuple(area for area in _areas(page) if area in chosen)
     if page.form.text("which") != "some":
@@ -24,14 +25,14 @@ async def create_key(page: PageContext) -> Shown:
         # What opens nothing must not open everything.
         raise ValidationFailed(page._("Choose at least one area, or everything."))
     name = page.form.text("name").strip()
-    key, secret = await page.service.projects.add_key(page.tx, page.project_id, name, scopes)
+    key, secret = await projects.add_key(page.tx, page.project_id, name, scopes)
     page.note(key_id=key.key_id)
     return Shown("key_secret.html", {"key": key, "secret": secret})
 
 
 @pages.post("/keys/{key_id}/revoke", access="manage")
-async def revoke_key(page: PageContext) -> Moved:
-    await page.service.projects.end_key(page.tx, page.project_id, page.params["key_id"])
+async def revoke_key(page: PageContext, projects: Projects) -> Moved:
+    await projects.end_key(page.tx, page.project_id, page.params["key_id"])
     return Moved(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))
 
 

@@ -14,12 +14,12 @@ DAYS = 30
 
 
 @pages.get("", access="see", nav=Nav("Overview", icon="chart", group="overview", order=0))
-async def overview(page: PageContext) -> Shown:
+async def overview(page: PageContext, site: Site) -> Shown:
     charts = await _charts(page)
     return Shown(
         "overview.html",
         {
-            "cards": await page.get(Site).cards(page),
+            "cards": await site.cards(page),
             "charts": charts,
             "steps": await first_steps(page) if page.may("manage") else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),

@@ -3,12 +3,13 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.billing import MESSAGE
+from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
 from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
 from msgsvc_dashboard.people import words
@@ -49,7 +50,7 @@ async def preview(page: PageContext) -> Shown:
 
 
 @pages.post("/messages/new", access="answer", again=compose)
-async def send(page: PageContext) -> Moved:
+async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Moved:
     form = page.form
     given: dict[str, Any] = {
         "subscriber_id": form.text("to"),
@@ -60,8 +61,8 @@ async def send(page: PageContext) -> Moved:
         given |= {"template": template, "variables": read_variables(form)}
     else:
         given |= read_content(form)
-    await page.service.billing.check(page.project_id, MESSAGE, page.tx)
-    message = await page.service.messages.queue(page.tx, page.project_id, validate(SendBody, given))
+    await billing.check(page.project_id, MESSAGE, page.tx)
+    message = await messages.queue(page.tx, page.project_id, validate(SendBody, given))
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (
         f"/messages/{message.message_id}"

@@ -1,7 +1,10 @@
 """A link by which people subscribe, per messenger and as a QR code."""
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import LinkBody
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 
@@ -14,7 +17,9 @@ async def invite(page: PageContext) -> Shown:
 
 
 @pages.post("/invite", access="manage", again=invite)
-async def make_link(page: PageContext) -> Shown:
+async def make_link(
+    page: PageContext, all_links: SubscriptionLinks, channels: Channels, settings: Settings
+) -> Shown:
     form = page.form
     new_tags = form.text("new_tags").replace(",", " ").split()
     days = form.number("days")
@@ -25,12 +30,12 @@ async def make_link(page: PageContext) -> Shown:
         "expires_in": days * DAY_S if isinstance(days, int) else days,
     }
     body = validate(LinkBody, given)
-    service, project_id = page.service, page.project_id
-    payload, expires_at_ms = await service.links.create(page.tx, project_id, body)
-    links = service.channels.deep_links(project_id, payload)
-    qr = service.channels.qr_links(links, project_id, payload)
+    project_id = page.project_id
+    payload, expires_at_ms = await all_links.create(page.tx, project_id, body)
+    links = channels.deep_links(project_id, payload)
+    qr = channels.qr_links(links, project_id, payload)
     page.note(tags=body.tags, permissions=body.permissions)
-    base, here = service.settings.base_url, page.root.removesuffix("/dashboard")
+    base, here = settings.base_url, page.root.removesuffix("/dashboard")
     return Shown(
         "invite.html",
         {

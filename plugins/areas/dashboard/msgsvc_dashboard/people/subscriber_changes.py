@@ -7,12 +7,15 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
 
 @pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
-async def edit(page: PageContext) -> Moved:
+async def edit(page: PageContext, subscribers: Subscribers) -> Moved:
     form = page.form
     body = validate(
         UpdateSubscriberBody,
@@ -23,54 +26,50 @@ async def edit(page: PageContext) -> Moved:
         },
     )
     subscriber_id = page.params["subscriber_id"]
-    await page.service.subscribers.change(page.tx, page.project_id, subscriber_id, body)
+    await subscribers.change(page.tx, page.project_id, subscriber_id, body)
     return _back(page, page._("Saved."))
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/add", access="manage", again=subscriber)
-async def add_tag(page: PageContext) -> Moved:
+async def add_tag(page: PageContext, tags: Tags) -> Moved:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
-    await page.service.tags.add(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await tags.add(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("They carry the tag now."))
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/remove", access="manage", again=subscriber)
-async def remove_tag(page: PageContext) -> Moved:
+async def remove_tag(page: PageContext, tags: Tags) -> Moved:
     tag = page.form.text("tag")
     page.note(tag=tag)
-    await page.service.tags.remove(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await tags.remove(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("The tag is gone from them."))
 
 
 @pages.post("/subscribers/{subscriber_id}/permission", access="manage", again=subscriber)
-async def set_permission(page: PageContext) -> Moved:
+async def set_permission(page: PageContext, permissions: Permissions) -> Moved:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
-    await page.service.permissions.set(
-        page.tx, page.project_id, page.params["subscriber_id"], key, granted
-    )
+    await permissions.set(page.tx, page.project_id, page.params["subscriber_id"], key, granted)
     said = page._("The permission is granted.") if granted else page._("The permission is revoked.")
     return _back(page, said)
 
 
 @pages.post("/subscribers/{subscriber_id}/unsubscribe", access="manage", again=subscriber)
-async def unsubscribe(page: PageContext) -> Moved:
-    await page.service.subscribers.leave(
-        page.tx, page.project_id, page.params["subscriber_id"], reason="api"
-    )
+async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Moved:
+    await subscribers.leave(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
     return _back(page, page._("They get no more messages."))
 
 
 @pages.post("/subscribers/{subscriber_id}/subscribe", access="manage", again=subscriber)
-async def subscribe_again(page: PageContext) -> Moved:
-    await page.service.subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
+async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Moved:
+    await subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
     return _back(page, page._("They are subscribed again."))
 
 
 @pages.post("/subscribers/{subscriber_id}/erase", access="manage", again=subscriber)
-async def erase(page: PageContext) -> Moved:
-    await page.service.subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
+async def erase(page: PageContext, subscribers: Subscribers) -> Moved:
+    await subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
     return Moved(
         page.url("/subscribers"),
         notice=page._(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.previews import Preview
@@ -11,6 +12,7 @@ from msgsvc_core.messages.templates.models import (
     TemplateContent,
     UpdateTemplateBody,
 )
+from msgsvc_core.messages.templates.service import Templates
 from msgsvc_dashboard.people.content import (
     LANGUAGES,
     of_template,
@@ -31,36 +33,36 @@ async def new(page: PageContext) -> Shown:
 
 
 @pages.post("/new-template", access="manage", again=new)
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, templates: Templates) -> Moved:
     given = {"key": page.form.text("key").strip(), **read_content(page.form, localized=True)}
     body = validate(CreateTemplateBody, given)
     page.note(template=body.key)
-    await page.service.templates.create(page.tx, page.project_id, body)
+    await templates.create(page.tx, page.project_id, body)
     return Moved(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
 
 
 @pages.get("/templates/{template}", access="look")
-async def template(page: PageContext) -> Shown:
+async def template(page: PageContext, templates: Templates, settings: Settings) -> Shown:
     key = page.params["template"]
-    content = await page.service.templates.content_of(page.tx, page.project_id, key)
-    given = of_template(content, page.service.settings.default_lang)
+    content = await templates.content_of(page.tx, page.project_id, key)
+    given = of_template(content, settings.default_lang)
     return _form(page, key, given, *_tried(page, content))
 
 
 @pages.post("/templates/{template}", access="manage", again=template)
-async def edit(page: PageContext) -> Moved:
+async def edit(page: PageContext, templates: Templates) -> Moved:
     key = page.params["template"]
     body = validate(UpdateTemplateBody, {"media": None, **read_content(page.form, localized=True)})
     page.note(template=key)
-    await page.service.templates.update(page.tx, page.project_id, key, body)
+    await templates.update(page.tx, page.project_id, key, body)
     return Moved(page.url(f"/templates/{key}"), notice=page._("Saved."))
 
 
 @pages.post("/templates/{template}/delete", access="manage", again=template)
-async def delete(page: PageContext) -> Moved:
+async def delete(page: PageContext, templates: Templates) -> Moved:
     key = page.params["template"]
     page.note(template=key)
-    await page.service.templates.delete(page.tx, page.project_id, key)
+    await templates.delete(page.tx, page.project_id, key)
     return Moved(page.url("/templates"), notice=page._("The template is deleted."))
 
 

@@ -2,7 +2,11 @@
 
 from zoneinfo import available_timezones
 
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import Browser, TooMany
+from msgsvc_core.accounts.second_factor import SecondFactor
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
 from msgsvc_core.pages import known
@@ -14,31 +18,37 @@ JUST_NOW_MS = 15 * 60_000
 
 
 @ACCOUNT.get("", access="self", nav=Nav("Your account", icon="person", group="overview", order=0))
-async def account(page: PageContext) -> Shown:
-    service, account_id = page.service, page.account.account_id
-    sessions = await service.accounts.sessions_of(page.tx, account_id)
-    linked = await service.messenger_sign_in.linked(page.tx, account_id)
-    channels = service.channels
+async def account(
+    page: PageContext,
+    accounts: Accounts,
+    messenger_sign_in: MessengerSignIn,
+    all_channels: Channels,
+    second_factor: SecondFactor,
+) -> Shown:
+    account_id = page.account.account_id
+    sessions = await accounts.sessions_of(page.tx, account_id)
+    linked = await messenger_sign_in.linked(page.tx, account_id)
+    channels = all_channels
     return Shown(
         "account.html",
         {
             # Its own, as it is now; the page's was read before the change.
-            "mine": await service.accounts.find(page.tx, account_id),
+            "mine": await accounts.find(page.tx, account_id),
             "sessions": [(each, readable_agent(page._, each.user_agent)) for each in sessions],
             "linked": [(each, channels.display_name(each.bot)) for each in linked],
-            "by_messenger": service.messenger_sign_in.is_on,
-            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+            "by_messenger": messenger_sign_in.is_on,
+            "codes_left": await second_factor.codes_left(page.tx, account_id),
         },
     )
 
 
 @ACCOUNT.post("/profile", access="self", again=account)
-async def change_profile(page: PageContext) -> Moved:
+async def change_profile(page: PageContext, accounts: Accounts) -> Moved:
     form = page.form
     timezone = form.text("timezone")
     if timezone not in available_timezones():
         raise ValidationFailed("timezone: is none that we know")
-    await page.service.accounts.change(
+    await accounts.change(
         page.tx,
         page.account.account_id,
         name=form.text("name"),
@@ -77,18 +87,14 @@ async def change_password(page: PageContext) -> Moved:
 
 
 @ACCOUNT.post("/sessions/{session_id}/end", access="self", again=account)
-async def end_session(page: PageContext) -> Moved:
-    await page.service.accounts.end_session(
-        page.tx, page.account.account_id, page.params["session_id"]
-    )
+async def end_session(page: PageContext, accounts: Accounts) -> Moved:
+    await accounts.end_session(page.tx, page.account.account_id, page.params["session_id"])
     return Moved(page.url("/account") + "#sessions", page._("That browser is signed out."))
 
 
 @ACCOUNT.post("/sessions/end", access="self", again=account)
-async def end_other_sessions(page: PageContext) -> Moved:
-    ended = await page.service.accounts.end_others(
-        page.tx, page.account.account_id, page.session_id
-    )
+async def end_other_sessions(page: PageContext, accounts: Accounts) -> Moved:
+    ended = await accounts.end_others(page.tx, page.account.account_id, page.session_id)
     page.note(sessions_ended=ended)
     notice = page._.ngettext(
         "{count} browser is signed out.", "{count} browsers are signed out.", ended

@@ -1,5 +1,6 @@
 """The projects of whoever is signed in."""
 
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
@@ -9,8 +10,8 @@ from msgsvc_dashboard.team.words import roles
 @ACCOUNT.get(
     "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
 )
-async def projects(page: PageContext) -> Shown:
-    accounts, account_id = page.service.accounts, page.account.account_id
+async def projects(page: PageContext, all_accounts: Accounts) -> Shown:
+    accounts, account_id = all_accounts, page.account.account_id
     return Shown(
         "projects.html",
         {
@@ -23,8 +24,8 @@ async def projects(page: PageContext) -> Shown:
 
 
 @ACCOUNT.post("/projects", access="self", again=projects)
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, accounts: Accounts) -> Moved:
     name = " ".join(page.form.text("name").split())
-    made = await page.service.accounts.create_project(page.tx, page.account, name)
+    made = await accounts.create_project(page.tx, page.account, name)
     page.note(project_id=made.project_id)
     return Moved(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))

@@ -3,7 +3,10 @@
 from urllib.parse import urlsplit
 
 from msgsvc_core.accounts import totp
+from msgsvc_core.accounts.audit import Audit
+from msgsvc_core.accounts.second_factor import SecondFactor
 from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.team.account import check_own
 from msgsvc_dashboard.team.declared import ACCOUNT
@@ -17,46 +20,50 @@ async def second_factor(page: PageContext) -> Shown:
 
 
 @ACCOUNT.post("/second-factor", access="self", again=second_factor)
-async def offer(page: PageContext) -> Shown:
+async def offer(page: PageContext, all_second_factor: SecondFactor) -> Shown:
     """A new secret, which counts once a code of it is entered.
 
     Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
     """
-    return await _shown(page, await page.service.second_factor.offer(page.tx, page.account))
+    return await _shown(page, await all_second_factor.offer(page.tx, page.account))
 
 
 @ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor, holds_connection=False)
-async def confirm(page: PageContext) -> Shown:
+async def confirm(
+    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+) -> Shown:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
-    service, mine = page.service, page.account
+    mine = page.account
     await check_own(page)
-    async with service.db.transaction() as tx:
-        codes = await service.second_factor.confirm(tx, mine.account_id, page.form.text("code"))
-        await service.audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
+    async with db.transaction() as tx:
+        codes = await all_second_factor.confirm(tx, mine.account_id, page.form.text("code"))
+        await audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
     return Shown("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
-async def renew_codes(page: PageContext) -> Shown:
+async def renew_codes(
+    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+) -> Shown:
     """New recovery codes; the old ones work no more."""
     await check_own(page)
-    service, account_id = page.service, page.account.account_id
-    async with service.db.transaction() as tx:
-        codes = await service.second_factor.renew_codes(tx, account_id)
-        await service.audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
+    account_id = page.account.account_id
+    async with db.transaction() as tx:
+        codes = await all_second_factor.renew_codes(tx, account_id)
+        await audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
     return Shown("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
-async def remove(page: PageContext) -> Moved:
+async def remove(
+    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+) -> Moved:
     await check_own(page)
-    service, account_id = page.service, page.account.account_id
-    async with service.db.transaction() as tx:
-        await service.second_factor.remove(tx, account_id)
-        await service.audit.write(
-            tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
-        )
+    account_id = page.account.account_id
+    async with db.transaction() as tx:
+        await all_second_factor.remove(tx, account_id)
+        await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
     return Moved(page.url("/account"), page._("The second factor is removed."))
 
 

@@ -27,11 +27,11 @@ async def new_form(page: PageContext) -> Shown:
 
 
 @pages.post("/forms/new", access="manage", again=new_form)
-async def create_form(page: PageContext) -> Moved:
+async def create_form(page: PageContext, forms: Forms) -> Moved:
     draft = Draft.posted(page.form)
     body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
     wanted = validate(CreateFormBody, body)
-    made = await page.get(Forms).create(page.tx, page.project_id, wanted)
+    made = await forms.create(page.tx, page.project_id, wanted)
     page.note(form=made.form_id)
     notice = page._("The form is ready. Share it with people.")
     return Moved(page.url(f"/forms/{made.form_id}/share"), notice=notice)
@@ -46,9 +46,9 @@ async def draft_form(page: PageContext) -> Shown:
 
 
 @pages.get("/forms/{form_id}/edit", access="manage")
-async def edit_form(page: PageContext) -> Shown:
+async def edit_form(page: PageContext, forms: Forms) -> Shown:
     """A form as it is kept, or what was typed of it and refused."""
-    form = await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
         # Who was told that somebody else changed it has been told.
         return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
@@ -56,9 +56,9 @@ async def edit_form(page: PageContext) -> Shown:
 
 
 @pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
-async def change_form(page: PageContext) -> Moved:
+async def change_form(page: PageContext, all_forms: Forms) -> Moved:
     """Keeps a new version, unless somebody else has made one meanwhile."""
-    forms, form_id = page.get(Forms), page.params["form_id"]
+    forms, form_id = all_forms, page.params["form_id"]
     form = await forms.find(page.tx, page.project_id, form_id, hold=True)
     draft = Draft.posted(page.form)
     if draft.version != str(form.version):

@@ -4,7 +4,9 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
+from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
+from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.kernel.json import from_json
 from msgsvc_forms.dashboard.area import pages
@@ -19,9 +21,9 @@ SHOWN_ANSWERS = 3
 
 
 @pages.get("/forms/{form_id}", access="look")
-async def submissions(page: PageContext) -> Shown:
+async def submissions(page: PageContext, all_forms: Forms) -> Shown:
     """What was sent in with a form, newest first; spam with `spam=1`."""
-    forms = page.get(Forms)
+    forms = all_forms
     form = await forms.find(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
@@ -51,14 +53,14 @@ async def submissions(page: PageContext) -> Shown:
 
 
 @pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
-async def submission(page: PageContext) -> Shown:
+async def submission(page: PageContext, all_files: Files, all_forms: Forms) -> Shown:
     """One submission, with the questions of its own version of the form."""
-    forms, form = page.get(Forms), await _form(page)
+    forms, form = all_forms, await _form(page)
     row = await forms.find_submission(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
     version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
-    files = await page.service.files.find_many(page.tx, page.project_id, files_of(row.ordered))
+    files = await all_files.find_many(page.tx, page.project_id, files_of(row.ordered))
     values = {
         "form": form,
         "definition": (version or form).definition,
@@ -71,11 +73,11 @@ async def submission(page: PageContext) -> Shown:
 
 
 @pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
-async def export(page: PageContext) -> Download:
+async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
-    async with page.service.db.read() as tx:
-        await page.get(Forms).find(tx, page.project_id, form_id)
+    async with db.read() as tx:
+        await forms.find(tx, page.project_id, form_id)
     if not _may_export(page):
         raise Forbidden(page._("Your plan has no export of files; a larger one has."))
     pieces = to_csv(page.service, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
@@ -85,31 +87,31 @@ async def export(page: PageContext) -> Download:
 @pages.post(
     "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
 )
-async def not_spam(page: PageContext) -> Moved:
+async def not_spam(page: PageContext, forms: Forms) -> Moved:
     """Takes in what was taken for spam, as if it had just been sent."""
     form = await _form(page)
     submission_id = page.params["submission_id"]
-    await page.get(Forms).clear_spam(page.tx, page.project_id, form.form_id, submission_id)
+    await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     notice = page._("It is no spam: it was taken in, and its routes were followed.")
     return Moved(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
-async def empty_spam(page: PageContext) -> Moved:
+async def empty_spam(page: PageContext, forms: Forms) -> Moved:
     """Deletes all the spam that there is; a job does it, in steps."""
     form_id = page.params["form_id"]
-    await page.get(Forms).empty_spam(page.tx, page.project_id, form_id)
+    await forms.empty_spam(page.tx, page.project_id, form_id)
     page.note(form=form_id)
     notice = page._("The spam is being deleted.")
     return Moved(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
-async def delete_submission(page: PageContext) -> Moved:
+async def delete_submission(page: PageContext, forms: Forms) -> Moved:
     form = await _form(page)
     submission_id = page.params["submission_id"]
-    await page.get(Forms).delete_submission(page.tx, page.project_id, form.form_id, submission_id)
+    await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
     return Moved(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))

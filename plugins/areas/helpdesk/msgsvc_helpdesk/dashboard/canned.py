@@ -11,8 +11,8 @@ from msgsvc_helpdesk.dashboard.area import pages
 
 
 @pages.get("/canned-answers", access="see")
-async def canned_answers(page: PageContext) -> Shown:
-    answers = page.get(CannedAnswers)
+async def canned_answers(page: PageContext, all_canned_answers: CannedAnswers) -> Shown:
+    answers = all_canned_answers
     query = validate(PageQuery, {"cursor": page.query.get("cursor") or None})
     found = await answers.page(page.tx, page.project_id, query.after, query.most)
     shown, following = query.cut(
@@ -27,9 +27,9 @@ async def new_canned_answer(page: PageContext) -> Shown:
 
 
 @pages.post("/new-canned-answer", access="manage", again=new_canned_answer)
-async def create_canned_answer(page: PageContext) -> Moved:
+async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Moved:
     body = {"key": page.form.text("key").strip(), **_written(page)}
-    made = await page.get(CannedAnswers).create(
+    made = await all_canned_answers.create(
         page.tx, page.project_id, validate(CreateCannedBody, body)
     )
     page.note(key=made.key)
@@ -37,8 +37,8 @@ async def create_canned_answer(page: PageContext) -> Moved:
 
 
 @pages.get("/canned-answers/{canned_answer}", access="manage")
-async def canned_answer(page: PageContext) -> Shown:
-    answers = page.get(CannedAnswers)
+async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Shown:
+    answers = all_canned_answers
     found = answers.shown(
         await answers.find(page.tx, page.project_id, page.params["canned_answer"])
     )
@@ -47,18 +47,18 @@ async def canned_answer(page: PageContext) -> Shown:
 
 
 @pages.post("/canned-answers/{canned_answer}", access="manage", again=canned_answer)
-async def change_canned_answer(page: PageContext) -> Moved:
+async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Moved:
     key = page.params["canned_answer"]
     body = validate(UpdateCannedBody, _written(page))
-    await page.get(CannedAnswers).update(page.tx, page.project_id, key, body)
+    await all_canned_answers.update(page.tx, page.project_id, key, body)
     page.note(key=key)
     return Moved(page.url("/canned-answers"), notice=page._("Saved."))
 
 
 @pages.post("/canned-answers/{canned_answer}/delete", access="manage")
-async def delete_canned_answer(page: PageContext) -> Moved:
+async def delete_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Moved:
     key = page.params["canned_answer"]
-    await page.get(CannedAnswers).delete(page.tx, page.project_id, key)
+    await all_canned_answers.delete(page.tx, page.project_id, key)
     page.note(key=key)
     return Moved(page.url("/canned-answers"), notice=page._("The canned answer is deleted."))
 

@@ -36,7 +36,7 @@ MORNING = 9
 @pages.post(
     "/tickets/{ticket_id}/reply", access="answer", again=ticket_page, upload_bytes=UPLOAD_BYTES
 )
-async def reply(page: PageContext) -> Moved:
+async def reply(page: PageContext, tickets: Tickets) -> Moved:
     """Answers the customer: a text, and each file as a message after it."""
     ticket, actor = await _begun(page)
     parts = await _parts(page)
@@ -49,12 +49,12 @@ async def reply(page: PageContext) -> Moved:
         said = Answered(
             wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
         )
-        await page.get(Tickets).reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+        await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
     return _back(page, ticket, page._("Your answer is on its way."))
 
 
 @pages.post("/tickets/{ticket_id}/note", access="answer", again=ticket_page)
-async def note(page: PageContext) -> Moved:
+async def note(page: PageContext, tickets: Tickets) -> Moved:
     """Keeps a note that the customer never sees."""
     ticket, actor = await _begun(page)
     text = page.form.text("note").strip()
@@ -62,21 +62,19 @@ async def note(page: PageContext) -> Moved:
         raise ValidationFailed(page._("Write the note first."))
     wanted = validate(ReplyBody, {"text": text, "internal": True})
     said = Answered(wanted.text or "", internal=True)
-    await page.get(Tickets).reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+    await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
     return _back(page, ticket, page._("The note is kept."))
 
 
 @pages.post("/tickets/{ticket_id}/assign", access="answer", again=ticket_page)
-async def assign(page: PageContext) -> Moved:
+async def assign(page: PageContext, tickets: Tickets) -> Moved:
     """Gives the ticket to somebody, to whoever acts (`me`), or to nobody."""
     ticket, actor = await _begun(page)
     whom = page.form.text("assignee_id")
     wanted = validate(
         AssignBody, {"assignee_id": actor.member_id if whom == "me" else whom or None}
     )
-    await page.get(Tickets).assign(
-        page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor
-    )
+    await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
     page.note(assignee_id=wanted.assignee_id)
     notice = page._("The ticket has another agent now.")
     return _back(
@@ -85,10 +83,10 @@ async def assign(page: PageContext) -> Moved:
 
 
 @pages.post("/tickets/{ticket_id}/status", access="answer", again=ticket_page)
-async def status(page: PageContext) -> Moved:
+async def status(page: PageContext, tickets: Tickets) -> Moved:
     ticket, actor = await _begun(page)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
-    await page.get(Tickets).set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(status=wanted)
     if wanted == "closed":
         return _back(page, ticket, page._("The ticket is closed."))
@@ -96,50 +94,50 @@ async def status(page: PageContext) -> Moved:
 
 
 @pages.post("/tickets/{ticket_id}/snooze", access="answer", again=ticket_page)
-async def snooze(page: PageContext) -> Moved:
+async def snooze(page: PageContext, tickets: Tickets) -> Moved:
     """Puts the ticket aside for a while, or until a time of the reader's clock."""
     ticket, actor = await _begun(page)
     until = _until(page)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
-    await page.get(Tickets).snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     return _back(page, ticket, page._("The ticket is put aside."))
 
 
 @pages.post("/tickets/{ticket_id}/priority", access="answer", again=ticket_page)
-async def priority(page: PageContext) -> Moved:
+async def priority(page: PageContext, tickets: Tickets) -> Moved:
     ticket, actor = await _begun(page)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
-    await page.get(Tickets).set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(priority=wanted)
     return _back(page, ticket, page._("Saved."))
 
 
 @pages.post("/tickets/{ticket_id}/tags", access="answer", again=ticket_page)
-async def tags(page: PageContext) -> Moved:
+async def tags(page: PageContext, tickets: Tickets) -> Moved:
     """The tags as one text, with commas between them."""
     ticket, actor = await _begun(page)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
     wanted = validate(TicketTagsBody, {"tags": [tag for tag in named if tag]}).tags
-    await page.get(Tickets).set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     return _back(page, ticket, page._("Saved."))
 
 
 @pages.post("/tickets/{ticket_id}/merge", access="answer", again=ticket_page)
-async def merge(page: PageContext) -> Moved:
+async def merge(page: PageContext, tickets: Tickets) -> Moved:
     """Moves what was said to another ticket of the customer, named by its number."""
     ticket, actor = await _begun(page)
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
-    merged = await page.get(Tickets).merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
+    merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
     return _back(page, merged, page._("The tickets are one now."))
 
 
 @pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
-async def delete(page: PageContext) -> Moved:
+async def delete(page: PageContext, tickets: Tickets) -> Moved:
     ticket_id = page.params["ticket_id"]
-    found = await page.get(Tickets).find(page.tx, page.project_id, ticket_id)
+    found = await tickets.find(page.tx, page.project_id, ticket_id)
     page.note(ticket=found.ticket_id, number=found.number)
-    await page.get(Tickets).delete(page.tx, page.project_id, found.ticket_id)
+    await tickets.delete(page.tx, page.project_id, found.ticket_id)
     notice = page._("Ticket #{number} is deleted.", number=found.number)
     return Moved(page.url("/tickets"), notice=notice)
 

@@ -33,19 +33,19 @@ async def inbox(page: PageContext) -> Shown:
 
 
 @pages.get("/tickets/list", access="see")
-async def ticket_list(page: PageContext) -> Shown:
+async def ticket_list(page: PageContext, all_inbox: Inbox) -> Shown:
     """The list alone, as the open page asks for it; nothing while nothing has changed."""
     seen = page.query.get("seen", "")
-    if seen and seen == await page.get(Inbox).marker(page.tx, page.project_id):
+    if seen and seen == await all_inbox.marker(page.tx, page.project_id):
         return Shown("unchanged.html", status=204)
     return Shown("list.html", {**await listed(page), "is_update": bool(seen)})
 
 
 @pages.card(access="see", order=20)
-async def card(page: PageContext) -> Shown:
+async def card(page: PageContext, all_inbox: Inbox) -> Shown:
     me = await who_reads(page)
     member_id = None if me is None else me.member_id
-    counts = await page.get(Inbox).counts(page.tx, page.project_id, member_id)
+    counts = await all_inbox.counts(page.tx, page.project_id, member_id)
     return Shown("card.html", {"counts": counts, "most": MOST_COUNTED})
 
 

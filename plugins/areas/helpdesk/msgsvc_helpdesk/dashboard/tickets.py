@@ -21,9 +21,9 @@ MOST_CANNED = 100
 
 
 @pages.get("/tickets/{ticket_id}", access="see")
-async def ticket(page: PageContext) -> Shown:
+async def ticket(page: PageContext, tickets: Tickets) -> Shown:
     """A ticket, with the list beside it where there is room."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
     values = {
         **await listed(page, found.ticket_id),
@@ -39,9 +39,9 @@ async def ticket(page: PageContext) -> Shown:
 
 
 @pages.get("/tickets/{ticket_id}/conversation", access="see")
-async def talk(page: PageContext) -> Shown:
+async def talk(page: PageContext, tickets: Tickets) -> Shown:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     said = await conversation(page, found)
     if page.query.get("seen") == said.marker:
         return Shown("unchanged.html", status=204)
@@ -50,9 +50,9 @@ async def talk(page: PageContext) -> Shown:
 
 
 @pages.get("/tickets/{ticket_id}/canned", access="answer")
-async def canned_text(page: PageContext) -> Shown:
+async def canned_text(page: PageContext, tickets: Tickets) -> Shown:
     """A canned answer, for the script to put into what is being written."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     return Shown("canned_text.html", {"draft": await _drafted(page, found)})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
@@ -28,8 +28,8 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 @pages.get(
     "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
 )
-async def webhooks(page: PageContext) -> Shown:
-    service = page.get(Webhooks)
+async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Shown:
+    service = all_webhooks
     found = await service.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
     return Shown(
         "webhooks.html",
@@ -43,16 +43,16 @@ async def new_webhook(page: PageContext) -> Shown:
 
 
 @pages.post("/webhooks/new", access="manage", again=new_webhook)
-async def create_webhook(page: PageContext) -> Shown:
+async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
     body = validate(CreateWebhookBody, _typed(page))
-    webhook, secret = await page.get(Webhooks).create(page.tx, page.project_id, body)
+    webhook, secret = await all_webhooks.create(page.tx, page.project_id, body)
     page.note(webhook_id=webhook.webhook_id)
     return Shown("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
 
 
 @pages.get("/webhooks/{webhook_id}", access="look")
-async def webhook(page: PageContext) -> Shown:
-    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
+async def webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
+    service, webhook_id = all_webhooks, page.params["webhook_id"]
     found = await service.find(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
     logged = await service.deliveries(page.tx, page.project_id, webhook_id, query)
@@ -77,8 +77,8 @@ async def webhook(page: PageContext) -> Shown:
 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="manage")
-async def edit_webhook(page: PageContext) -> Shown:
-    found = await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
+async def edit_webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
+    found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
     return Shown("edit.html", {"webhook": found, "events": _events(page), "chosen": chosen})
 
@@ -90,36 +90,36 @@ async def change_webhook(page: PageContext) -> Moved:
 
 
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
-async def set_webhook_status(page: PageContext) -> Moved:
+async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Moved:
     # What is not there is missing, whatever was asked of it.
-    await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
+    await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
     return await _changed(page, body, page._("Switched on.") if on else page._("Switched off."))
 
 
 @pages.post("/webhooks/{webhook_id}/test", access="manage")
-async def test_webhook(page: PageContext) -> Moved:
+async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
     webhook_id = page.params["webhook_id"]
-    delivery = await page.get(Webhooks).send_test(page.tx, page.project_id, webhook_id)
+    delivery = await all_webhooks.send_test(page.tx, page.project_id, webhook_id)
     return Moved(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
 
 
 @pages.post("/webhooks/{webhook_id}/secret", access="manage")
-async def rotate_webhook_secret(page: PageContext) -> Shown:
-    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
+async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Shown:
+    service, webhook_id = all_webhooks, page.params["webhook_id"]
     secret, until_ms = await service.rotate_secret(page.tx, page.project_id, webhook_id)
     found = await service.find(page.tx, page.project_id, webhook_id)
     return Shown("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
 @pages.post("/webhooks/{webhook_id}/replay", access="manage")
-async def replay_webhook(page: PageContext) -> Moved:
+async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Moved:
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
-    since_ms = page.service.clock.now_ms() - back_ms
+    since_ms = clock.now_ms() - back_ms
     body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
-    answer = await page.get(Replays).begin(page.tx, page.project_id, webhook_id, body)
+    answer = await replays.begin(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
         "{count} event is looked at; what did not arrive is delivered again.",
         "{count} events are looked at; what did not arrive is delivered again.",
@@ -129,15 +129,15 @@ async def replay_webhook(page: PageContext) -> Moved:
 
 
 @pages.post("/webhooks/{webhook_id}/delete", access="manage")
-async def delete_webhook(page: PageContext) -> Moved:
-    await page.get(Webhooks).delete(page.tx, page.project_id, page.params["webhook_id"])
+async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
+    await all_webhooks.delete(page.tx, page.project_id, page.params["webhook_id"])
     return Moved(page.url("/webhooks"), page._("Deleted."))
 
 
 @pages.get("/webhooks/deliveries/{delivery_id}", access="look")
-async def webhook_delivery(page: PageContext) -> Shown:
+async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Shown:
     delivery_id = page.params["delivery_id"]
-    delivery, tries = await page.get(Webhooks).delivery(page.tx, page.project_id, delivery_id)
+    delivery, tries = await all_webhooks.delivery(page.tx, page.project_id, delivery_id)
     values = {
         "delivery": delivery,
         "attempts": tries,
@@ -149,9 +149,9 @@ async def webhook_delivery(page: PageContext) -> Shown:
 
 
 @pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="manage", again=webhook_delivery)
-async def redeliver(page: PageContext) -> Moved:
+async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Moved:
     delivery_id = page.params["delivery_id"]
-    await page.get(Webhooks).redeliver(page.tx, page.project_id, delivery_id)
+    await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
     return Moved(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
 
 
