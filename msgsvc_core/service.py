@@ -85,7 +85,8 @@ from msgsvc_core.messages.filing import SPEC as FILE_JOB
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.plugins.loading import load_plugins, package, unloaded_events
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
@@ -271,6 +272,9 @@ class Service:
         self.channel_outages = ChannelOutages(self)
         self.lines = Lines(self)
         self.providers = self._core_providers()
+        for section in self._sections.values():
+            self.providers.add(section)
+        create_plugins(self.plugins, self._plugin_context())
         for objects in hook.register_services(service=self):
             for kind, provided in objects.items():
                 self.providers.add(provided, kind=kind)
@@ -571,6 +575,32 @@ class Service:
         for part in parts:
             found.add(part)
         return found
+
+    def _plugin_context(self) -> PluginContext:
+        return PluginContext(
+            clock=self.clock,
+            db=self.db,
+            config=self.settings,
+            secrets=self.secrets,
+            limiter=self.limiter,
+            texts=self.texts,
+            metrics=self.metrics,
+            jobs=self.jobs,
+            events=self.events,
+            billing=self.billing,
+            projects=self.projects,
+            channels=self.channels,
+            files=self.files,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            permissions=self.permissions,
+            members=self.members,
+            messages=self.messages,
+            templates=self.templates,
+            mailings=self.mailings,
+            media=lambda: self.media,
+            sections=self._sections,
+        )
 
     async def _charge(self, tx: Tx, charge: Charge) -> None:
         await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from msgsvc_core.kernel.errors import ApiError
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.members.models import Member
+    from msgsvc_core.plugins.context import PluginContext
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
     from msgsvc_core.service import Service
@@ -83,8 +84,16 @@ class HookSpecs:
         """Kinds of messenger that `[channels.<name>] plugin = "<kind>"` can name. Plain."""
 
     @hookspec
+    def create_plugin(self, context: "PluginContext") -> object:
+        """The plugin's one object, built from parts of the core. Plain.
+
+        Called when the core's parts exist but are not started. The object's own methods that are marked
+        `@hookimpl` implement the hooks below: they need no `service`, as they have what they use.
+        """
+
+    @hookspec
     def register_services(self, service: "Service") -> Mapping[type, Any]:  # type: ignore[empty-body]
-        """Objects by their type, which handlers get with `ctx.get(Type)`. Plain.
+        """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
 
         Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
         A plugin's metrics are made here, in `service.metrics.registry`.

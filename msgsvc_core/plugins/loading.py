@@ -46,6 +46,27 @@ def load_plugins(
     return manager
 
 
+def create_plugins(manager: pluggy.PluginManager, context: Any) -> None:
+    """Has every plugin with `create_plugin` make its object, whose hooks are called as the plugin's own.
+
+    Raises `PluginError` for a hook that this core does not have, or that must be sync or async.
+    """
+    made = [
+        (implementation.plugin_name, implementation.function(context))
+        for implementation in reversed(manager.hook.create_plugin.get_hookimpls())
+    ]
+    try:
+        # pluggy calls the plugin registered last first.
+        for name, plugin in reversed(made):
+            manager.register(plugin, f"{name} object")
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(
+            f"a plugin implements a hook, or takes an argument, that this core does not have: {error}"
+        ) from error
+    _check_sync_or_async(manager)
+
+
 def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
     """Events of plugins that are installed and not loaded: the plugin's name by the event's.
 

@@ -14,12 +14,15 @@ import uvicorn
 from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.db import Database
 from msgsvc_core.files import Files
 from msgsvc_core.files.media import MediaFiles
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_core.testing import FakeClock, until
+from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
 from msgsvc_telegram import plugin
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings
@@ -42,9 +45,17 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 @pytest.fixture
 async def make_channel(telegram: FakeTelegram) -> AsyncIterator[Callable[..., TelegramChannel]]:
     """Makes channels alone, for the fake's bot; keywords are settings."""
-    settings = SimpleNamespace(media=MEDIA, base_url="https://msgs.example")
-    service: Any = SimpleNamespace(settings=settings)
-    service.files, service.media = Files(service), MediaFiles(service)
+    clock = FakeClock()
+    files = Files(
+        clock=clock,
+        db=Database("sqlite:///unused.db"),
+        secrets=SecretBox([SECRET_KEY]),
+        settings=MEDIA,
+        jobs=JobQueue(clock),
+        base_url="https://msgs.example",
+    )
+    media = MediaFiles(clock=clock, settings=MEDIA, files=files)
+    service: Any = SimpleNamespace(clock=clock, files=files, media=media)
     made: list[TelegramChannel] = []
 
     def make(**settings: Any) -> TelegramChannel:
