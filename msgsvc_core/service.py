@@ -26,6 +26,9 @@ from msgsvc_core.accounts import (
     SignIn,
     Team,
 )
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.accounts.questions import Questions
+from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels import Channels, Inbound
@@ -35,6 +38,7 @@ from msgsvc_core.channels.outages import ChannelOutages, probe_spec
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.config.settings import Section, Settings, read_sections
@@ -71,7 +75,7 @@ from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.expansion import expand_job
 from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
 from msgsvc_core.mailings.sending import send_job_spec
-from msgsvc_core.members import Members
+from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
@@ -194,12 +198,13 @@ class Service:
             ),
         )
         self.projects = Projects(self.db, self.clock)
+        self.account_plans = AccountPlans(decide_plan=self._decide_plan)
         self.billing = BillingGate(
             db=self.db,
             charge=self._charge,
             check=self._check_operation if hook.admit.get_hookimpls() else None,
             quote=self._quote,
-            plan_of=self._plan_of,
+            plan_of=self.account_plans.of_project,
         )
         self.erasure = SubscriberErasure(
             clock=self.clock,
@@ -219,15 +224,35 @@ class Service:
         self.links = SubscriptionLinks(self)
         self.consents = Consents(self)
         self.greetings = Greetings(self)
-        self.accounts = Accounts(self)
-        self.account_links = AccountLinks(self)
-        self.audit = Audit(self)
-        self.second_factor = SecondFactor(self)
-        self.sign_in = SignIn(self)
-        self.messenger_sign_in = MessengerSignIn(self)
-        self.team = Team(self)
-        self.members = Members(self)
-        self.member_links = MemberLinks(self)
+        self.members = Members(
+            clock=self.clock, quota=self.account_plans, on_changed=self._on_member_changed
+        )
+        self.accounts = Accounts(
+            clock=self.clock,
+            db=self.db,
+            session_days=settings.accounts.session_days,
+            projects=self.projects,
+            members=self.members,
+            plans=self.account_plans,
+        )
+        self.account_links = AccountLinks(
+            clock=self.clock, settings=settings, accounts=self.accounts
+        )
+        self.audit = Audit(clock=self.clock)
+        self.second_factor = SecondFactor(clock=self.clock, secrets=self.secrets)
+        self.team = Team(
+            members=self.members,
+            accounts=self.accounts,
+            account_links=self.account_links,
+            plans=self.account_plans,
+        )
+        self.member_links = MemberLinks(
+            clock=self.clock,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            members=self.members,
+        )
+        self.start_codes = StartCodes(clock=self.clock, secrets=self.secrets)
         self.conversation = Conversation(self)
         self.messages = Messages(self)
         self.templates = Templates(self)
@@ -243,6 +268,36 @@ class Service:
         )
         self.channels = Channels(self, answers(hook.register_channel_kinds()))
         self.own_channels = OwnChannels(self)
+        self.messenger_sign_in = MessengerSignIn(
+            clock=self.clock,
+            settings=settings,
+            channels=self.channels,
+            start_codes=self.start_codes,
+        )
+        self.sign_in = SignIn(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            settings=settings,
+            accounts=self.accounts,
+            account_links=self.account_links,
+            audit=self.audit,
+            second_factor=self.second_factor,
+            messenger_sign_in=self.messenger_sign_in,
+            throttle=Throttle(secrets=self.secrets, settings=settings, limiter=self.limiter),
+        )
+        self.accounts.on_disabled += [
+            self.account_links.end_of_account,
+            self.messenger_sign_in.end_waiting,
+        ]
+        questions = Questions(
+            clock=self.clock,
+            secrets=self.secrets,
+            settings=settings,
+            channels=self.channels,
+            accounts=self.accounts,
+            audit=self.audit,
+        )
         self.retention = Retention(
             clock=self.clock,
             kept=kept_rows(settings),
@@ -285,7 +340,7 @@ class Service:
                 *self.links.rules(),
                 *self.consents.rules(),
                 *self.member_links.rules(),
-                *self.messenger_sign_in.rules(),
+                *(questions.rules() if self.messenger_sign_in.is_on else []),
                 *answers(hook.register_inbound(service=self)),
             ],
         )
@@ -554,6 +609,7 @@ class Service:
             self.consents,
             self.greetings,
             self.accounts,
+            self.account_plans,
             self.account_links,
             self.audit,
             self.second_factor,
@@ -617,8 +673,13 @@ class Service:
         )
         return 0 if pricing is None else int(await pricing)
 
-    async def _plan_of(self, tx: Tx, project_id: str) -> Plan | None:
-        return await self.accounts.plan_of(tx, await self.accounts.owner_of(tx, project_id))
+    async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
+        deciding = self.plugins.hook.decide_plan(service=self, tx=tx, account_id=account_id)
+        return None if deciding is None else await deciding
+
+    async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
+        hook = self.plugins.hook.on_member_changed
+        await in_turn(hook(service=self, tx=tx, before=before, after=after))
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))

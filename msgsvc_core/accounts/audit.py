@@ -2,16 +2,14 @@
 the change."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.accounts import audit_store as store
 from msgsvc_core.accounts.models import AuditEntry
 from msgsvc_core.api.context import CallerKey
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -19,8 +17,8 @@ DAY_MS = 24 * 3600 * 1000
 class Audit:
     """`service.audit`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
 
     async def write(
         self,
@@ -39,7 +37,7 @@ class Audit:
             project_id=project_id,
             account_id=account_id,
             account_name=None,
-            at_ms=self._service.clock.now_ms(),
+            at_ms=self._clock.now_ms(),
             action=action,
             target=target,
             detail=dict(detail or {}),

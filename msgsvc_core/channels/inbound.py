@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 
-from msgsvc_core.channels import calls, offers, starting, words
+from msgsvc_core.channels import calls, offers, words
 from msgsvc_core.channels.commands import (
     COMMAND_NAME,
     START_PAYLOAD,
@@ -359,7 +359,7 @@ class Inbound:
             return True
         if takes.start_links:
             return False
-        payload = await starting.payload_in(self._service, ctx.tx, message.text)
+        payload = await self._service.start_codes.payload_in(ctx.tx, message.text)
         if payload is None:
             return False
         await self._handle(_as_started(ctx, payload))

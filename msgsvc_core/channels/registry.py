@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.channels import bots, starting
+from msgsvc_core.channels import bots
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
@@ -169,7 +169,7 @@ class Channels:
 
         A long payload has a short code there: see `remember_start`.
         """
-        text = starting.start_message(self._service, payload)
+        text = self._service.start_codes.start_message(payload)
         return {
             channel.name: text
             for channel in self.all_of(project_id)
@@ -181,7 +181,7 @@ class Channels:
     ) -> None:
         """Has the short code of `payload` work until then, if the project has a channel that needs it."""
         if any(not channel.capabilities.start_links for channel in self.all_of(project_id)):
-            await starting.remember(self._service, tx, payload, expires_at_ms)
+            await self._service.start_codes.remember(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
         """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,

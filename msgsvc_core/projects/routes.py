@@ -28,10 +28,9 @@ async def update_project(ctx: Context, body: ProjectBody, projects: Projects) ->
 
 
 async def _shown(ctx: Context) -> ProjectAnswer:
-    accounts = ctx.service.accounts
     # Not `ctx.project`, which may be a second old.
     project = await ctx.service.projects.find(ctx.tx, ctx.project_id)
-    plan = await accounts.plan_of(ctx.tx, await accounts.owner_of(ctx.tx, ctx.project_id))
+    plan = await ctx.service.billing.plan_of(ctx.tx, ctx.project_id)
     texts = await ctx.service.projects.texts(ctx.tx, ctx.project_id)
     return ProjectAnswer(
         project_id=project.project_id,

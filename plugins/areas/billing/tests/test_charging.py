@@ -231,7 +231,7 @@ async def test_without_the_plugin_nothing_is_charged_or_refused(
 
     await payer.service.billing.check(payer.project_id, "message.sent")
     async with payer.service.db.read() as tx:
-        assert await payer.service.accounts.plan_of(tx, payer.account_id) is None
+        assert await payer.service.account_plans.plan_of(tx, payer.account_id) is None
 
 
 @pytest.mark.parametrize(

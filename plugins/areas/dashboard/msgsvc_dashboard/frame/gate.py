@@ -114,7 +114,7 @@ class Gate:
             await self._service.projects.find(tx, project_id),
             role,
             await self._service.members.of_account(tx, project_id, account_id),
-            await accounts.plan_of(tx, await accounts.owner_of(tx, project_id)),
+            await self._service.billing.plan_of(tx, project_id),
         )
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.models import AuditEntry
+from msgsvc_core.accounts.plans import AccountPlans
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.pagination import PageQuery
@@ -13,7 +14,9 @@ from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
 @TEAM.get("/audit", access="manage", nav=Nav("Audit log", icon="log", group="project", order=90))
-async def audit(page: PageContext, all_audit: Audit, team: Team, accounts: Accounts) -> Shown:
+async def audit(
+    page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, plans: AccountPlans
+) -> Shown:
     """Who changed what in this project."""
     query = _query(page)
     person = page.query.get("account_id") or None
@@ -24,7 +27,7 @@ async def audit(page: PageContext, all_audit: Audit, team: Team, accounts: Accou
         account.account_id: account.name
         for account in (await team.accounts_of(page.tx, page.project_id)).values()
     }
-    owner_id = await accounts.owner_of(page.tx, page.project_id)
+    owner_id = await plans.owner_of(page.tx, page.project_id)
     if owner_id is not None:
         people[owner_id] = (await accounts.find(page.tx, owner_id)).name
     shown = _shown(query, found)

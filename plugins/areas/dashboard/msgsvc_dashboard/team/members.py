@@ -4,6 +4,7 @@ from functools import partial
 from typing import cast
 
 from msgsvc_core.accounts.links import AccountLinks
+from msgsvc_core.accounts.plans import AccountPlans
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.validation import validate
@@ -30,6 +31,7 @@ async def members(
     page: PageContext,
     all_members: Members,
     accounts: Accounts,
+    plans: AccountPlans,
     team: Team,
     account_links: AccountLinks,
 ) -> Shown:
@@ -39,7 +41,7 @@ async def members(
     project_id = page.project_id
     found = await all_members.page(page.tx, project_id, query)
     listed, cursor = query.cut(found, lambda member: member.member_id)
-    owner_id = await accounts.owner_of(page.tx, project_id)
+    owner_id = await plans.owner_of(page.tx, project_id)
     owner = None if owner_id is None else await accounts.find(page.tx, owner_id)
     return Shown(
         "members.html",
