@@ -1,5 +1,6 @@
 """The events that the core itself emits."""
 
+from msgsvc_core.channels.reception_health import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
@@ -66,6 +67,18 @@ CORE_EVENTS = (
         "channel.recovered",
         "Your own bot works again; what waited is sent.",
         ChannelRecovered,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.reception_interrupted",
+        "Your own bot receives nothing: another program asks for its updates, say. It may send as ever.",
+        ReceptionInterrupted,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.reception_recovered",
+        "Your own bot receives again; what its messenger kept meanwhile comes now.",
+        ReceptionRecovered,
         of_subscriber=False,
     ),
 )

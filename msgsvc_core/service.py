@@ -35,6 +35,7 @@ from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.outages import ChannelOutages, probe_spec
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.states import ChannelStates, check_job
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS
@@ -137,6 +138,9 @@ class Service:
     embedders use it for plugins that are not installed.
     """
 
+    #: Whether the start found that the database holds what none of `secret_keys` reads.
+    keys_are_lost = False
+
     def __init__(
         self,
         settings: Settings,
@@ -165,7 +169,12 @@ class Service:
             (package(each.plugin), cast("Path", each.function()))
             for each in hook.register_locale.get_hookimpls()
         ]
-        self.texts = Texts([(CORE, CORE_LOCALE), *own_texts], settings.default_lang)
+        self.texts = Texts(
+            [(CORE, CORE_LOCALE), *own_texts],
+            settings.default_lang,
+            settings.languages,
+            settings.locale_dir,
+        )
         self.jobs = JobQueue(self.clock)
         self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
         self.projects = Projects(self.db, self.clock)
@@ -237,6 +246,11 @@ class Service:
         from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
         return MediaFiles(self)
+
+    @cached_property
+    def reception_health(self) -> ReceptionHealth:
+        """Which bots receive nothing, since when and why."""
+        return ReceptionHealth(self)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -381,7 +395,8 @@ class Service:
             async with self.db.transaction() as tx:
                 await key_canary.plant(tx, self.secrets)
         elif not readable:
-            # Most goes on without the old keys; `msgsvc doctor` says what to do.
+            # Most goes on without the old keys; docs/operating.md says what to do.
+            self.keys_are_lost = True
             log.error("secret_keys_lost")
 
     def begin_stop(self) -> None:

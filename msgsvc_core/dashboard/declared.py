@@ -9,12 +9,14 @@
     @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
-A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of `self`
-inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
-`static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
-audit log as `<area>.<handler>`.
+A handler takes the page alone: parts of the path are in `page.params["ticket_id"]`, what follows a `?` in
+`page.query`. A path is inside `/dashboard/projects/{project_id}`; of `operate` inside
+`/dashboard/operator`, of `self` inside `/dashboard/account`. Templates are in `templates/` of the package,
+stylesheets and scripts in `static/`. A GET reads; a POST changes, in one transaction, is checked against
+forgery, and stands in the audit log as `<area>.<handler>`.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -94,6 +96,7 @@ class Pages:
         """Declares a page, or a fragment of one."""
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -126,6 +129,7 @@ class Pages:
         """
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -149,7 +153,19 @@ class Pages:
         """Declares a part of the overview."""
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.cards.append(Card(self.area, access, handler, order, wide))
             return handler
 
         return declare
+
+
+def _check_takes_page(handler: Callable[..., Any]) -> None:
+    """Raises `TypeError` for what could not be called, before anybody opens the page."""
+    try:
+        inspect.signature(handler).bind(object())
+    except TypeError as error:
+        name = getattr(handler, "__name__", repr(handler))
+        raise TypeError(
+            f"{name}: {error}; a handler takes the page alone, parts of its path are in page.params"
+        ) from None

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.http.openapi import errors_of, openapi
 from msgsvc_core.pages.languages import read_language
@@ -30,13 +31,20 @@ def documentation_routes(service: Service, home: str | None = None) -> list[Base
 
     @cache
     def document() -> dict[str, Any]:
-        return openapi(service.endpoints, service.settings.base_url)
+        settings = service.settings
+        return openapi(service.endpoints, settings.base_url, settings.languages)
 
     async def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())
 
     async def docs(_request: Request) -> Response:
-        return _page(environment(), "docs.html", areas=_areas(service), document=document())
+        return _page(
+            environment(),
+            "docs.html",
+            areas=_areas(service),
+            document=document(),
+            conventions=CONVENTIONS,
+        )
 
     async def errors(_request: Request) -> Response:
         return _page(environment(), "errors.html", errors=list(service.errors))

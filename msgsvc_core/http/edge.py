@@ -51,6 +51,7 @@ class Edge:
         self._service = service
         self._errors_url = service.settings.errors_url
         self._max_body_bytes = service.settings.server.max_body_bytes
+        self._languages = service.settings.languages
         self._idempotency = Idempotency(
             service.db,
             service.clock,
@@ -168,7 +169,7 @@ class Edge:
             left_out = None if request.scope["query_string"] else endpoint.query_left_out
             arguments["query"] = left_out or self._read_query(endpoint, request)
         if endpoint.body is not None:
-            arguments["body"] = validate(endpoint.body, parse_json(raw))
+            arguments["body"] = validate(endpoint.body, parse_json(raw), languages=self._languages)
         return arguments
 
     def _read_query(self, endpoint: Endpoint, request: Request) -> BaseModel:
@@ -176,7 +177,7 @@ class Edge:
         values = _query(request)
         if "cursor" in values and "cursor" in endpoint.query.model_fields:
             values["cursor"] = unbound_cursor(values["cursor"], endpoint.path)
-        return validate(endpoint.query, values, "query")
+        return validate(endpoint.query, values, "query", languages=self._languages)
 
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]

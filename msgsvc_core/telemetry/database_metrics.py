@@ -59,6 +59,8 @@ class DatabaseMetrics(Collector):
         self._paused_until_s: dict[str, float] = {}
         #: Since when a platform is away, 0 while none is.
         self._away_since_s: dict[str, float] = {}
+        #: Since when a bot receives nothing, 0 while all receive.
+        self._interrupted_since_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
         """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
@@ -100,7 +102,7 @@ class DatabaseMetrics(Collector):
     def _note_channels(self, troubled: Iterable["ChannelState"]) -> None:
         configured = self._service.settings.channels
         stopped, paused = dict.fromkeys(configured, 0), dict.fromkeys(configured, 0.0)
-        away = dict.fromkeys(configured, 0.0)
+        away, interrupted = dict.fromkeys(configured, 0.0), dict.fromkeys(configured, 0.0)
         for state in troubled:
             label = self._service.metrics.channels.label(state.channel)
             stopped[label] = stopped.get(label, 0) + state.stopped
@@ -108,7 +110,14 @@ class DatabaseMetrics(Collector):
             if state.outage_since_ms is not None:
                 since_s = state.outage_since_ms / 1000
                 away[label] = min(since_s, away.get(label) or since_s)
-        self._stopped, self._paused_until_s, self._away_since_s = stopped, paused, away
+            channel = self._service.channels.get(state.channel)
+            # One that polls no more may have been interrupted when it last did.
+            receives = channel is not None and channel.receiving != "nothing"
+            if receives and state.interrupted_since_ms is not None:
+                since_s = state.interrupted_since_ms / 1000
+                interrupted[label] = min(since_s, interrupted.get(label) or since_s)
+        self._stopped, self._paused_until_s = stopped, paused
+        self._away_since_s, self._interrupted_since_s = away, interrupted
 
     def describe(self) -> Iterator[Metric]:
         return self.collect()
@@ -168,9 +177,16 @@ class DatabaseMetrics(Collector):
             "Since when a platform has answered nobody; 0 while it answers.",
             labels=("channel",),
         )
+        interrupted = GaugeMetricFamily(
+            "msgsvc_channel_reception_interrupted_since_timestamp_seconds",
+            "Since when a bot receives nothing; 0 while it receives.",
+            labels=("channel",),
+        )
         if self._up:
             for label, since_s in self._away_since_s.items():
                 away.add_metric((label,), since_s)
+            for label, since_s in self._interrupted_since_s.items():
+                interrupted.add_metric((label,), since_s)
             for label, count in self._stopped.items():
                 stopped.add_metric((label,), count)
             for label, until_s in self._paused_until_s.items():
@@ -178,3 +194,4 @@ class DatabaseMetrics(Collector):
         yield stopped
         yield paused
         yield away
+        yield interrupted

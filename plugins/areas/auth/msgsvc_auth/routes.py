@@ -33,10 +33,10 @@ async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
     Poll the status every `interval` seconds, or send the person along a link and wait for them at
     `callback_url`. Or both: the code is the same.
     """
-    new = await ctx.get(SignIn).open(ctx.tx, ctx.project_id, body)
+    sign_in = ctx.get(SignIn)
+    new = await sign_in.open(ctx.tx, ctx.project_id, body)
     channels, payload = ctx.service.channels, session_payload(new.token)
-    names = None if body.channel is None else [body.channel]
-    links = channels.deep_links(ctx.project_id, payload, names, asks=True)
+    links = sign_in.links(new)
     return SessionAnswer(
         session_id=new.session.session_id,
         links=links,

@@ -21,7 +21,6 @@ from msgsvc_sandbox.models import (
     Fault,
     Message,
     Messages,
-    MiniAppQuery,
     NewPerson,
     Opened,
     OpenedMiniApp,
@@ -29,6 +28,7 @@ from msgsvc_sandbox.models import (
     People,
     Person,
     PersonChange,
+    PersonMiniAppQuery,
     PersonState,
     Press,
     SentText,
@@ -101,7 +101,7 @@ async def sandbox_open(ctx: Context, person_id: str, body: OpenLink) -> Opened:
 
 @router.get(CHAT + "/mini-app", errors=(NotFound,), **OPEN)
 async def sandbox_mini_app(
-    ctx: Context, person_id: str, channel: str, query: MiniAppQuery
+    ctx: Context, person_id: str, channel: str, query: PersonMiniAppQuery
 ) -> OpenedMiniApp:
     """Opens a bot's mini app: shows what its page would be given."""
     return await ctx.get(Messenger).open_mini_app(person_id, channel, query.payload)

@@ -43,7 +43,7 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 async def make_channel(telegram: FakeTelegram) -> AsyncIterator[Callable[..., TelegramChannel]]:
     """Makes channels alone, for the fake's bot; keywords are settings."""
     settings = SimpleNamespace(media=MEDIA, base_url="https://msgs.example")
-    service: Any = SimpleNamespace(settings=settings)
+    service: Any = SimpleNamespace(settings=settings, clock=SystemClock())
     service.files, service.media = Files(service), MediaFiles(service)
     made: list[TelegramChannel] = []
 

@@ -5,7 +5,6 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.i18n import Localized
-from msgsvc_core.pages import LANGS
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_dashboard.developers.area import pages
 
@@ -17,10 +16,10 @@ async def project(page: PageContext) -> Shown:
     limits = LimitsAnswer.of(page.service.settings.limits)
     values = {
         "project": found,
-        "welcome": _by_language(texts.welcome),
-        "farewell": _by_language(texts.farewell),
+        "welcome": _by_language(page, texts.welcome),
+        "farewell": _by_language(page, texts.farewell),
         "limits": limits.model_dump(),
-        "langs": LANGS,
+        "langs": page.languages,
     }
     return Shown("project.html", values)
 
@@ -34,19 +33,20 @@ async def change_project(page: PageContext) -> Moved:
             "welcome": _typed(page, "welcome"),
             "farewell": _typed(page, "farewell"),
         },
+        languages=page.languages,
     )
     await page.service.projects.update(page.tx, page.project_id, body)
     return Moved(page.url("/settings"), page._("Saved."))
 
 
-def _by_language(text: Localized | None) -> dict[str, str]:
+def _by_language(page: PageContext, text: Localized | None) -> dict[str, str]:
     if text is None:
         return {}
     if isinstance(text, str):
-        return dict.fromkeys(LANGS, text)
+        return dict.fromkeys(page.languages, text)
     return {str(lang): each for lang, each in text.items()}
 
 
 def _typed(page: PageContext, field: str) -> dict[str, Any] | None:
-    texts = {lang: page.form.text(f"{field}_{lang}").strip() for lang in LANGS}
+    texts = {lang: page.form.text(f"{field}_{lang}").strip() for lang in page.languages}
     return {lang: text for lang, text in texts.items() if text} or None

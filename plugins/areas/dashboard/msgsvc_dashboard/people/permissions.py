@@ -55,10 +55,11 @@ async def create(page: PageContext) -> Moved:
         CreatePermissionBody,
         {
             "key": form.text("key").strip(),
-            "title": read_text(form, "title"),
-            "description": read_text(form, "description") or None,
+            "title": read_text(form, "title", page.languages),
+            "description": read_text(form, "description", page.languages) or None,
             "default": form.checked("default"),
         },
+        languages=page.languages,
     )
     page.note(permission=body.key)
     await page.service.permissions.create(page.tx, page.project_id, body)
@@ -71,10 +72,11 @@ async def edit(page: PageContext) -> Moved:
     body = validate(
         UpdatePermissionBody,
         {
-            "title": read_text(form, "title"),
-            "description": read_text(form, "description") or None,
+            "title": read_text(form, "title", page.languages),
+            "description": read_text(form, "description", page.languages) or None,
             "default": form.checked("default"),
         },
+        languages=page.languages,
     )
     page.note(permission=key)
     await page.service.permissions.update(page.tx, page.project_id, key, body)
