@@ -1,5 +1,6 @@
 """What the core itself declares: its events, and how long it keeps old rows."""
 
+from msgsvc_core.channels.reception_health import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.events.contract import EventSpec
@@ -68,6 +69,18 @@ CORE_EVENTS = (
         "channel.recovered",
         "Your own bot works again; what waited is sent.",
         ChannelRecovered,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.reception_interrupted",
+        "Your own bot receives nothing: another program asks for its updates, say. It may send as ever.",
+        ReceptionInterrupted,
+        of_subscriber=False,
+    ),
+    EventSpec(
+        "channel.reception_recovered",
+        "Your own bot receives again; what its messenger kept meanwhile comes now.",
+        ReceptionRecovered,
         of_subscriber=False,
     ),
 )

@@ -38,6 +38,7 @@ from msgsvc_core.channels.outages import ChannelOutages, probe_spec
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates, check_job
@@ -150,6 +151,9 @@ class Service:
     embedders use it for plugins that are not installed.
     """
 
+    #: Whether the start found that the database holds what none of `secret_keys` reads.
+    keys_are_lost = False
+
     def __init__(  # noqa: PLR0915 - the composition root builds everything, one statement a part
         self,
         settings: Settings,
@@ -185,7 +189,12 @@ class Service:
             (package(each.plugin), cast("Path", each.function()))
             for each in hook.register_locale.get_hookimpls()
         ]
-        self.texts = Texts([(CORE, CORE_LOCALE), *own_texts], settings.default_lang)
+        self.texts = Texts(
+            [(CORE, CORE_LOCALE), *own_texts],
+            settings.default_lang,
+            settings.languages,
+            settings.locale_dir,
+        )
         self.jobs = JobQueue(self.clock)
         self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
         self.events = Events(
@@ -320,6 +329,7 @@ class Service:
             ChannelStateMetrics(
                 configured=settings.channels,
                 label=self.metrics.channels.label,
+                find=self.channels.get,
                 troubled=self.channel_states.troubled,
                 database=self.metrics.database,
             )
@@ -395,6 +405,7 @@ class Service:
             states=self.channel_states,
             limiter=self.limiter,
             has_redis=settings.redis_url is not None,
+            keys_are_lost=lambda: self.keys_are_lost,
         )
         pages = answers(self.plugins.hook.register_pages(service=self))
         base_url, home = settings.base_url, home_of(pages)
@@ -403,7 +414,9 @@ class Service:
             routes=[
                 *operation_routes(readiness, operators_of(settings.metrics)),
                 *metrics_routes(self.metrics, settings.metrics),
-                *documentation_routes(self.endpoints, self.errors, base_url, home),
+                *documentation_routes(
+                    self.endpoints, self.errors, base_url, settings.languages, home
+                ),
                 *channel_routes(
                     channels=self.channels,
                     inbound=self.inbound,
@@ -428,6 +441,11 @@ class Service:
         from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
         return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
+
+    @cached_property
+    def reception_health(self) -> ReceptionHealth:
+        """Which bots receive nothing, since when and why."""
+        return ReceptionHealth(self)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -564,7 +582,8 @@ class Service:
             async with self.db.transaction() as tx:
                 await key_canary.plant(tx, self.secrets)
         elif not readable:
-            # Most goes on without the old keys; `msgsvc doctor` says what to do.
+            # Most goes on without the old keys; docs/operating.md says what to do.
+            self.keys_are_lost = True
             log.error("secret_keys_lost")
 
     def begin_stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The error envelope: exactly four fields (interface spec, section 2)."""
+"""The error envelope: exactly four fields (decision 0075)."""
 
 import structlog
 from starlette.exceptions import HTTPException

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
 from msgsvc_core.kernel.errors import ApiError, InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.i18n import LANGUAGES, LISTED
 from msgsvc_core.kernel.validation_messages import shortened, worded_finding
 from msgsvc_core.security.http_urls import WrongUrl
 
@@ -16,13 +17,22 @@ MOST_NAMED = 3
 M = TypeVar("M", bound=BaseModel)
 
 
-def validate(model: type[M], value: Any, whole: str = "body") -> M:
+def validate(
+    model: type[M],
+    value: Any,
+    whole: str = "body",
+    *,
+    languages: Sequence[str] | None = LANGUAGES,
+) -> M:
     """`value` as the model. `whole` names the value where no field is at fault.
+
+    `languages` are those that it may name, `settings.languages` of the service; None, for what was checked
+    before it was stored, takes any.
 
     Raises `InvalidUrl` where URLs alone are wrong with it, else `ValidationFailed`.
     """
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, context={LISTED: languages})
     except ValidationError as error:
         raise refusal(error, whole) from None
 

@@ -9,6 +9,7 @@ from msgsvc_core.channels.contract import (
     ChannelIdentity,
     Pace,
     Receiving,
+    WebhookHealth,
 )
 from msgsvc_core.channels.failures import (
     ChannelNotReady,
@@ -79,4 +80,5 @@ __all__ = [
     "Update",
     "WebhookAnswer",
     "WebhookCall",
+    "WebhookHealth",
 ]

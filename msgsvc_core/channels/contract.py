@@ -31,7 +31,7 @@ class Capabilities:
     itself is adapted: an edit becomes a new message.
     """
 
-    #: Length of a text as a person sees it, without markup (interface spec, section 8: 4,000 for every
+    #: Length of a text as a person sees it, without markup (decision 0075: 4,000 for every
     #: channel), and the same where a file goes with it; None where that makes no difference.
     max_text_length: int = 4000
     max_caption_length: int | None = None
@@ -116,6 +116,18 @@ class ChannelHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookHealth:
+    """What `check_webhook` found. `detail` is for an operator: what the platform says of its calls.
+
+    `missing` says that the platform calls no address at all for the bot any more; it is then set anew.
+    """
+
+    ok: bool
+    detail: str = ""
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelIdentity:
     """Which channel it is. `name` is what the API shows, e.g. `messenger_a`.
 
@@ -163,20 +175,23 @@ class Channel(ABC):
 
         `message.key` is the same when the same message is sent again: hand it to a platform that drops
         repeats (`capabilities.repeatable`), e.g. as transaction or message id. Make the call once: whether
-        it is made again, after a failure or a crash, is decided by who called.
+        it is made again, after a failure or a crash, is decided by who called. Only where the platform
+        drops repeats may the channel make it again, with the same key.
+
+        A chat that the person has left is `chat_not_found`, also on a platform that would take the message.
         """
 
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
-        Its file is replaced by that of `message`, where the channel can (`edit_media`) and there is one.
-        One that shows the same already is no error.
+        One that is gone is `invalid_message`, and stays gone. Its file is replaced by that of `message`,
+        where the channel can (`edit_media`) and there is one. One that shows the same already is no error.
         """
 
     @abstractmethod
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        """Removes a message; one that is gone already is no error."""
+        """Removes a message, with all that edits have made of it; one that is gone already is no error."""
 
     @abstractmethod
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
@@ -251,6 +266,14 @@ class Channel(ABC):
         """
         # Not abstract: a channel needs this, or `poll_updates`, or neither.
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
+
+    async def check_webhook(self, url: str) -> WebhookHealth:
+        """Asks whether the platform calls `url`, which `set_webhook` told it, with success.
+
+        Asked once in `jobs.webhook_check_s` where `receiving` is `webhook`. A platform that tells nothing of
+        it gives no reason for doubt.
+        """
+        return WebhookHealth(ok=True)
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
         """Has the bot's menu show these commands and no others, in the person's language where the

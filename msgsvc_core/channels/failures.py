@@ -11,7 +11,7 @@ READY_RETRY_S = 5
 
 
 class Reason(StrEnum):
-    """Why a delivery failed (interface spec, section 6)."""
+    """Why a delivery failed (decision 0075)."""
 
     USER_BLOCKED_BOT = "user_blocked_bot"
     CHAT_NOT_FOUND = "chat_not_found"

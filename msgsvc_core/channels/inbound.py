@@ -32,7 +32,7 @@ from msgsvc_core.channels.updates import (
 )
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.kernel.i18n import LANGUAGES, Translate, package_of
+from msgsvc_core.kernel.i18n import Translate, package_of
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -192,8 +192,10 @@ class Inbound:
 
     def menu(self) -> list[BotCommand]:
         """The same, as platforms show them."""
+        texts = self._service.texts
+        languages = dict.fromkeys((*texts.spoken, texts.default_lang))
         return [
-            BotCommand(rule.name, {lang: self.about(rule, lang) for lang in LANGUAGES})
+            BotCommand(rule.name, {lang: self.about(rule, lang) for lang in languages})
             for rule in self.commands
         ]
 

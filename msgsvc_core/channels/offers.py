@@ -70,6 +70,30 @@ async def end(tx: Tx, channel: str, chat_id: str) -> None:
     )
 
 
+async def is_asked(tx: Tx, channel: str, chat_id: str) -> bool:
+    """Whether the chat has a question, of whatever age."""
+    found = await tx.fetch_val(
+        "SELECT 1 AS found FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return found is not None
+
+
+async def follow(tx: Tx, channel: str, chat_id: str, own_prefix: str, own_since_ms: int) -> None:
+    """Something else was said after the question, which is over by that; not yet if its id begins with
+    `own_prefix` and it was asked since."""
+    await tx.execute(
+        "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id"
+        " AND (asked_at_ms < :own_since_ms OR offer_id NOT LIKE :own)",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "own": f"{own_prefix}%",
+            "own_since_ms": own_since_ms,
+        },
+    )
+
+
 async def find(tx: Tx, channel: str, chat_id: str, since_ms: int) -> Offer | None:
     row = await tx.fetch_one(
         "SELECT sealed, message_ref FROM core_offers"

@@ -11,6 +11,7 @@ from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.bots import Bot
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.reception_health import InterruptionReason, ReceptionWatch
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.jobs.contract import exponential
 
@@ -33,6 +34,9 @@ WEBHOOK_KNOWN_MS = 60_000
 #: Seconds until a process looks again that may not act for the bot just now, or whose platform says at
 #: once that nothing came, though it is to wait for something.
 PAUSE_S = 0.2
+
+#: What the log calls it when nothing of a bot's updates could be received.
+UPDATES_INTERRUPTED = "updates_interrupted"
 
 #: Seconds that are not "at once".
 WAITED_S = 0.02
@@ -66,31 +70,48 @@ class Reception:
         self._may_poll = may_poll
         self._bot: Bot | None = None
         self._cursor: str | None = None
+        self._webhook_is_set = False
+        self._watch = ReceptionWatch(service, channel)
 
     async def run(self) -> None:
-        takes_in = self._set_webhook if self._channel.receiving == "webhook" else self._poll
         async with self._service.channels.hold(self._channel), asyncio.TaskGroup() as group:
-            group.create_task(self._repeat(takes_in))
-            group.create_task(self._repeat(self._learn_profile))
+            if self._channel.receiving == "webhook":
+                reason = InterruptionReason.WEBHOOK_NOT_SET
+                group.create_task(self._repeat(self._keep_webhook, UPDATES_INTERRUPTED, reason))
+            else:
+                reason = InterruptionReason.POLLING_FAILED
+                group.create_task(self._repeat(self._poll, UPDATES_INTERRUPTED, reason))
+            group.create_task(self._repeat(self._learn_profile, "bot_not_asked"))
             if self._channel.capabilities.commands:
-                group.create_task(self._repeat(self._show_commands))
+                group.create_task(self._repeat(self._show_commands, "commands_not_shown"))
 
-    async def _repeat(self, step: Step) -> None:
-        """Takes step after step; one that failed again after a wait that grows."""
+    async def _repeat(
+        self, step: Step, failed: str, interrupts: InterruptionReason | None = None
+    ) -> None:
+        """Takes step after step; one that failed again after a wait that grows.
+
+        `failed` is what the log calls it. Where nothing is received meanwhile, `interrupts` says why.
+        """
         failures = 0
         while True:
             try:
                 wait_s, failures = await step(), 0
             except (DeliveryError, DatabaseUnavailable) as error:
                 failures += 1
-                log.warning("updates_interrupted", channel=self._channel.key, error=str(error))
-                asked_s = error.retry_after_s if isinstance(error, DeliveryError) else None
-                wait_s = max(BACKOFF(failures), asked_s or 0)
-            except Exception:
+                log.warning(failed, channel=self._channel.key, error=str(error))
+                wait_s = BACKOFF(failures)
+                # Our own database says nothing of the platform, and could not be told.
+                if isinstance(error, DeliveryError):
+                    wait_s = max(wait_s, error.retry_after_s or 0)
+                    if interrupts is not None:
+                        await self._watch.failed(interrupts, error.text)
+            except Exception as error:
                 # The edge of a plugin: whatever it is, the bot goes on.
                 failures += 1
                 log.exception("channel_broke_contract", channel=self._channel.key)
                 wait_s = BACKOFF(failures)
+                if interrupts is not None:
+                    await self._watch.failed(interrupts, type(error).__name__)
             if wait_s is None:
                 return
             await asyncio.sleep(wait_s)
@@ -124,14 +145,37 @@ class Reception:
             log.warning("commands_refused", channel=self._channel.key, error=str(error))
         return None
 
-    async def _set_webhook(self) -> None:
+    async def _keep_webhook(self) -> float:
+        """Has the platform call us, and finds out from time to time whether it does."""
+        check_s = self._service.settings.jobs.webhook_check_s
+        if not self._webhook_is_set:
+            await self._set_webhook()
+            self._webhook_is_set = True
+        try:
+            found = await self._channel.check_webhook(
+                self._service.channels.hook_url(self._channel)
+            )
+        except DeliveryError as error:
+            # Not a word of updates: they may come all the same.
+            log.warning("webhook_not_checked", channel=self._channel.key, error=str(error))
+            return max(check_s, error.retry_after_s or 0)
+        if found.ok:
+            await self._watch.worked()
+        else:
+            log.warning("webhook_not_called", channel=self._channel.key, detail=found.detail)
+            await self._watch.failed(InterruptionReason.WEBHOOK_NOT_CALLED, found.detail)
+        if found.missing:
+            await self._set_webhook(anew=True)
+        return check_s
+
+    async def _set_webhook(self, *, anew: bool = False) -> None:
         """Tells the platform where to call, unless another process just has."""
         channels = self._service.channels
         url, secret = channels.hook_url(self._channel), channels.hook_secrets(self._channel)[0]
         digest = self._service.secrets.keyed_hash("channel hook", f"{url} {secret}")
         bot = await self._known()
         age_ms = self._service.clock.now_ms() - (bot.webhook_at_ms or 0)
-        if bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
+        if not anew and bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
             return
         await self._channel.set_webhook(url, secret)
         async with self._service.db.transaction() as tx:
@@ -155,7 +199,9 @@ class Reception:
             if not polled.updates:
                 raise polled.error
             log.warning("updates_in_part", channel=self._channel.key, error=str(polled.error))
+            await self._watch.worked()
             return max(BACKOFF(1), polled.error.retry_after_s or 0)
+        await self._watch.worked()
         waited = asyncio.get_running_loop().time() - asked_at >= WAITED_S
         return 0 if polled.updates or waited else PAUSE_S
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "channel, status, reason, detail, paused_until_ms, changed_at_ms, outage_since_ms,"
-    " outage_detail, outage_probes, outage_trial, outage_probe_at_ms"
+    " outage_detail, outage_probes, outage_trial, outage_probe_at_ms, interrupted_since_ms,"
+    " interrupted_reason, interrupted_detail"
 )
 
 #: Later than any moment, in Unix milliseconds.
@@ -40,6 +41,8 @@ class ChannelState:
     `outage_since_ms` is since when its platform has not answered, None while it does; `outage_detail` what
     was seen last. After `outage_probes` probes the next one is at `outage_probe_at_ms`; `outage_trial` is
     the probe that succeeded, after which a few real calls are made, else 0.
+
+    `interrupted_since_ms` is since when the bot receives nothing, None while it receives.
     """
 
     channel: str
@@ -53,6 +56,9 @@ class ChannelState:
     outage_probes: int = 0
     outage_trial: int = 0
     outage_probe_at_ms: int | None = None
+    interrupted_since_ms: int | None = None
+    interrupted_reason: str | None = None
+    interrupted_detail: str | None = None
 
     @property
     def stopped(self) -> bool:
@@ -172,10 +178,11 @@ class ChannelStates:
         return None if row is None else _state(row)
 
     async def troubled(self, tx: Tx) -> list[ChannelState]:
-        """Those that are stopped, told to wait, or whose platform is away."""
+        """Those that are stopped or told to wait, whose platform is away, or that receive nothing."""
         rows = await tx.fetch_all(
             f"SELECT {_COLUMNS} FROM core_channel_states"
             " WHERE status = 'stopped' OR paused_until_ms > :now_ms OR outage_since_ms IS NOT NULL"
+            " OR interrupted_since_ms IS NOT NULL"
             " ORDER BY channel",
             {"now_ms": self._service.clock.now_ms()},
         )

@@ -18,7 +18,7 @@ from msgsvc_core.channels import offers
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 #: What a backslash makes harmless in Markdown: see `markup`.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
+
+#: Prefixes of the ids of questions: those of the bot itself (a sign-in, a rating), and those of projects.
+OWN_QUESTION, PROJECTS_QUESTION = "own", "off"
+
+#: What the data of the bot's own buttons begin with: see `inbound.OWN_BUTTON`.
+_OWN_BUTTON = "~"
+
+#: Milliseconds for which a question of the bot itself is open whatever else is said meanwhile: as long as
+#: somebody has to confirm a sign-in by default.
+OWN_QUESTION_MS = 600_000
 
 log = structlog.get_logger(__name__)
 
@@ -115,10 +125,13 @@ async def _send(
     lang: str | None,
 ) -> str:
     kind = channel.capabilities.buttons
+    if kind == "words" and not any(b.data is not None for row in message.buttons for b in row):
+        await _follow_question(service, channel, chat_id)
     if kind == "native" or not message.buttons:
         return await channel.send(chat_id, message)
     choices = choices_of(message) if kind == "words" else []
-    offer_id = new_id("off")
+    own = all(choice.data.startswith(_OWN_BUTTON) for choice in choices)
+    offer_id = new_id(OWN_QUESTION if own else PROJECTS_QUESTION)
     try:
         async with service.db.transaction() as tx:
             lang = lang or await offers.language(tx, channel.key, chat_id)
@@ -144,6 +157,26 @@ async def _send(
             # It was sent, and may not be sent again; an answer to it is found by what it says.
             log.warning("offer_without_message", channel=channel.key, error=str(error))
     return ref
+
+
+async def _follow_question(service: "Service", channel: Channel, chat_id: str) -> None:
+    """What is answered by a number is what the bot said last: see docs/decisions/0059-buttons-by-words.md."""
+    own_since_ms = service.clock.now_ms() - OWN_QUESTION_MS
+    try:
+        # Most messages follow no question, and cost no write.
+        async with service.db.read() as tx:
+            if not await offers.is_asked(tx, channel.key, chat_id):
+                return
+        async with service.db.transaction() as tx:
+            await offers.follow(tx, channel.key, chat_id, OWN_QUESTION, own_since_ms)
+    except DatabaseUnavailable as error:
+        # Nothing was asked of the platform.
+        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+
+
+async def end_question(tx: Tx, channel_key: str, chat_id: str) -> None:
+    """Whatever the bot asked in the chat, a number is no answer to it any more: a person answers a person."""
+    await offers.end(tx, channel_key, chat_id)
 
 
 async def edit(

@@ -21,6 +21,8 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.Pace,
         channels.ChannelIdentity,
         channels.ChannelHealth,
+        channels.WebhookHealth,
+        channels.WebhookHealth,
         channels.BotProfile,
         channels.BotCommand,
     ),

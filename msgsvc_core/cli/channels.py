@@ -10,6 +10,7 @@ import typer
 from msgsvc_core.channels import ChannelHealth
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.project_channels.models import OwnChannel, OwnChannelAnswer
+from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
@@ -29,7 +30,8 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
         typer.echo("there are none; projects add theirs by POST /v1/channels")
         return
     rows = [["" if cell is None else cell for cell in each.values()] for each in channels]
-    show_table(["id", "project", "name", "plugin", "status", "detail"], rows)
+    head = ["id", "project", "name", "plugin", "status", "detail", "reception"]
+    show_table([*head, "since", "why"], rows)
 
 
 @app.command()
@@ -39,10 +41,13 @@ def check(
     ],
     config: ConfigOption = None,
 ) -> None:
-    """Ask a channel's platform how the bot is; exit 1 if it can't work."""
-    health = asyncio.run(_check(config, channel_id))
+    """Ask a channel's platform how the bot is; exit 1 if it can't work, or receives nothing."""
+    health, reception = asyncio.run(_check(config, channel_id))
     typer.echo(health.detail or ("works" if health.ok else "does not work"))
-    if not health.ok:
+    interrupted = reception is not None and reception.state == "interrupted"
+    if reception is not None and interrupted:
+        typer.echo(f"receives nothing since {reception.since}: {reception.detail}")
+    if not health.ok or interrupted:
         raise typer.Exit(1)
 
 
@@ -54,15 +59,20 @@ async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]
             return list(zip(found, await service.own_channels.answers(tx, found), strict=True))
 
 
-async def _check(config: Path | None, channel_id: str) -> ChannelHealth:
+async def _check(
+    config: Path | None, channel_id: str
+) -> tuple[ChannelHealth, ReceptionAnswer | None]:
     async with opened(config) as service:
         channel = await service.channels.find(channel_id)
         if channel is None:
             raise NotFound(f"there is no channel {channel_id!r}")
-        return await check_channel(channel)
+        async with service.db.read() as tx:
+            state = await service.channel_states.find(tx, channel.key)
+        return await check_channel(channel), reception_of(channel, state)
 
 
 def _plain(channel: OwnChannel, answer: OwnChannelAnswer) -> dict[str, str | None]:
+    reception = answer.reception
     return {
         "channel_id": channel.channel_id,
         "project_id": channel.project_id,
@@ -70,4 +80,7 @@ def _plain(channel: OwnChannel, answer: OwnChannelAnswer) -> dict[str, str | Non
         "plugin": channel.plugin,
         "status": answer.status,
         "detail": answer.detail,
+        "reception": None if reception is None else reception.state,
+        "interrupted_since": None if reception is None else reception.since,
+        "interrupted_detail": None if reception is None else reception.detail,
     }

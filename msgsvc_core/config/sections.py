@@ -34,9 +34,7 @@ class ServerSettings(Section):
     max_header_bytes: int = Field(
         32 * 1024, ge=1024, description="Largest head of a request, its URL included."
     )
-    max_body_bytes: int = Field(
-        1024 * 1024, ge=1024, description="Largest request body (API conventions: 1 MiB)."
-    )
+    max_body_bytes: int = Field(1024 * 1024, ge=1024, description="Largest request body, in bytes.")
     header_timeout_s: float = Field(
         10.0, gt=0, description="Seconds for the whole head of a request, from its first byte."
     )

@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -33,6 +34,8 @@ from msgsvc_core.config.sections import (
     Section,
     ServerSettings,
 )
+from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.i18n import LANGUAGES, check_tag, in_words
 from msgsvc_core.kernel.validation_messages import worded_finding
 
 __all__ = [
@@ -58,6 +61,9 @@ from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
 
+#: Languages at most: what is sent to many is tried out in each of them at the call.
+MOST_LANGUAGES = 20
+
 #: A messenger in the browser and all areas; what is left out is the deployer's choice.
 DEFAULT_PLUGINS = (
     "sandbox",
@@ -76,10 +82,6 @@ DEFAULT_PLUGINS = (
 #: Marks a limit whose default suits tenants that are strangers: `json_schema_extra={OWN_USERS: N}` has
 #: `msgsvc init` write N, for who serves users of their own.
 OWN_USERS = "own_users"
-
-
-class SettingsError(Exception):
-    """The configuration can't work. The text names the setting and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,24 @@ class JobSettings(Section):
         ge=1,
         description="Calls that are made after a probe succeeded; one that succeeds ends the outage.",
     )
+    min_in_flight: int = Field(
+        8,
+        ge=1,
+        le=200,
+        description="Messages of a channel that may be in flight however slow its platform is; as many more"
+        " as it answers within a second. What is in flight when a process is killed ends as `unknown`.",
+    )
+    reception_failing_s: float = Field(
+        30.0,
+        ge=0,
+        description="Seconds for which nothing of a bot's updates can be received, after which its reception"
+        " is told to be interrupted; the first success ends that.",
+    )
+    webhook_check_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between questions to a platform whether it calls a bot's webhook with success.",
+    )
 
     @field_validator("broker_url")
     @classmethod
@@ -152,7 +172,7 @@ class JobSettings(Section):
 class LimitSettings(Section):
     """What a project may use.
 
-    The defaults are the limits of the interface spec, section 8.
+    The defaults are those of decision 0075.
     """
 
     requests_per_minute: int = Field(
@@ -269,8 +289,19 @@ class Settings(BaseModel):
         pattern=r"^[A-Za-z][A-Za-z0-9-]{0,30}$",
         description="Prefix of the headers of outgoing webhooks.",
     )
-    default_lang: Literal["en", "ru"] = Field(
-        "en", description="Language of people whose own is neither en nor ru."
+    languages: tuple[str, ...] = Field(
+        LANGUAGES,
+        max_length=MOST_LANGUAGES,
+        description="Languages that people may have and texts be written in: en and ru, which the service"
+        " speaks, and others by their BCP 47 tags, as de or pt-BR.",
+    )
+    default_lang: str = Field(
+        "en", description="Language of people whose own is none of `languages`."
+    )
+    locale_dir: Path | None = Field(
+        None,
+        description="Folder of translations of your own: `<language>/LC_MESSAGES/<package>.po`, where"
+        " the package is `msgsvc_core` or a plugin's.",
     )
     server: ServerSettings = ServerSettings()
     jobs: JobSettings = JobSettings()
@@ -280,6 +311,33 @@ class Settings(BaseModel):
     accounts: AccountSettings = AccountSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+
+    @field_validator("languages")
+    @classmethod
+    def _languages_of_ours_and_others(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        for tag in languages:
+            try:
+                check_tag(tag)
+            except ValueError as error:
+                raise ValueError(f"{tag}: {error}") from None
+        if missing := [lang for lang in LANGUAGES if lang not in languages]:
+            raise ValueError(f"must list {in_words(missing)}, which the service itself speaks")
+        return tuple(dict.fromkeys(languages))
+
+    @field_validator("default_lang")
+    @classmethod
+    def _listed_default(cls, lang: str, info: ValidationInfo) -> str:
+        languages = info.data.get("languages", (lang,))
+        if lang not in languages:
+            raise ValueError(f"must be {in_words(languages, 'or')}, which `languages` lists")
+        return lang
+
+    @field_validator("locale_dir")
+    @classmethod
+    def _folder(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_dir():
+            raise ValueError(f"there is no folder {folder}")
+        return folder
 
     @field_validator("base_url")
     @classmethod

@@ -12,7 +12,7 @@ is text without markup, and left out if they don't end.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from html import unescape
+from html import escape, unescape
 
 from msgsvc_core.content.spans import Mark, Span, safe_href
 
@@ -45,8 +45,24 @@ _SECTION_ENDS |= dict.fromkeys(("if", "else", "endif"), r"\]\s*>")
 _RAW_END = {name: re.compile(rf"</\s*{name}\s*>", re.IGNORECASE) for name in ("script", "style")}
 
 
+#: The tag that a mark is written as.
+_TAGS: dict[Mark, str] = {mark: tag for tag, mark in reversed(HTML_MARKS.items())}
+
+
 def from_html(text: str) -> Iterable[Span]:
     return _Reader(text).read()
+
+
+def to_html(spans: Iterable[Span]) -> str:
+    """The HTML that reads as these spans, whatever their texts hold."""
+    return "".join(map(_written, spans))
+
+
+def _written(span: Span) -> str:
+    text = escape(span.text, quote=False)
+    for mark in reversed(span.marks):
+        text = f"<{_TAGS[mark]}>{text}</{_TAGS[mark]}>"
+    return text if span.href is None else f'<a href="{escape(span.href)}">{text}</a>'
 
 
 class _Looks:

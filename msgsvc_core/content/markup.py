@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
-from msgsvc_core.content.html_markup import HTML_MARKS, from_html
+from msgsvc_core.content.html_markup import HTML_MARKS, from_html, to_html
 from msgsvc_core.content.markdown import MAX_DEPTH, from_markdown
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.spans import Mark, Span, safe_href
@@ -24,8 +24,10 @@ __all__ = [
     "Span",
     "TextUnit",
     "clipped",
+    "joined",
     "like",
     "safe_href",
+    "to_html",
     "to_spans",
     "utf16_length",
     "visible_length",
@@ -48,7 +50,7 @@ def to_spans(text: str, text_format: Format) -> list[Span]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _read(text: str, text_format: Format) -> tuple[Span, ...]:
-    return tuple(_joined((from_html if text_format == "html" else from_markdown)(text)))
+    return tuple(joined((from_html if text_format == "html" else from_markdown)(text)))
 
 
 def visible_length(text: str, text_format: Format, unit: TextUnit = "characters") -> int:
@@ -76,7 +78,8 @@ def clipped(text: str, most: int) -> str:
     return kept.decode("utf-16-le", "ignore").rstrip() + "…"
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same with no span that is empty, nor two beside each other that look alike."""
     return [
         Span("".join(span.text for span in alike), marks, href)
         for (marks, href), alike in groupby(

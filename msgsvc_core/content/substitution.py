@@ -2,13 +2,14 @@
 
 A template can run nothing and repeat nothing: it is read once, in time linear in its length, and a
 value that holds braces is a text like any other. What a value may do depends on where it stands: it
-never becomes markup, and in an address never scheme, host or path of its own.
+is shown as it is and never becomes markup, whatever the template has before and after it, and in an
+address it is never scheme, host or path of its own.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape as escape_html
 from itertools import pairwise
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from msgsvc_core.content.markup import Span, to_spans
+from msgsvc_core.content.markup import Span, joined, to_html, to_spans
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.security.http_urls import check_http_url
 
@@ -39,8 +40,16 @@ _VARIABLE = re.compile(
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()\n]|\A\s|\s\Z")
 
 
+#: Values that no markup reads otherwise than a word, wherever they stand: letters and digits at both ends.
+_WORDS = re.compile(r"[^\W_](?:[\w .,-]*[^\W_])?")
+
+
 class TemplateError(ValueError):
     """A text is no template; the message says where and why."""
+
+
+class AddressError(TemplateError):
+    """What a text would be is no address that may stand there."""
 
 
 class WrongVariable(Exception):
@@ -116,6 +125,58 @@ class Template:
         return "".join(rendered)
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span of a template's text: what it shows, its look, and where it leads."""
+
+    text: Template
+    look: Span
+    href: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextTemplate(Template):
+    """A template of a message's text; `pieces` is what people see of it."""
+
+    format: Format
+    pieces: tuple[Piece, ...] = ()
+
+    def render_text(self, values: Mapping[str, str], most: int) -> tuple[str, Format]:
+        """The text with `values` in it, and its format. Raises what `render` does.
+
+        In the template's own format if that shows the values as they are. Nothing can be escaped in
+        Markdown's code, a sign that the template leaves open would meet one of a value, and a mark
+        around nothing is none: such a text is written in HTML, which can say all of it.
+        """
+        text = self.render(values, most)
+        if self._is_plain(values):
+            return text, self.format
+        seen = joined(_seen(piece, values, most) for piece in self.pieces)
+        if seen == to_spans(text, self.format):
+            return text, self.format
+        text = to_html(seen)
+        if len(text) > most:
+            raise TooLong
+        return text, "html"
+
+    def _is_plain(self, values: Mapping[str, str]) -> bool:
+        """Whether there is nothing to go wrong; most texts are neither read nor compared for it."""
+        if not self.pieces:
+            return True
+        if self.format == "html" and any(
+            "&" in part for part in self.parts if isinstance(part, str)
+        ):
+            # A word may end the name of a character.
+            return False
+        filled = (values.get(hole.name, hole.default or "") for hole in self.holes)
+        return all(_WORDS.fullmatch(value) for value in filled)
+
+
+def _seen(piece: Piece, values: Mapping[str, str], most: int) -> Span:
+    href = None if piece.href is None else piece.href.render(values, most)
+    return Span(piece.text.render(values, most), piece.look.marks, href)
+
+
 def _filled(hole: Hole, values: Mapping[str, str], most: int) -> str:
     value = values.get(hole.name, hole.default)
     if value is None:
@@ -144,16 +205,19 @@ def plain_template(text: str) -> Template:
     return Template(_read(text))
 
 
-def text_template(text: str, text_format: Format) -> Template:
+def text_template(text: str, text_format: Format) -> TextTemplate:
     """A template of a message's text, whose values can't become markup. Raises `TemplateError`."""
     parts = _read(text)
     if text_format == "plain" or not any(isinstance(part, Hole) for part in parts):
-        return Template(parts)
+        return TextTemplate(parts, text_format)
     if text_format == "markdown":
         _check_markdown(parts)
     marked, marks = _marked(parts)
     spans = to_spans(marked, text_format)
-    return Template(_placed(parts, [_escape_at(mark, spans, text_format) for mark in marks]))
+    placed = _placed(parts, [_escape_at(mark, spans, text_format) for mark in marks])
+    holes = dict(zip(marks, Template(parts).holes, strict=True))
+    pieces = tuple(_piece(span, holes) for span in spans)
+    return TextTemplate(placed, text_format, pieces)
 
 
 def address_template(text: str) -> Template:
@@ -201,6 +265,21 @@ def _marked(parts: Sequence[Part]) -> tuple[str, list[str]]:
     return marked, marks
 
 
+def _piece(span: Span, holes: Mapping[str, Hole]) -> Piece:
+    href = None if span.href is None else Template(_split(span.href, holes, _in_address))
+    return Piece(Template(_split(span.text, holes, _as_it_is)), span, href)
+
+
+def _split(
+    marked: str, holes: Mapping[str, Hole], escape: Callable[[str], str]
+) -> tuple[Part, ...]:
+    """A text of the marked template with its holes in place of their words."""
+    split = re.split(f"({'|'.join(holes)})", marked)
+    return tuple(
+        replace(holes[part], escape=escape) if part in holes else part for part in split if part
+    )
+
+
 def _placed(parts: Sequence[Part], escapes: Sequence[Callable[[str], str]]) -> tuple[Part, ...]:
     waiting = iter(escapes)
     return tuple(
@@ -215,7 +294,8 @@ def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callabl
         if mark in span.text:
             if text_format == "html":
                 return escape_html
-            return _in_code if {"code", "pre"} & set(span.marks) else _in_markdown
+            # Nothing can be escaped inside code; see `render_text`.
+            return _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown
     for span in spans:
         if span.href and mark in span.href:
             _check_address(span.href, [mark])
@@ -240,15 +320,15 @@ def _check_markdown(parts: Sequence[Part]) -> None:
 
 def _check_address(marked: str, marks: Sequence[str]) -> None:
     if marks and not marked.lower().startswith(("http://", "https://")):
-        raise TemplateError("a variable can't be the scheme or host of an address")
+        raise AddressError("a variable can't be the scheme or host of an address")
     if any(mark in marked.split("/")[2] for mark in marks):
-        raise TemplateError("a variable can't be part of an address's host")
+        raise AddressError("a variable can't be part of an address's host")
     try:
         check_http_url(marked)
     except ValueError as error:
-        raise TemplateError(str(error)) from None
+        raise AddressError(str(error)) from None
     if any(mark in urlsplit(marked).netloc for mark in marks):
-        raise TemplateError("a variable can't be part of an address's host")
+        raise AddressError("a variable can't be part of an address's host")
 
 
 def _in_address(value: str) -> str:
@@ -256,11 +336,6 @@ def _in_address(value: str) -> str:
     if value and not value.strip("."):
         raise ValueError("dots alone can't be part of an address")
     return quote(value, safe="")
-
-
-def _in_code(value: str) -> str:
-    """Nothing can be escaped inside code, and a backtick or line break would end it."""
-    return value.replace("`", "'").replace("\n", " ")
 
 
 def _in_markdown(value: str) -> str:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from msgsvc_core.dashboard.access import Access, may
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.i18n import own_name
 
 if TYPE_CHECKING:
     from msgsvc_core.accounts import Account
@@ -69,6 +70,17 @@ class PageContext:
         if self.project is None:
             raise NotFound("this page belongs to no project")
         return self.project.project_id
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those in which texts may be written: the setting's, for forms and for `validate`."""
+        return self.service.settings.languages
+
+    def language_choices(self, chosen: str = "") -> list[tuple[str, str]]:
+        """The same for a field, each with its own name; what is `chosen` stands there although it is listed
+        no more."""
+        also = [chosen] if chosen and chosen not in self.languages else []
+        return [(tag, own_name(tag)) for tag in (*self.languages, *also)]
 
     def get(self, kind: type[T]) -> T:
         """The service's one object of that type, as a plugin registered it."""

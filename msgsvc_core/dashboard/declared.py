@@ -9,16 +9,16 @@
     @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
-A handler's argument `page` is the request; its others are objects of the service, by their type:
-`async def tickets(page: PageContext, inbox: Inbox) -> Shown`. A type that nothing provides is an error at
-start.
-
-A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of `self`
-inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
+A handler's argument `page` is the request: parts of the path are in `page.params["ticket_id"]`, what
+follows a `?` in `page.query`. Its others are objects of the service, by their type:
+`async def tickets(page: PageContext, inbox: Inbox) -> Shown`; a type that nothing provides is an error at
+start. A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of
+`self` inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
 `static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
 audit log as `<area>.<handler>`.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -121,6 +121,7 @@ class Pages:
         """Declares a page, or a fragment of one."""
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -153,6 +154,7 @@ class Pages:
         """
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -176,7 +178,19 @@ class Pages:
         """Declares a part of the overview."""
 
         def declare(handler: F) -> F:
+            _check_takes_page(handler)
             self.cards.append(Card(self.area, access, handler, order, wide))
             return handler
 
         return declare
+
+
+def _check_takes_page(handler: Callable[..., Any]) -> None:
+    """Raises `TypeError` for what could not be called, before anybody opens the page."""
+    try:
+        inspect.signature(handler).bind(object())
+    except TypeError as error:
+        name = getattr(handler, "__name__", repr(handler))
+        raise TypeError(
+            f"{name}: {error}; a handler takes the page alone, parts of its path are in page.params"
+        ) from None

@@ -11,10 +11,10 @@ from msgsvc_core.content.substitution import to_text
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.kernel.i18n import Localized, in_language
+from msgsvc_core.kernel.i18n import TAG, Localized, in_language
 
 _HOUR_S = 3600
-_BUTTON = re.compile(r"button_text_(\d{1,3})", re.ASCII)
+_BUTTON = re.compile(rf"button_text_(?:{TAG}_)?(\d{{1,3}})", re.ASCII)
 _TAGS = ("tags_any", "tags_all", "tags_none")
 
 #: Tags that are offered to be ticked; others can be written.
@@ -57,7 +57,7 @@ def message_of(form: PostedForm) -> dict[str, Any]:
     if form.text("written") == "template":
         message["template"] = form.text("template")
     else:
-        message["text"] = _localized(form.text("text"), form.text("text_ru"))
+        message["text"] = _localized(form, "text")
         message["format"] = form.text("format", "plain")
         if url := form.text("media_url").strip():
             message["media"] = {"type": form.text("media_type", "image"), "url": url}
@@ -98,7 +98,7 @@ def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = Non
         "written": ["template" if "template" in message else "text"]
     }
     values["template"] = [message.get("template") or ""]
-    values["text"], values["text_ru"] = _parts(message.get("text") or "")
+    values |= _text_values(message.get("text") or "", "text")
     values["format"] = [message.get("format", "plain")]
     media = message.get("media") or {}
     for name in ("type", "url", "filename"):
@@ -118,16 +118,28 @@ def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = Non
     return PostedForm({name: texts for name, texts in values.items() if texts != [""]})
 
 
-def _localized(text: str, russian: str) -> Localized:
-    if not russian.strip():
+def _localized(form: PostedForm, name: str, number: str = "") -> Localized:
+    """The text of a field, which is for everybody, or where there are others (`text_ru`) by language: it is
+    the English one then."""
+    text = form.text(f"{name}{number}")
+    others = {
+        match[1]: written
+        for field in form.values
+        if (match := re.fullmatch(rf"{name}_({TAG}){number}", field))
+        and (written := form.text(field)).strip()
+    }
+    if not others:
         return text
-    return {"en": text, "ru": russian} if text.strip() else {"ru": russian}
+    return {"en": text, **others} if text.strip() else others
 
 
-def _parts(text: Localized) -> tuple[list[str], list[str]]:
-    if isinstance(text, str):
-        return [text], [""]
-    return [text.get("en", "")], [text.get("ru", "")]
+def _text_values(text: Localized, name: str, number: str = "") -> dict[str, Sequence[str]]:
+    """The fields of a text."""
+    by_lang = {"en": text} if isinstance(text, str) else text
+    return {
+        f"{name}{number}" if lang == "en" else f"{name}_{lang}{number}": [each]
+        for lang, each in by_lang.items()
+    }
 
 
 def _seconds(hours: str) -> object:
@@ -148,11 +160,7 @@ def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:
     """Rows of buttons; one without a text is none."""
     rows: list[list[dict[str, Any]]] = []
     for number in _numbers(form):
-        button: dict[str, Any] = {
-            "text": _localized(
-                form.text(f"button_text_{number}"), form.text(f"button_text_ru_{number}")
-            )
-        }
+        button: dict[str, Any] = {"text": _localized(form, "button_text", f"_{number}")}
         for name in ("url", "data"):
             if value := form.text(f"button_{name}_{number}").strip():
                 button[name] = value
@@ -165,9 +173,12 @@ def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:
 
 def _numbers(form: PostedForm) -> Iterator[int]:
     found = (_BUTTON.fullmatch(name) for name in form.values)
-    for number in sorted(int(match[1]) for match in found if match):
-        names = ("text", "text_ru", "url", "data")
-        if any(form.text(f"button_{name}_{number}").strip() for name in names):
+    for number in sorted({int(match[1]) for match in found if match}):
+        texts = _localized(form, "button_text", f"_{number}")
+        is_written = bool(texts.strip() if isinstance(texts, str) else texts)
+        if is_written or any(
+            form.text(f"button_{name}_{number}").strip() for name in ("url", "data")
+        ):
             yield number
 
 
@@ -175,9 +186,7 @@ def _button_values(rows: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Seq
     values: dict[str, Sequence[str]] = {}
     placed = [(button, place > 0) for row in rows for place, button in enumerate(row)]
     for number, (button, is_beside) in enumerate(placed, start=1):
-        text, russian = _parts(button["text"])
-        values[f"button_text_{number}"] = text
-        values[f"button_text_ru_{number}"] = russian
+        values |= _text_values(button["text"], "button_text", f"_{number}")
         values[f"button_url_{number}"] = [button.get("url") or ""]
         values[f"button_data_{number}"] = [button.get("data") or ""]
         if is_beside:

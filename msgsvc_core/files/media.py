@@ -45,7 +45,7 @@ class MediaFile:
 
 
 class MediaFiles:
-    """`service.media`: files under the limits of the spec, and from public addresses alone.
+    """`service.media`: files under the limits of `[media]`, and from public addresses alone.
 
     Its methods raise `DeliveryError`: `invalid_message` for what will not do however often it is tried,
     and `platform_unavailable` for a host that may yet answer.

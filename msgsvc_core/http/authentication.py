@@ -8,7 +8,7 @@ from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
-#: Seconds of the request rate's window (interface spec, section 8: per minute).
+#: Seconds of the request rate's window (decision 0075: per minute).
 RATE_WINDOW_S = 60
 
 
@@ -70,7 +70,7 @@ def check_rate(window: Window) -> None:
 
 
 def rate_headers(window: Window) -> list[tuple[bytes, bytes]]:
-    """The three headers (interface spec, section 8), as they go over the wire."""
+    """The three headers (decision 0075), as they go over the wire."""
     return [
         (b"x-ratelimit-limit", b"%d" % window.limit),
         (b"x-ratelimit-remaining", b"%d" % window.remaining),

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.http.openapi import errors_of, openapi
 from msgsvc_core.kernel.errors import ErrorCatalogue
@@ -30,6 +31,7 @@ def documentation_routes(
     endpoints: Sequence[Endpoint],
     errors: ErrorCatalogue,
     base_url: str,
+    languages: Sequence[str],
     home: str | None = None,
 ) -> list[BaseRoute]:
     """The routes that describe the API. `home` is the page that `/` leads to, else the description."""
@@ -37,13 +39,19 @@ def documentation_routes(
 
     @cache
     def document() -> dict[str, Any]:
-        return openapi(endpoints, base_url)
+        return openapi(endpoints, base_url, languages)
 
     async def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())
 
     async def docs(_request: Request) -> Response:
-        return _page(environment(), "docs.html", areas=_areas(endpoints), document=document())
+        return _page(
+            environment(),
+            "docs.html",
+            areas=_areas(endpoints),
+            document=document(),
+            conventions=CONVENTIONS,
+        )
 
     async def error_codes(_request: Request) -> Response:
         return _page(environment(), "errors.html", errors=list(errors))

@@ -79,6 +79,7 @@ class Edge:
         self._max_body_bytes = settings.server.max_body_bytes
         # What is left of handlers that ask the context for the service.
         self._service = service
+        self._languages = settings.languages
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """The response, whatever happens: every failure is in the envelope."""
@@ -190,7 +191,7 @@ class Edge:
             left_out = None if request.scope["query_string"] else endpoint.query_left_out
             arguments["query"] = left_out or self._read_query(endpoint, request)
         if endpoint.body is not None:
-            arguments["body"] = validate(endpoint.body, parse_json(raw))
+            arguments["body"] = validate(endpoint.body, parse_json(raw), languages=self._languages)
         return arguments
 
     def _read_query(self, endpoint: Endpoint, request: Request) -> BaseModel:
@@ -198,7 +199,7 @@ class Edge:
         values = _query(request)
         if "cursor" in values and "cursor" in endpoint.query.model_fields:
             values["cursor"] = unbound_cursor(values["cursor"], endpoint.path)
-        return validate(endpoint.query, values, "query")
+        return validate(endpoint.query, values, "query", languages=self._languages)
 
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]

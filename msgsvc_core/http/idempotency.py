@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the effect and the stored answer commit together (API, "Idempotency")."""
+"""`Idempotency-Key`: the effect and the stored answer commit together (decision 0075)."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.kernel.values import record
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
-#: Characters of a key (interface spec, section 4).
+#: Characters of a key (decision 0075).
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
 
 #: Seconds for which a request waits for the first one of its key.

@@ -1,4 +1,4 @@
-"""Reads JSON that anybody may have sent (API conventions, "bodies")."""
+"""Reads JSON that anybody may have sent (decision 0075)."""
 
 import json
 import math

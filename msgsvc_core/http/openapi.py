@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from msgsvc_core.api.conventions import description
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.uploads import UPLOAD_FIELD
 from msgsvc_core.kernel.errors import (
@@ -28,6 +29,7 @@ from msgsvc_core.kernel.errors import (
     Unavailable,
     ValidationFailed,
 )
+from msgsvc_core.kernel.i18n import LANGUAGES, LISTED_MARK
 
 _REF = "#/components/schemas/{model}"
 
@@ -62,16 +64,22 @@ class ErrorEnvelope(BaseModel):
     docs_url: str
 
 
-def openapi(endpoints: Sequence[Endpoint], base_url: str) -> dict[str, Any]:
-    """The document at `/openapi.json`."""
-    schemas, components = _schemas(endpoints)
+def openapi(
+    endpoints: Sequence[Endpoint], base_url: str, languages: Sequence[str] = LANGUAGES
+) -> dict[str, Any]:
+    """The document at `/openapi.json`; `languages` are those of the setting."""
+    schemas, components = _schemas(endpoints, languages)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         operation = _operation(endpoint, schemas, components)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": "msgsvc", "version": version("msgsvc-core")},
+        "info": {
+            "title": "msgsvc",
+            "version": version("msgsvc-core"),
+            "description": description(),
+        },
         "servers": [{"url": base_url}],
         "security": [{"bearer": []}, {"header": []}],
         "paths": paths,
@@ -114,22 +122,27 @@ def takes_url(body: type[BaseModel]) -> bool:
     return '"format": "uri"' in json.dumps(body.model_json_schema())
 
 
-def _without_null_defaults(schema: Any) -> Any:
-    """The schema, in which `null` as a default says only that a field may be left out.
+def _as_described(schema: Any, languages: Sequence[str]) -> Any:
+    """The schema, with the languages that are listed, and without `null` as a default, which says only that
+    a field may be left out.
 
     Generators take it for a value, and make the field one that is always there.
     """
-    if isinstance(schema, dict):
-        return {
-            name: _without_null_defaults(value)
-            for name, value in schema.items()
-            if (name, value) != ("default", None)
-        }
-    return [_without_null_defaults(each) for each in schema] if isinstance(schema, list) else schema
+    if isinstance(schema, list):
+        return [_as_described(each, languages) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if LISTED_MARK in schema:
+        schema = {**schema, "enum": [*languages]}
+    return {
+        name: _as_described(value, languages)
+        for name, value in schema.items()
+        if (name, value) != ("default", None) and name != LISTED_MARK
+    }
 
 
 def _schemas(
-    endpoints: Sequence[Endpoint],
+    endpoints: Sequence[Endpoint], languages: Sequence[str]
 ) -> tuple[dict[type[BaseModel], dict[str, Any]], dict[str, Any]]:
     modes: dict[type[BaseModel], str] = {ErrorEnvelope: "serialization"}
     for endpoint in endpoints:
@@ -145,7 +158,7 @@ def _schemas(
     )
     schemas = {model: schema for (model, _), schema in by_model.items()}
     # pydantic also takes dataclasses, of which we hand it none.
-    return schemas, _without_null_defaults(document.get("$defs", {}))  # type: ignore[return-value]
+    return schemas, _as_described(document.get("$defs", {}), languages)  # type: ignore[return-value]
 
 
 def _operation(

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
@@ -35,7 +36,7 @@ COUNTED_S = 5.0
 
 #: Checks whose failure leaves a process able to serve. A balancer that took every process out when
 #: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
-OPTIONAL_CHECKS = frozenset({"redis", "own_channels"})
+OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys"})
 
 #: What the checks of the configured messengers begin with. One that is away is no fault of the process
 #: either: requests are taken, and what they queue waits (docs/decisions/0055-outages.md).
@@ -82,6 +83,7 @@ class Readiness:
         states: ChannelStates,
         limiter: Limiter,
         has_redis: bool,
+        keys_are_lost: Callable[[], bool],
     ) -> None:
         self._db = db
         self._clock = clock
@@ -89,13 +91,15 @@ class Readiness:
         self._states = states
         self._limiter = limiter
         self._has_redis = has_redis
+        self._keys_are_lost = keys_are_lost
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
         #: When jobs were counted, and how many there were by state.
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
 
     async def checks(self) -> dict[str, dict[str, Any]]:
         """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
-        revoked, `unavailable_since` for one whose platform does not answer."""
+        revoked, `unavailable_since` for one whose platform does not answer, `reception` for one that
+        receives nothing."""
         asked, redis, troubled = await asyncio.gather(
             self._database_and_queue(), self._redis(), self._troubled()
         )
@@ -103,18 +107,29 @@ class Readiness:
         channels = self._channels.shared
         found = await asyncio.gather(*(self._channel(one, troubled) for one in channels))
         for channel, health in zip(channels, found, strict=True):
-            checks[f"{CHANNEL_CHECK}{channel.name}"] = health
+            checks[f"{CHANNEL_CHECK}{channel.name}"] = _with_reception(
+                health, reception_of(channel, troubled.get(channel.key))
+            )
+        if self._keys_are_lost():
+            detail = "the database was written with a key that is not in secret_keys any more"
+            checks["secret_keys"] = {"ok": False, "detail": detail}
         own = [troubled[one.key] for one in self._channels.own if one.key in troubled]
         if own:
             stopped = sum(state.stopped for state in own)
-            detail = {"stopped": stopped, "unavailable": len(own) - stopped}
-            checks["own_channels"] = {"ok": False, "detail": detail}
+            counts = {
+                "stopped": stopped,
+                "unavailable": sum(
+                    not state.stopped and state.outage_since_ms is not None for state in own
+                ),
+                "interrupted": sum(state.interrupted_since_ms is not None for state in own),
+            }
+            checks["own_channels"] = {"ok": False, "detail": counts}
             if stopped:
                 checks["own_channels"]["stopped"] = True
         return checks
 
     async def _troubled(self) -> dict[str, ChannelState]:
-        """The channels that are stopped, or whose platform is away, by key."""
+        """The channels that are stopped, whose platform is away, or that receive nothing, by key."""
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S), self._db.read() as tx:
                 troubled = await self._states.troubled(tx)
@@ -123,7 +138,9 @@ class Readiness:
         return {
             state.channel: state
             for state in troubled
-            if state.stopped or state.outage_since_ms is not None
+            if state.stopped
+            or state.outage_since_ms is not None
+            or state.interrupted_since_ms is not None
         }
 
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
@@ -190,6 +207,14 @@ class Readiness:
             health = {"ok": False, "detail": type(error).__name__}
         self._channel_health[channel.name] = (now, health)
         return health
+
+
+def _with_reception(check: dict[str, Any], reception: ReceptionAnswer | None) -> dict[str, Any]:
+    """A channel's check, together with why it receives nothing, if so."""
+    if reception is None or reception.state == "receiving":
+        return check
+    detail = f"{check['detail']}; receives nothing: {reception.detail}"
+    return {**check, "ok": False, "detail": detail, "reception": reception.model_dump()}
 
 
 async def _can_write(tx: Tx) -> bool:

@@ -7,8 +7,12 @@ its meaning in the documentation.
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-#: Statuses on which repeating the same request makes sense (API conventions; spec, section 7).
+#: Statuses on which repeating the same request makes sense (decision 0075).
 RETRYABLE_STATUSES = frozenset({425, 429, 500, 503})
+
+
+class SettingsError(Exception):
+    """The configuration can't work. The text names the setting and says what to do."""
 
 
 class ApiError(Exception):

@@ -1,7 +1,7 @@
 """Local times: what the clock on the wall shows, and which moment that is.
 
 A local time that is missing, as clocks go forward, stands for the next minute that there is; one that
-comes twice, as they go back, for the first of the two (API, "Scheduling and drip").
+comes twice, as they go back, for the first of the two (decision 0075).
 """
 
 import re

@@ -16,6 +16,9 @@ _TAGS = (
     "core_subscriber_tags t WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
 )
 
+#: How many of the tags of a field those have whom it means.
+_HOLDS = {"tags_any": "> 0", "tags_all": "= :tags_all_count", "tags_none": "= 0"}
+
 
 def condition(
     project_id: str,
@@ -38,16 +41,9 @@ def condition(
         params.update(more)
         return text
 
-    if audience.tags_any:
-        tags = among("t.tag", "tags_any", audience.tags_any)
-        parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND {tags}) > 0")
-    if audience.tags_all:
-        tags = among("t.tag", "tags_all", audience.tags_all)
-        parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND {tags}) = :tags_all_count")
-        params["tags_all_count"] = len(set(audience.tags_all))
-    if audience.tags_none:
-        tags = among("t.tag", "tags_none", audience.tags_none)
-        parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND {tags}) = 0")
+    more, tag_params = _tag_conditions(audience, dialect)
+    parts += more
+    params.update(tag_params)
     if audience.permission:
         parts.append(
             "(SELECT COUNT(*) FROM core_subscriber_permissions p WHERE p.project_id = s.project_id"
@@ -68,6 +64,20 @@ def condition(
         )
         params["resend_of"] = resend_of
     return " AND ".join(parts), params
+
+
+def _tag_conditions(audience: Audience, dialect: Dialect) -> tuple[list[str], dict[str, Any]]:
+    parts: list[str] = []
+    params: dict[str, Any] = {}
+    for name, holds in _HOLDS.items():
+        if tags := getattr(audience, name):
+            known, more = any_of("name", name, sorted(set(tags)), dialect)
+            ids = f"SELECT tag_id FROM core_tags WHERE project_id = :project_id AND {known}"
+            parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND t.tag_id IN ({ids})) {holds}")
+            params.update(more)
+    if audience.tags_all:
+        params["tags_all_count"] = len(set(audience.tags_all))
+    return parts, params
 
 
 async def count_by_bot(

@@ -16,12 +16,11 @@ from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.models import TemplateContent
-from msgsvc_core.messages.templates.rendering import LANGUAGES
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: What may be an id of a subscriber (interface spec, section 2).
+#: What may be an id of a subscriber (decision 0075).
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
 
 
@@ -91,9 +90,9 @@ def _check_sizes(service: "Service", new: NewMailing) -> None:
     most = service.settings.limits.broadcast_ids
     if len(new.audience.subscriber_ids or ()) > most:
         raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
-    # Here and not in the type: mailings of before are read by that too.
+    # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
     for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
-        if not _SUBSCRIBER_ID.fullmatch(subscriber_id):
+        if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
             raise ValidationFailed(
                 f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
             )
@@ -136,7 +135,8 @@ async def content_of(service: "Service", tx: Tx, project_id: str, message: Maili
         content = await service.templates.content_of(tx, project_id, message.template)
     else:
         fields = set(TemplateContent.model_fields)
-        content = validate(TemplateContent, message.model_dump(include=fields, exclude_unset=True))
+        given = message.model_dump(include=fields, exclude_unset=True)
+        content = validate(TemplateContent, given, languages=None)
     return to_column(content, message.variables or {}, silent=message.silent)
 
 
@@ -149,7 +149,7 @@ def _check_shown(service: "Service", content: MailingContent) -> None:
         )
     settings = service.settings
     sample = dict.fromkeys(content.personal, "x")
-    for lang in LANGUAGES:
+    for lang in settings.languages:
         try:
             shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
         except WrongVariable as error:
@@ -161,11 +161,11 @@ async def _check_channels(
     service: "Service", content: MailingContent, counts: dict[str, int]
 ) -> None:
     """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
-    default_lang = service.settings.default_lang
+    settings = service.settings
     sample = dict.fromkeys(content.personal, "x")
     for bot in counts:
         channel = await service.channels.find(bot)
-        for lang in LANGUAGES if channel else ():
-            shown = content.render(lang, default_lang, sample, most=2**31)
+        for lang in settings.languages if channel else ():
+            shown = content.render(lang, settings.default_lang, sample, most=2**31)
             if channel and (problem := channel.problem(shown)):
                 raise ValidationFailed(f"on {channel.name}: {problem}")

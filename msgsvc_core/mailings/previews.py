@@ -10,7 +10,6 @@ from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings.content import ATTRIBUTE, MailingContent, read_column
 from msgsvc_core.mailings.judging import content_of
 from msgsvc_core.mailings.models import MailingMessage
-from msgsvc_core.messages.templates.rendering import LANGUAGES
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
@@ -33,9 +32,10 @@ async def samples(
     """One for all languages, or one for each. Raises `ValidationFailed` for what could never be sent, and
     `NotFound` for a template that is not there."""
     content = read_column(await content_of(service, tx, project_id, message))
-    shown = [(lang, _shown(service, content, lang)) for lang in LANGUAGES]
+    languages = service.settings.languages
+    shown = [(lang, _shown(service, content, lang)) for lang in languages]
     if all(one == shown[0][1] for _, one in shown):
-        return [Sample(tuple(LANGUAGES), shown[0][1])]
+        return [Sample(languages, shown[0][1])]
     return [Sample((lang,), one) for lang, one in shown]
 
 

@@ -2,7 +2,7 @@
 
 A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the
 process dies between the two, nobody knows whether the person saw it; it then becomes `unknown` and is
-never sent again (API, "Broadcasts": nothing is sent twice silently). On a platform that drops repeats it
+never sent again (decision 0075: nothing is sent twice silently). On a platform that drops repeats it
 is sent again, with the same key (docs/decisions/0057-exactly-once.md). A process that only stood still says
 what it knows once its calls end.
 """

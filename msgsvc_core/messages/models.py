@@ -20,7 +20,7 @@ from msgsvc_core.subscribers.models import PermissionKey
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
-#: Bytes of a button's data, the least that every platform takes (API, "Send body").
+#: Bytes of a button's data, the least that every platform takes (decision 0075).
 BUTTON_DATA_BYTES = 64
 
 #: Bytes of `metadata` as JSON.

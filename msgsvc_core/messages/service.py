@@ -202,7 +202,7 @@ class Messages:
             raise ValidationFailed(problem)
 
     def check_size(self, content: OutgoingMessage) -> None:
-        """Limits of the spec (settings). Raises `ValidationFailed`."""
+        """Limits of the settings. Raises `ValidationFailed`."""
         most = self._service.settings.limits.text_length
         if len(content.text) > most:
             raise ValidationFailed(f"text: must be at most {most} characters")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from starlette.staticfiles import StaticFiles
 
+from msgsvc_core.kernel.i18n import own_name
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -20,13 +22,15 @@ def new_templates(package: str) -> "Environment":
         StrictUndefined,
     )
 
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("msgsvc_core.pages")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["own_name"] = own_name
+    return environment
 
 
 def static_files(folder: Path) -> StaticFiles:

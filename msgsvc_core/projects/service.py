@@ -15,6 +15,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.visible_text import has_visible
 from msgsvc_core.projects import store
 from msgsvc_core.projects.key_uses import KeyUses
 from msgsvc_core.projects.models import (
@@ -211,7 +212,8 @@ def _check_text(field: str, text: Localized | None) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
+    is_plain = name.isprintable() and name == name.strip() and has_visible(name)
+    if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(
             f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
         )

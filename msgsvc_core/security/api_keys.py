@@ -10,13 +10,13 @@ from msgsvc_core.kernel.ids import encode_base62
 #: What every API key begins with, so that scanners find one that was published by mistake.
 KEY_PREFIX = "msk_"
 
-#: Random bytes in a key (API, "Conventions").
+#: Random bytes in a key (decision 0075).
 KEY_BYTES = 32
 
-#: Base62 characters that hold those 256 bits (API, "Conventions").
+#: Base62 characters that hold those 256 bits (decision 0075).
 KEY_WIDTH = 43
 
-#: Characters of a key that stay visible to its owner, `msk_` included (API, "Conventions").
+#: Characters of a key that stay visible to its owner, `msk_` included (decision 0075).
 VISIBLE_LENGTH = 12
 
 _SHAPE = re.compile(rf"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_WIDTH}}}")

@@ -37,12 +37,14 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 class ForbiddenTarget(OSError):
     """A URL or address we don't connect to; `reason` is for the person who set it.
 
+    `allowed_by` is the argument of `OutboundGuard` by which an operator allows it, None if none does.
     An OSError, so that aiohttp takes it for a failed connection.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, allowed_by: str | None = None) -> None:
         super().__init__(errno.EACCES, reason)
         self.reason = reason
+        self.allowed_by = allowed_by
 
     def __str__(self) -> str:
         return self.reason
@@ -87,7 +89,10 @@ class OutboundGuard:
         except ValueError as error:
             raise ForbiddenTarget("the URL is malformed") from error
         if parsed.scheme not in self._schemes:
-            raise ForbiddenTarget(f"the URL must begin with {' or '.join(self._schemes)}")
+            raise ForbiddenTarget(
+                f"the URL must begin with {' or '.join(self._schemes)}",
+                "allow_http" if parsed.scheme == "http" else None,
+            )
         if "@" in _AUTHORITY_END.split(url.partition("://")[2], maxsplit=1)[0]:
             raise ForbiddenTarget("the URL must not hold a user name or password")
         if parsed.port == 0:
@@ -117,7 +122,7 @@ class OutboundGuard:
         address = parse_address(host)
         if address is not None:
             if not self.is_allowed(address):
-                raise ForbiddenTarget(f"the address {host} is not public")
+                raise ForbiddenTarget(f"the address {host} is not public", "allow_cidrs")
             return
         if len(host.rstrip(".")) > MAX_HOST_LENGTH or not _NAME.fullmatch(host):
             raise ForbiddenTarget("the host is neither a name nor a plain IP address")
@@ -126,4 +131,4 @@ class OutboundGuard:
             raise ForbiddenTarget("an IPv4 address must be written as four decimal numbers")
         # With ranges opened, the name may well lead into one: then its addresses decide.
         if last_label in LOCAL_NAMES and not self._opened:
-            raise ForbiddenTarget(f"the host {host} is a local name")
+            raise ForbiddenTarget(f"the host {host} is a local name", "allow_cidrs")

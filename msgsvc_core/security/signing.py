@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: What every signing secret begins with, so that a leaked one is recognised (API, "Webhooks").
+#: What every signing secret begins with, so that a leaked one is recognised (decision 0075).
 PREFIX = "whsec_"
 
-#: Random bytes in a signing secret: the output size of SHA-256 (API, "Webhooks").
+#: Random bytes in a signing secret: the output size of SHA-256 (decision 0075).
 SECRET_BYTES = 32
 
 #: The least bytes of a key (Standard Webhooks, "Signature scheme"): one that was cut off, or decodes to
@@ -84,7 +84,7 @@ def sign(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
     """The value of `X-Service-Signature`, e.g. `t=1795167000,v1=5257a8…`.
 
     `body` is the raw request body, `timestamp` is in Unix seconds. While a secret is being rotated
-    `secrets` holds the new and the old one, and the header one `v1=` for each (spec, section 6).
+    `secrets` holds the new and the old one, and the header one `v1=` for each (decision 0075).
     """
     _require_secrets(secrets)
     signatures = [f"{SCHEME}={_hex_signature(body, secret, str(timestamp))}" for secret in secrets]
@@ -95,8 +95,8 @@ def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
     """Whether any `v1=` of `header` signs `body` with any of `secrets`; a malformed header is not.
 
     An old timestamp is no reason to refuse: a retry may come a day after the event, and receivers
-    find repetitions by the delivery id instead (spec, section 6, rule 6). ValueError for an empty
-    secret, such as a variable that is not set: with it, anybody could sign.
+    find repetitions by the delivery id instead (decision 0075). ValueError for a secret that
+    is empty, too short or not of `new_secret`'s form: with what is left of one, anybody could sign.
     """
     keys = _as_secrets(secrets)
     timestamp, given = _parse(header)
@@ -155,6 +155,8 @@ def _as_secrets(secrets: str | Sequence[str]) -> Sequence[str]:
     several = [secrets] if isinstance(secrets, str) else secrets
     if not all(several):
         raise ValueError("a signing secret is empty")
+    for secret in several:
+        _standard_key(secret)
     return several
 
 

@@ -47,7 +47,7 @@ class SubscriptionLinks:
             tx,
             project_id,
             _digest(token),
-            tags=list(dict.fromkeys(body.tags)),
+            tag_ids=await self._service.tags.ids_of(tx, project_id, body.tags),
             permissions=list(dict.fromkeys(body.permissions)),
             external_id=body.external_id,
             expires_at_ms=expires_at_ms,
@@ -78,6 +78,7 @@ class SubscriptionLinks:
         if external_id is not None:
             me = self._service.channels.name_for(project_id, ctx.channel), ctx.update.user.user_id
             holder = await self._service.consents.holder(ctx.tx, project_id, external_id, me)
+        tags = await self._service.tags.names_of(ctx.tx, project_id, link["tag_ids"])
         subscriber, has_begun = await self._service.subscribers.subscribe(
             ctx.tx,
             project_id,
@@ -85,7 +86,7 @@ class SubscriptionLinks:
             ctx.update.user,
             ctx.update.chat_id,
             source="deep_link",
-            tags=link["tags"],
+            tags=tags,
             permissions=link["permissions"],
             external_id=external_id if holder is None else None,
         )

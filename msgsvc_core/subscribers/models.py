@@ -16,7 +16,7 @@ from msgsvc_core.subscribers import searching
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
 Status = Literal["active", "unsubscribed", "blocked"]
 
-#: A tag's name: letters of any script, digits, `_` and `-` (interface spec: up to 64 characters).
+#: A tag's name: letters of any script, digits, `_` and `-` (decision 0075: up to 64 characters).
 TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
 #: What programs call a permission.
@@ -49,12 +49,12 @@ class Subscriber:
     permissions: tuple[str, ...] = ()
 
     def event_fields(self) -> dict[str, Any]:
-        """What events carry of a subscriber (interface spec, section 2)."""
+        """What events carry of a subscriber (decision 0075)."""
         return {
             "subscriber_id": self.subscriber_id,
             "channel": self.channel,
             "first_name": self.first_name,
-            # A text in any case (interface spec, section 2).
+            # A text in any case (decision 0075).
             "username": self.username or "",
             "lang": self.lang,
             "tags": list(self.tags),
@@ -81,7 +81,7 @@ class SubscriberAnswer(Answer):
     channel: str
     first_name: str
     username: str = Field(description="Empty for people without one.")
-    lang: Literal["ru", "en"]
+    lang: Language
     tags: list[str]
     permissions: list[str]
     external_id: str | None

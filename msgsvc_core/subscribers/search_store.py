@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.subscribers.filters import passive_filter_of
+from msgsvc_core.subscribers.filters import by_id, passive_filter_of
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import COLUMNS, is_first, search_of
 from msgsvc_core.subscribers.store import find_many
@@ -24,7 +24,8 @@ async def search(
     limit: int,
 ) -> list[Subscriber]:
     """Who has a name that begins with `text`, by that name; `after` is that of the page before."""
-    where, params = passive_filter_of(project_id, filters, tx.dialect)
+    asked_for = await by_id(tx, project_id, filters)
+    where, params = passive_filter_of(project_id, asked_for, tx.dialect)
     keys: list[tuple[str, str]] = []
     most, may_follow = limit, True
     while may_follow and len(keys) < limit:

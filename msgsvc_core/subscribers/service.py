@@ -8,6 +8,7 @@ from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Lookup, Tx
 from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
+    BadRequest,
     Conflict,
     InvalidExternalId,
     MutuallyExclusiveIdentifiers,
@@ -29,6 +30,9 @@ from msgsvc_core.subscribers.searching import read_place
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
+
+#: What ids of subscribers begin with.
+_ID_PREFIX = "sub"
 
 
 class Subscribers:
@@ -91,7 +95,7 @@ class Subscribers:
         now_ms = self._service.clock.now_ms()
         seen = Subscriber(
             project_id=project_id,
-            subscriber_id=new_id("sub"),
+            subscriber_id=new_id(_ID_PREFIX),
             channel=self._service.channels.name_for(project_id, channel),
             bot=channel,
             user_id=user.user_id,
@@ -242,7 +246,10 @@ class Subscribers:
             after = read_place(query.after)
             await self._check_filters(tx, project_id, query)
             return await search_store.search(tx, project_id, query.query, query, after, query.most)
-        return await self.list_after(tx, project_id, query, query.after, query.most)
+        last = query.after
+        if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
+            raise BadRequest("cursor: not one that this list gave; it is one of a search")
+        return await self.list_after(tx, project_id, query, last, query.most)
 
     async def list_after(
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
@@ -355,7 +362,7 @@ def _not_found(subscriber_id: str) -> SubscriberNotFound:
 
 
 def check_external_id(external_id: str) -> None:
-    """Raises `InvalidExternalId` (API conventions: 1-128 printable, no spaces at the ends)."""
+    """Raises `InvalidExternalId` (decision 0075: 1-128 printable, no spaces at the ends)."""
     if not (
         1 <= len(external_id) <= 128
         and external_id.isprintable()

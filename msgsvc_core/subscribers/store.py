@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, held_with_keys, joined, key_params, key_table
 from msgsvc_core.kernel.json import from_json, to_json
-from msgsvc_core.subscribers.filters import filter_of
+from msgsvc_core.subscribers.filters import by_id, filter_of
 from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import columns_of
 
@@ -20,6 +20,10 @@ _COLUMNS = (
 _LATER = ("attributes",)
 
 _COLUMN_NAMES = (*_COLUMNS.split(", "), *_LATER)
+#: The name of a tag that a subscriber carries as `t`.
+_TAG_NAME = (
+    "(SELECT g.name FROM core_tags g WHERE g.project_id = t.project_id AND g.tag_id = t.tag_id)"
+)
 _SELECTED = ", ".join(f"s.{column}" for column in _COLUMN_NAMES)
 
 
@@ -153,7 +157,7 @@ async def list_page(
     tx: Tx, project_id: str, query: SubscriberFilters, after: str | None, limit: int
 ) -> list[Subscriber]:
     """Newest first; `after` is the last id of the page before."""
-    asked = filter_of(project_id, query, after)
+    asked = filter_of(project_id, await by_id(tx, project_id, query), after)
     found = await _select(
         tx,
         f"{asked.condition} ORDER BY {asked.order} DESC LIMIT :most",
@@ -344,7 +348,7 @@ async def insert_link(
     project_id: str,
     digest: str,
     *,
-    tags: Sequence[str],
+    tag_ids: Sequence[str],
     permissions: Sequence[str],
     external_id: str | None,
     expires_at_ms: int,
@@ -354,7 +358,7 @@ async def insert_link(
         {
             "project_id": project_id,
             "digest": digest,
-            "tags": json.dumps(tags, ensure_ascii=False),
+            "tag_ids": json.dumps(tag_ids, ensure_ascii=False),
             "permissions": json.dumps(permissions),
             "external_id": external_id,
             "expires_at_ms": expires_at_ms,
@@ -363,10 +367,10 @@ async def insert_link(
 
 
 async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | None:
-    """`project_id`, `digest`, `tags`, `permissions` and `external_id` of a link that still works;
+    """`project_id`, `digest`, `tag_ids`, `permissions` and `external_id` of a link that still works;
     `external_id` is None once somebody has taken it."""
     row = await tx.fetch_one(
-        "SELECT project_id, tags, permissions, external_id FROM core_links"
+        "SELECT project_id, tag_ids, permissions, external_id FROM core_links"
         " WHERE digest = :digest AND expires_at_ms > :now_ms",
         {"digest": digest, "now_ms": now_ms},
     )
@@ -375,7 +379,7 @@ async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | Non
     return {
         "project_id": row["project_id"],
         "digest": digest,
-        "tags": json.loads(row["tags"]),
+        "tag_ids": json.loads(row["tag_ids"]),
         "permissions": json.loads(row["permissions"]),
         "external_id": row["external_id"],
     }
@@ -411,7 +415,7 @@ async def _select(
     rows = await tx.fetch_all(
         # Tags and permissions come along: queries of their own would be two more on every send.
         f"SELECT {_SELECTED},"
-        f" (SELECT {joined('t.tag', tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
+        f" (SELECT {joined(_TAG_NAME, tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
         f" (SELECT {joined('t.permission', tx.dialect)} FROM core_subscriber_permissions t"
         f" WHERE {of_this}) AS permissions"
         f" FROM {source} WHERE {condition}",

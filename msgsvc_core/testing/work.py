@@ -33,7 +33,10 @@ async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
 
 
 async def until(
-    found: Callable[[], Awaitable[T]], *, timeout_s: float = PATIENCE_S, interval_s: float = 0.005
+    found: Callable[[], Awaitable[T | None]],
+    *,
+    timeout_s: float = PATIENCE_S,
+    interval_s: float = 0.005,
 ) -> T:
     """What `found` answers once that is true. Raises `TimeoutError`."""
     async with asyncio.timeout(timeout_s):

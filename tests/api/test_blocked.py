@@ -1,4 +1,4 @@
-"""A project that is blocked: 402 for exactly the paid operations (interface spec, section 7).
+"""A project that is blocked: 402 for exactly the paid operations (decision 0075).
 
 The routes are read from the service, so that a new one can't be forgotten: it is paid for and named in
 `PAID`, or it goes on.

@@ -211,7 +211,13 @@ class Witness:
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         self.seen += [event.name for event in events]
         await tx.insert(
-            "core_tags", {"project_id": events[0].project_id, "name": "witness", "created_at_ms": 0}
+            "core_tags",
+            {
+                "project_id": events[0].project_id,
+                "tag_id": "witness",
+                "name": "witness",
+                "created_at_ms": 0,
+            },
         )
         if self.objects:
             raise ZeroDivisionError

@@ -41,7 +41,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
     "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
     "core_audit": ("entry_id", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
-    "core_links": ("digest", "expires_at_ms", {"tags": "[]"}),
+    "core_links": ("digest", "expires_at_ms", {"tag_ids": "[]"}),
     "core_member_links": ("digest", "expires_at_ms", {"member_id": "mem_1"}),
     "core_account_links": ("digest", "expires_at_ms", {"purpose": "password"}),
     "core_account_sessions": (

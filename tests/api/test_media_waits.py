@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -14,7 +15,7 @@ from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from tests.api.conftest import Send, Subscribe
+from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.file_host import File, FileHost, serving
 from tests.api.reading import events_named, message_of
 
@@ -311,3 +312,39 @@ async def _asked(host: FileHost) -> bool:
 
 async def _answered(service: Service) -> bool:
     return all(check.done for check in service.media.checks._known.values())
+
+
+@pytest.mark.parametrize("service", [MEDIA, IMPATIENT], indirect=True)
+async def test_a_message_is_taken_back_while_its_edit_waits_for_a_host(
+    service: Service,
+    client: httpx2.AsyncClient,
+    send: Send,
+    host: FileHost,
+    channel: RecordingChannel,
+    check_error: CheckError,
+) -> None:
+    channel.capabilities = replace(channel.capabilities, edit_media=True)
+    message_id = await send(text="old")
+    await settled(service)
+    file = File()
+    file.may_answer.clear()
+    edit = f"/v1/messages/{message_id}/edit"
+    edited = await client.post(edit, json={"media": image(host.put("2.png", file))})
+    assert edited.status_code < 300, edited.text
+    await until(lambda: _asked(host))
+
+    await client.delete(f"/v1/messages/{message_id}")
+    # No time passes, and the host still does not answer.
+    await until(lambda: _deleted(channel))
+    late = await client.post(edit, json={"text": "new"})
+    file.may_answer.set()
+    await settled(service)
+
+    check_error(late, 409, "conflict")
+    assert channel.edited == []
+    message = await message_of(client, message_id)
+    assert (message["text"], message["deleted_at"] is not None) == ("old", True)
+
+
+async def _deleted(channel: RecordingChannel) -> bool:
+    return bool(channel.deleted)

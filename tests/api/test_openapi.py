@@ -1,19 +1,58 @@
 """The description: generated from the types that validate, complete, and without a foreign host."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.openapi import openapi
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")
+
+#: Every plugin of ours that has endpoints.
+ALL_PLUGINS = (
+    *PLUGINS,
+    "broadcasts",
+    "scheduling",
+    "drip",
+    "forms",
+    "helpdesk",
+    "billing",
+    "telegram",
+    "max",
+)
+
+
+def models_with(plugins: Sequence[str]) -> dict[str, Any]:
+    settings = {"secret_keys": (SECRET_KEY,), "plugins": plugins, "channels": {}}
+    service = Service(Settings.model_validate(settings))
+    found: dict[str, Any] = openapi(service.endpoints, "http://msgsvc.test")["components"][
+        "schemas"
+    ]
+    return found
+
+
+def test_no_two_models_have_one_title() -> None:
+    titles = Counter(model.get("title") for model in models_with(ALL_PLUGINS).values())
+
+    assert [title for title, times in titles.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("plugin", ALL_PLUGINS)
+def test_models_are_called_and_are_the_same_whatever_else_is_loaded(plugin: str) -> None:
+    models = models_with([plugin])
+
+    everything = models_with(ALL_PLUGINS)
+    assert {name: everything.get(name) for name in models} == models
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +88,30 @@ def references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from references(inner)
+
+
+#: What integrators look for first.
+BASICS = (
+    "Authorization: Bearer",
+    "X-API-Key",
+    "next_cursor",
+    "X-RateLimit-Remaining",
+    "Retry-After",
+    "Idempotency-Key",
+    "Idempotent-Replayed",
+)
+
+
+async def test_what_all_endpoints_have_in_common_is_explained(
+    reader: httpx2.AsyncClient, document: dict[str, Any]
+) -> None:
+    page = unescape((await reader.get("/docs")).text)
+    guide = (Path(__file__).parents[2] / "docs/guides/api-basics.md").read_text("utf-8")
+
+    for name in BASICS:
+        assert name in document["info"]["description"]
+        assert name in page
+        assert name in guide or name.lower() in guide
 
 
 async def test_it_is_openapi_3_1_with_what_that_demands(document: dict[str, Any]) -> None:

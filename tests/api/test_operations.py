@@ -1,9 +1,12 @@
 """What an operator's tools see: alive, ready, and why not."""
 
+from pathlib import Path
+
 import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelHealth
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.service import Service
@@ -27,6 +30,21 @@ async def test_a_ready_service_shows_each_of_its_checks(
     assert set(checks) == {"database", "queue", "channel:messenger_a", "channel:messenger_b"}
     assert checks["database"] == {"ok": True, "detail": service.db.dialect}
     assert set(checks["queue"]["detail"]) == {"ready", "delayed", "running", "dead"}
+
+
+async def test_readiness_says_that_secret_keys_were_lost_and_the_process_serves_on(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'kept.db'}"
+    for key in ("the-first-key-the-first-key-the-first-key", "another-key-another-key-another-key"):
+        settings = {"database_url": url, "secret_keys": [key], "plugins": ["sandbox"]}
+        async with Service(Settings.model_validate(settings)) as service:
+            transport = httpx2.ASGITransport(app=service.app)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+                answer = await client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert not answer.json()["checks"]["secret_keys"]["ok"]
 
 
 async def test_jobs_for_later_are_not_counted_among_those_that_are_ready(

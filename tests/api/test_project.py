@@ -81,6 +81,7 @@ async def test_texts_that_are_changed_at_once_are_both_kept(client: httpx2.Async
         ({"name": " Shop"}, "name: must be 1-64 printable characters"),
         ({"name": "x" * 65}, "name: must be 1-64 printable characters"),
         ({"name": ""}, "name: must be 1-64 printable characters"),
+        ({"name": "\u3164"}, "name: must be 1-64 printable characters"),
         ({"name": None}, "name: must not be null"),
         ({"welcome": "  "}, "welcome: must hold more than spaces and invisible characters"),
         ({"farewell": {"en": "x" * 1001}}, "farewell: must be at most 1000 characters"),

@@ -59,6 +59,9 @@ async def test_people_are_found_by_what_a_name_begins_with_in_the_order_of_the_n
     newest = (await client.get("/v1/subscribers", params={"limit": 1})).json()["next_cursor"]
     wrong = {"query": "ann", "cursor": newest}
     check_error(await client.get("/v1/subscribers", params=wrong), 400, "bad_request")
+    searched = (await client.get("/v1/subscribers?query=a&limit=1")).json()["next_cursor"]
+    wrong = {"cursor": searched}
+    check_error(await client.get("/v1/subscribers", params=wrong), 400, "bad_request")
 
 
 async def test_who_is_called_otherwise_now_is_found_by_that_alone(

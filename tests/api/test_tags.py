@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -169,6 +170,64 @@ async def test_a_tag_may_be_renamed_to_what_it_is_called(client: httpx2.AsyncCli
 
     assert (await client.put("/v1/tags/vip", json={"name": "vip"})).status_code == 200
     assert (await client.put("/v1/tags/vip", json={"name": "VIP"})).json()["name"] == "VIP"
+
+
+@asynccontextmanager
+async def refused_changes(service: Service, *tables: str) -> AsyncIterator[None]:
+    """The database fails whoever changes a row of these tables, by a foreign key too."""
+    async with service.db.transaction() as tx:
+        is_postgres = tx.dialect == "postgresql"
+        if is_postgres:
+            await tx.execute(
+                "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RAISE EXCEPTION 'a row was changed'; END $$"
+            )
+        refusal = (
+            "FOR EACH ROW EXECUTE FUNCTION refuse_change()"
+            if is_postgres
+            else "BEGIN SELECT RAISE(ABORT, 'a row was changed'); END"
+        )
+        for table in tables:
+            await tx.execute(f"CREATE TRIGGER refuse_{table} BEFORE UPDATE ON {table} {refusal}")
+    try:
+        yield
+    finally:
+        if is_postgres:
+            # The next test has the same tables.
+            async with service.db.transaction() as tx:
+                await tx.execute("DROP FUNCTION refuse_change CASCADE")
+
+
+async def test_another_name_changes_no_row_of_whoever_carries_the_tag(
+    service: Service, client: httpx2.AsyncClient, subscribe: Subscribe
+) -> None:
+    people = [await subscribe(name, tags=["vip"]) for name in ("Ann", "Bob", "Cat")]
+    await client.post("/v1/subscribers/links", json={"tags": ["vip"]})
+
+    async with refused_changes(service, "core_subscriber_tags", "core_subscribers", "core_links"):
+        renamed = await client.put("/v1/tags/vip", json={"name": "gold"})
+
+    assert (renamed.status_code, renamed.json()["subscribers"]) == (200, 3)
+    for person in people:
+        assert await tags_of(client, person) == ["gold"]
+
+
+async def test_the_new_name_is_known_everywhere_at_once_and_the_old_one_is_free(
+    client: httpx2.AsyncClient, subscribe: Subscribe, check_error: CheckError
+) -> None:
+    ann = await subscribe("Ann", tags=["vip"])
+    bob = await subscribe("Bob")
+    await client.put("/v1/tags/vip", json={"name": "gold"})
+    await client.put(f"/v1/subscribers/{bob}/tags/vip")
+
+    async def found(**query: str) -> list[str]:
+        page = await client.get("/v1/subscribers", params=query)
+        return [person["subscriber_id"] for person in page.json()["data"]]
+
+    assert (await found(tag="gold"), await found(tag="vip")) == ([ann], [bob])
+    assert await found(tag="gold", query="ann") == [ann]
+    assert await found(tag="nothing") == []
+    check_error(await client.put("/v1/tags/vip", json={"name": "gold"}), 409, "conflict")
 
 
 async def open_link(

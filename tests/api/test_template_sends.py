@@ -66,6 +66,21 @@ async def test_a_name_can_t_become_markup(
     assert url.startswith("https://shop.example/%3Ca%20href%3D")
 
 
+async def test_a_value_is_shown_as_it_is_where_the_templates_format_can_not_say_it(
+    service: Service, client: httpx2.AsyncClient, ann: str, channel: RecordingChannel
+) -> None:
+    body = {"key": "order", "text": "Order *No* `{{ id }}", "format": "markdown"}
+    await client.post("/v1/templates", json=body)
+
+    for number in ("7", "`7`"):
+        send = {"subscriber_id": ann, "template": "order", "variables": {"id": number}}
+        assert (await client.post("/v1/send", json=send)).status_code == 202
+    await settled(service)
+
+    shown = [(call.message.text, call.message.format) for call in channel.sent[-2:]]
+    assert shown == [("Order *No* `7", "markdown"), ("Order <i>No</i> ``7`", "html")]
+
+
 async def test_a_later_change_does_not_reach_a_queued_message(
     service: Service, client: httpx2.AsyncClient, ann: str, hello: str, channel: RecordingChannel
 ) -> None:

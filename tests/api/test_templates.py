@@ -101,7 +101,8 @@ async def test_what_could_never_be_sent_is_refused_with_its_field(
 
     answer = await client.post("/v1/templates", json=body)
 
-    assert check_error(answer, 400, "validation_failed")["error"].startswith(begins)
+    code = "invalid_url" if ".url:" in begins else "validation_failed"
+    assert check_error(answer, 400, code)["error"].startswith(begins)
 
 
 async def test_a_taken_key_is_a_conflict(
@@ -152,6 +153,20 @@ async def test_a_change_is_judged_with_what_stays(
     answer = await client.put("/v1/templates/order-sent", json={"format": "html"})
 
     assert check_error(answer, 400, "validation_failed")["error"].startswith("text: a variable")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://shop.example/x", "https://{{ host }}/x"])
+@pytest.mark.parametrize("field", ["media", "buttons"])
+async def test_a_wrong_url_is_invalid_url(
+    client: httpx2.AsyncClient, check_error: CheckError, url: str, field: str
+) -> None:
+    shown = {"media": {"type": "image", "url": url}, "buttons": [[{"text": "Go", "url": url}]]}
+
+    answer = await client.post(
+        "/v1/templates", json={"key": "x", "text": "Hi", field: shown[field]}
+    )
+
+    check_error(answer, 400, "invalid_url")
 
 
 @pytest.mark.parametrize("body", [{"text": None}, {"buttons": None}, {"key": "other"}, {"text": 7}])

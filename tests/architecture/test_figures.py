@@ -45,6 +45,7 @@ def figures() -> dict[str, set[str]]:
     found["msgsvc_channels_stopped"] = {"channel"}
     found["msgsvc_channel_paused_until_timestamp_seconds"] = {"channel"}
     found["msgsvc_channel_unavailable_since_timestamp_seconds"] = {"channel"}
+    found["msgsvc_channel_reception_interrupted_since_timestamp_seconds"] = {"channel"}
     return found
 
 

@@ -53,6 +53,10 @@ def test_a_module_has_a_noun_and_a_docstring() -> None:
     assert which(modules, lambda path: not ast.get_docstring(tree_of(path))) == []
 
 
+def test_every_package_says_that_it_is_typed() -> None:
+    assert which(PACKAGES, lambda package: not (package / "py.typed").is_file()) == []
+
+
 def test_an_init_only_exports_again() -> None:
     def does_more(path: Path) -> bool:
         # An `if` holds what is imported for type checkers alone.

@@ -34,15 +34,15 @@ async def add_audience(service: Service, project_id: str, count: int) -> str:
             await tx.insert_many("core_subscribers", rows)
     async with service.db.transaction() as tx:
         await tx.execute(
-            "INSERT INTO core_tags (project_id, name, created_at_ms) VALUES"
-            " (:project_id, :tag, :now_ms) ON CONFLICT (project_id, name) DO NOTHING",
+            "INSERT INTO core_tags (project_id, tag_id, name, created_at_ms) VALUES"
+            " (:project_id, :tag, :tag, :now_ms) ON CONFLICT (project_id, name) DO NOTHING",
             {"project_id": project_id, "tag": tag, "now_ms": now_ms},
         )
         await tx.execute(
-            "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
+            "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag_id)"
             " SELECT project_id, subscriber_id, CAST(:tag AS text) FROM core_subscribers"
             " WHERE source = 'form' AND subscriber_id < :end"
-            " ON CONFLICT (project_id, subscriber_id, tag) DO NOTHING",
+            " ON CONFLICT (project_id, subscriber_id, tag_id) DO NOTHING",
             {"tag": tag, "end": f"sub_{count:09d}"},
         )
     return tag

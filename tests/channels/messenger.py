@@ -62,6 +62,9 @@ class Bot:
     away: bool = False
     #: Makes every check say that the token is refused.
     revoked: bool = False
+    #: What polls, and nothing else, are refused with; and how many were.
+    poll_error: str | None = None
+    failed_polls: int = 0
     #: Raised by the next sends, one each.
     failures: list[DeliveryError] = field(default_factory=list)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
@@ -159,6 +162,9 @@ class FakeChannel(Channel):
         bot.most_polling = max(bot.most_polling, bot.polling)
         try:
             await self._answers()
+            if bot.poll_error is not None:
+                bot.failed_polls += 1
+                raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, bot.poll_error)
             if cursor is not None:
                 bot.waiting = [each for each in bot.waiting if each.update_id > cursor]
             if not bot.waiting:

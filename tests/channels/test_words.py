@@ -221,6 +221,80 @@ async def test_a_question_of_the_day_before_yesterday_takes_no_number(
     assert await clicks(client) == []
 
 
+async def test_a_number_answers_what_the_bot_has_said_last(
+    client: httpx2.AsyncClient, service: Service, ann: Writer
+) -> None:
+    to = await subscribe(client, ann)
+    await send(client, service, to, QUESTION)
+    await send(client, service, to, {"text": "How many guests?"})
+
+    await ann.write("2")
+
+    tickets = (await client.get("/v1/tickets")).json()["data"]
+    assert await clicks(client) == []
+    assert [ticket["subject"] for ticket in tickets] == ["2"]
+
+
+async def test_a_number_in_a_conversation_is_said_to_the_agent(
+    client: httpx2.AsyncClient, service: Service, ann: Writer
+) -> None:
+    to = await subscribe(client, ann)
+    await send(client, service, to, QUESTION)
+    await ann.write("May I bring somebody?")
+    [ticket] = (await client.get("/v1/tickets")).json()["data"]
+    await post(client, f"/v1/tickets/{ticket['ticket_id']}/reply", {"text": "How many?"})
+    await ann.write("2")
+
+    shown = (await client.get(f"/v1/tickets/{ticket['ticket_id']}")).json()
+    said = [message["text"] for message in shown["messages"]["data"]]
+    assert await clicks(client) == []
+    assert said[::-1] == ["May I bring somebody?", "How many?", "2"]
+
+
+async def test_a_sign_in_stays_open_though_a_message_comes_between(
+    client: httpx2.AsyncClient, service: Service, ann: Writer
+) -> None:
+    to = await subscribe(client, ann)
+    begun = await session(client)
+    await ann.write(begun["start_messages"]["messenger_a"])
+    await send(client, service, to, {"text": "Somebody signs in just now."})
+
+    await ann.write("1")
+
+    assert (await status(client, begun))["status"] == "confirmed"
+
+
+async def test_a_sign_in_of_long_ago_takes_no_number_after_another_message(
+    client: httpx2.AsyncClient, service: Service, ann: Writer, clock: FakeClock
+) -> None:
+    to = await subscribe(client, ann)
+    begun = await session(client)
+    await ann.write(begun["start_messages"]["messenger_a"])
+    clock.advance(words.OWN_QUESTION_MS / 1000 + 1)
+    await send(client, service, to, {"text": "How many guests?"})
+
+    await ann.write("2")
+
+    tickets = (await client.get("/v1/tickets")).json()["data"]
+    assert [ticket["subject"] for ticket in tickets] == ["2"]
+
+
+async def test_an_agents_answer_ends_even_a_sign_ins_question(
+    client: httpx2.AsyncClient, service: Service, ann: Writer
+) -> None:
+    await subscribe(client, ann)
+    await ann.write("May I bring somebody?")
+    [ticket] = (await client.get("/v1/tickets")).json()["data"]
+    begun = await session(client)
+    await ann.write(begun["start_messages"]["messenger_a"])
+    await post(client, f"/v1/tickets/{ticket['ticket_id']}/reply", {"text": "How many?"})
+    await settled(service)
+
+    await ann.write("1")
+
+    assert (await status(client, begun))["status"] == "pending"
+
+
 async def test_a_forms_question_ends_what_was_offered_before(
     client: httpx2.AsyncClient, service: Service, ann: Writer
 ) -> None:

@@ -245,29 +245,6 @@ class SwallowsFaults(PigeonChannel):
             return
 
 
-@breaks("test_a_message_that_may_have_arrived_is_in_doubt")
-class NeverInDoubt(PigeonChannel):
-    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        try:
-            return await super().send(chat_id, message)
-        except DeliveryError as error:
-            raise DeliveryError(error.reason, error.text, error.retry_after_s) from None
-
-
-@breaks("test_a_message_that_may_have_arrived_is_in_doubt")
-class OnlyBrokenConnectionsAreInDoubt(PigeonChannel):
-    """What the scaffold once did: answers of gateways and rubbish were taken for refusals."""
-
-    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        try:
-            return await super().send(chat_id, message)
-        except DeliveryError as error:
-            is_broken = error.text == "the connection broke"
-            raise DeliveryError(
-                error.reason, error.text, error.retry_after_s, in_doubt=is_broken
-            ) from None
-
-
 @breaks("test_a_refusal_leaves_no_doubt")
 class AlwaysInDoubt(PigeonChannel):
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:

@@ -14,6 +14,7 @@ from msgsvc_core.channels import (
     Unblocked,
     Update,
     WebhookCall,
+    WebhookHealth,
 )
 from tests.contracts.broken_channels import breaks
 from tests.contracts.pigeon import PigeonChannel
@@ -203,6 +204,12 @@ class SetsTheWebhookOnce(PigeonChannel):
         if not self.done:
             await super().set_webhook(url, secret)
         self.done = True
+
+
+@breaks("test_webhook_that_was_set_is_found_well", receiving="webhook")
+class DoubtsEveryWebhook(PigeonChannel):
+    async def check_webhook(self, url: str) -> WebhookHealth:
+        return WebhookHealth(ok=False, detail="the platform tells nothing")
 
 
 @breaks("test_webhook_call_that_holds_no_update_gives_none", receiving="webhook")

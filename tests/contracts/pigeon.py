@@ -1,10 +1,12 @@
 """A channel that keeps the whole contract, for a messenger that can do everything."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -95,6 +97,8 @@ class PigeonChannel(Channel):
         """The result; None for a refusal that is as good as success."""
         try:
             status, body = await self.pigeons.call(self.token, method, **fields)
+        except ConnectionRefusedError:
+            raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "nobody listens") from None
         except ConnectionError:
             raise DeliveryError(
                 Reason.PLATFORM_UNAVAILABLE, "the connection broke", in_doubt=True
@@ -232,6 +236,33 @@ class PigeonChannel(Channel):
         return MiniAppUser(user, int(found["at"][0]), found.get("start", [""])[0])
 
 
+class RepeatablePigeonChannel(PigeonChannel):
+    """Hands each message's key on, by which the platform drops repeats."""
+
+    capabilities = replace(PigeonChannel.capabilities, repeatable=True)
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        key = message.key or None
+        return str(await self.call("send", chat=chat_id, body=self.body(message), key=key))
+
+
+class RepeatingPigeonChannel(RepeatablePigeonChannel):
+    """Makes a call again by itself when its answer is lost, as the key allows."""
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        try:
+            return await super().send(chat_id, message)
+        except DeliveryError as error:
+            if not error.in_doubt:
+                raise
+        try:
+            return await super().send(chat_id, message)
+        except DeliveryError as error:
+            # Whatever becomes of the second call, the first may have been done.
+            error.in_doubt = True
+            raise
+
+
 class PigeonMessenger(Messenger):
     """The person of the platform in memory."""
 
@@ -312,6 +343,16 @@ class PigeonMessenger(Messenger):
 
     async def break_next(self, fault: Fault) -> None:
         self._pigeons.next_failure = fault
+
+    async def kill(self) -> None:
+        self._pigeons.dead.set()
+        await asyncio.sleep(0)
+
+    async def restart(self) -> None:
+        self._pigeons.dead.clear()
+
+    async def leave(self) -> None:
+        self._pigeons.chats.discard(self.chat_id)
 
     async def revoke(self) -> None:
         self._pigeons.revoked = True

@@ -28,7 +28,11 @@ class Pigeons:
         self.files: dict[str, str] = {}
         self.presses: set[str] = set()
         self.chats: set[str] = set()
+        #: Messages by the keys that they were sent under.
+        self.keys: dict[str, int] = {}
         self.blocked = self.revoked = False
+        #: Set while there is no server.
+        self.dead = asyncio.Event()
         self.next_failure: tuple[str, float | None] | Fault | None = None
         self._webhook: tuple[str, str] | None = None
         self._arrived = asyncio.Event()
@@ -39,20 +43,26 @@ class Pigeons:
         return self._count
 
     async def call(self, token: str, method: str, **fields: Any) -> tuple[int, bytes]:
+        if self.dead.is_set():
+            raise ConnectionRefusedError(f"https://pigeon.example/{token}/{method}")
         failure, self.next_failure = self.next_failure, None
         await asyncio.sleep(0)
-        if failure == "hang":
-            await asyncio.sleep(60)
-        if failure == "reset":
-            raise ConnectionResetError(f"https://pigeon.example/{token}/{method}")
         if failure == "5xx":
             return 502, b"<html>Bad gateway</html>"
+        if isinstance(failure, tuple):
+            return refused(*failure)
+        answer = await self._done(token, method, **fields)
+        if failure == "hang":
+            await self.dead.wait()
+        if failure in {"hang", "reset"}:
+            raise ConnectionResetError(f"https://pigeon.example/{token}/{method}")
         if failure == "504":
             return 504, b"<html>Gateway time-out</html>"
         if failure == "garbage":
             return 200, b"<html>Welcome</html>"
-        if isinstance(failure, tuple):
-            return refused(*failure)
+        return answer
+
+    async def _done(self, token: str, method: str, **fields: Any) -> tuple[int, bytes]:
         if self.revoked or token != TOKEN:
             return refused("banned")
         return await getattr(self, f"_{method}")(**fields)
@@ -71,7 +81,11 @@ class Pigeons:
     async def _me(self) -> tuple[int, bytes]:
         return ok({"name": "Pigeon", "username": "pigeon_bot"})
 
-    async def _send(self, chat: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    async def _send(
+        self, chat: str, body: dict[str, Any], key: str | None = None
+    ) -> tuple[int, bytes]:
+        if key is not None and key in self.keys:
+            return ok(self.keys[key])
         if chat not in self.chats:
             return refused("no_chat")
         if self.blocked:
@@ -81,6 +95,8 @@ class Pigeons:
             return refused("invalid")
         number = self.number()
         self.messages[number] = body
+        if key is not None:
+            self.keys[key] = number
         return ok(number)
 
     async def _edit(self, ref: str, body: dict[str, Any]) -> tuple[int, bytes]:

@@ -14,14 +14,21 @@ from msgsvc_core.testing import ChannelContract
 from msgsvc_core.testing.conformance import inbox as inboxes
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
-from msgsvc_core.testing.conformance.stage import CHANNEL, kind_of, new_service, secrets_of
+from msgsvc_core.testing.conformance.stage import (
+    CHANNEL,
+    kind_of,
+    new_service,
+    second_channel,
+    secrets_of,
+)
 from tests.contracts import (  # noqa: F401 - enter their channels
+    broken_doubt,
     broken_files,
     broken_menus,
     broken_receivers,
 )
 from tests.contracts.broken_channels import BROKEN, Broken
-from tests.contracts.pigeon import PigeonChannel, PigeonMessenger
+from tests.contracts.pigeon import PigeonChannel, PigeonMessenger, RepeatablePigeonChannel
 from tests.contracts.test_channel_contract import PigeonPlugin
 
 CHECKS = sorted(name for name, _ in inspect.getmembers(ChannelContract) if name.startswith("test_"))
@@ -74,6 +81,8 @@ async def _run(broken: Broken, case: dict[str, Any], folder: Path) -> None:
         channel: Channel = service.channels[CHANNEL]
         if {"channel", "inbox"} & set(wanted):
             channel.profile = (await channel.check()).profile
+        if "successor" in wanted:
+            found["successor"] = second_channel(service, "pigeon", channel)
         inbox = Inbox(channel, messenger, door)
         if "inbox" in wanted:
             await inbox.open()
@@ -96,11 +105,14 @@ async def test_a_broken_channel_fails_its_check(broken: Broken, tmp_path: Path) 
     assert all(len(text) > 20 for text in said), f"a failure says too little: {said}"
 
 
+@pytest.mark.parametrize("channel", [PigeonChannel, RepeatablePigeonChannel])
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_check_passes_where_nothing_is_broken(check: str, tmp_path: Path) -> None:
+async def test_a_check_passes_where_nothing_is_broken(
+    check: str, channel: type[PigeonChannel], tmp_path: Path
+) -> None:
     receiving = "webhook" if check.startswith("test_webhook") else "poll"
 
-    assert await failures(Broken(PigeonChannel, check, receiving), tmp_path) == []
+    assert await failures(Broken(channel, check, receiving), tmp_path) == []
 
 
 def test_every_check_has_a_channel_that_fails_it() -> None:

@@ -8,7 +8,13 @@ import pytest
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import ChannelContract, Messenger
-from tests.contracts.pigeon import PigeonChannel, PigeonMessenger, PigeonSettings
+from tests.contracts.pigeon import (
+    PigeonChannel,
+    PigeonMessenger,
+    PigeonSettings,
+    RepeatablePigeonChannel,
+    RepeatingPigeonChannel,
+)
 from tests.contracts.pigeons import Pigeons
 
 
@@ -33,15 +39,24 @@ class PigeonContract(ChannelContract):
 
     kind = "pigeon"
     receiving = "poll"
+    made: type[PigeonChannel] = PigeonChannel
 
     @pytest.fixture
     async def messenger(self) -> Messenger:
-        self.plugin = PigeonPlugin()
+        self.plugin = PigeonPlugin(self.made)
         return PigeonMessenger(self.plugin.pigeons, self.receiving)
 
 
 class TestPigeonsThatPoll(PigeonContract):
     pass
+
+
+class TestPigeonsThatDropRepeats(PigeonContract):
+    made = RepeatablePigeonChannel
+
+
+class TestPigeonsThatRepeatByThemselves(PigeonContract):
+    made = RepeatingPigeonChannel
 
 
 class TestPigeonsThatCall(PigeonContract):

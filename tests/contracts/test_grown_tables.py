@@ -117,6 +117,7 @@ async def test_a_running_service_looks_by_itself(make_service: ServiceFactory) -
     rows = [
         {
             "project_id": project.project_id,
+            "tag_id": f"tag-{number:06}",
             "name": f"tag-{number:06}",
             "created_at_ms": number,
         }

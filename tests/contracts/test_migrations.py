@@ -1,6 +1,7 @@
 """Migrations on both databases: from empty, again, together, and when a step fails."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from msgsvc_core.db import (
 from msgsvc_core.db.migrations import scripts_of
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
+from msgsvc_core.subscribers import store as subscribers
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 
@@ -255,6 +257,47 @@ async def test_a_service_migrates_its_file_by_itself(
     service = await make_service(database_url=url)
 
     assert await service.projects.list() == []
+
+
+async def test_tags_of_before_keep_their_people_and_links(url: str, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    scripts = sorted(CORE_MIGRATIONS.folder.glob("0*.py"))
+    for script in scripts:
+        if script.name < "0026":
+            shutil.copy(script, before)
+    await migrate(url, [MigrationSource(CORE_MIGRATIONS.owner, before)])
+    await _write(
+        url,
+        "INSERT INTO core_projects (project_id, name, status, created_at_ms)"
+        " VALUES ('prj_1', 'Shop', 'active', 0)",
+        "INSERT INTO core_subscribers (project_id, subscriber_id, channel, bot, user_id, chat_id,"
+        " first_name, lang, status, source, created_at_ms, last_seen_at_ms) VALUES ('prj_1', 'sub_1',"
+        " 'a', 'a', 'u', 'c', 'Ann', 'en', 'active', 'api', 0, 0)",
+        "INSERT INTO core_tags (project_id, name, created_at_ms) VALUES ('prj_1', 'vip', 0)",
+        "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
+        " VALUES ('prj_1', 'sub_1', 'vip')",
+    )
+
+    await migrate(url, [CORE_MIGRATIONS])
+
+    await _write(url, "UPDATE core_tags SET name = 'gold' WHERE name = 'vip'")
+    database = Database(url)
+    await database.connect()
+    async with database.read() as tx:
+        person = await subscribers.find(tx, "prj_1", "sub_1")
+    await database.disconnect()
+    assert person is not None
+    assert person.tags == ("gold",)
+
+
+async def _write(url: str, *statements: str) -> None:
+    database = Database(url)
+    await database.connect()
+    async with database.transaction() as tx:
+        for statement in statements:
+            await tx.execute(statement)
+    await database.disconnect()
 
 
 def test_the_newest_revision_is_read_as_alembic_reads_it() -> None:

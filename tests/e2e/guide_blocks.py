@@ -6,7 +6,8 @@ After the language a block says what becomes of it: `sh` is run, `sh fails` is r
 
 import ast
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,25 @@ def blocks_of(guide: Path) -> Iterator[Block]:
         line = text.count("\n", 0, match.start()) + 1
         yield Block(match[1], match[2] or "", match[3], text[end : match.start()], line)
         end = match.end()
+
+
+def run_in_a_shell(
+    blocks: Sequence[Block], folder: Path, environment: Mapping[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """All commands of a guide in one shell, which ends at the first that fails, with what it has begun."""
+    script = ["exec 2>&1", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"]
+    for place, block in enumerate(blocks):
+        if block.language == "sh":
+            script += [f"echo '== {place}'", block.code]
+    return subprocess.run(
+        ["bash", "-ec", "\n".join(script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 def merged(source: str, piece: str) -> str:

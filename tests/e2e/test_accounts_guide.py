@@ -2,12 +2,11 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import httpx2
 
-from tests.e2e.guide_blocks import blocks_of
+from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import GUIDES, TIMEOUT_S, compare
 from tests.process import MSGSVC, Deployment
 
@@ -16,10 +15,6 @@ CONFIG = 'plugins = ["sandbox", "dashboard"]\n[channels.messenger_a]\nplugin = "
 
 def test_the_guide_of_accounts_does_what_it_says(tmp_path: Path) -> None:
     blocks = [b for b in blocks_of(GUIDES / "accounts.md") if b.language in ("sh", "text")]
-    script = ["exec 2>&1"]
-    for place, block in enumerate(blocks):
-        if block.language == "sh":
-            script += [f"echo '== {place}'", block.code]
     deployment = Deployment(tmp_path)
     deployment.configure(CONFIG)
     environment = {
@@ -28,15 +23,7 @@ def test_the_guide_of_accounts_does_what_it_says(tmp_path: Path) -> None:
         "MSGSVC_CONFIG": str(deployment.config),
     }
     with deployment.serving() as server:
-        done = subprocess.run(
-            ["bash", "-ec", "\n".join(script)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = run_in_a_shell(blocks, tmp_path, environment, TIMEOUT_S)
         link = re.search(r"(/dashboard/link/\w+)", done.stdout)
         opened = httpx2.get(server.url + link[1]) if link else None
 

@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
-from tests.e2e.guide_blocks import blocks_of
+from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import GUIDES, TIMEOUT_S, compare
 from tests.process import MSGSVC, Deployment
 
@@ -20,25 +19,18 @@ def test_the_guide_of_billing_does_what_it_says(tmp_path: Path) -> None:
     deployment.run("account", "create", "ann@shop.example", "--name", "Ann")
     project = json.loads(deployment.run("project", "create", "My site", "--json"))["project_id"]
     deployment.run("project", "give", project, "ann@shop.example")
-    script = ["exec 2>&1"]
-    for place, block in enumerate(followed):
-        if block.language == "sh":
-            script += [f"echo '== {place}'", block.code]
     with deployment.serving() as server:
-        done = subprocess.run(
-            ["bash", "-ec", "\n".join(script)],
-            cwd=tmp_path,
-            env={
+        done = run_in_a_shell(
+            followed,
+            tmp_path,
+            {
                 **os.environ,
                 "PATH": f"{MSGSVC.parent}:{os.environ['PATH']}",
                 "MSGSVC_CONFIG": str(deployment.config),
                 "BASE": server.url,
                 "KEY": json.loads(deployment.run("key", "create", project, "--json"))["key"],
             },
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            TIMEOUT_S,
         )
 
     assert done.returncode == 0, done.stdout[-4000:]

@@ -1,13 +1,12 @@
 """Guides by `curl`: all commands of one in one shell, beside a running service."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.guide_blocks import blocks_of
+from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.process import Deployment, Server
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -41,6 +40,7 @@ def server(deployment: Deployment) -> Iterator[Server]:
     "name",
     [
         "agents.md",
+        "api-basics.md",
         "broadcasts.md",
         "drip.md",
         "forms.md",
@@ -53,21 +53,9 @@ def server(deployment: Deployment) -> Iterator[Server]:
 )
 def test_a_guide_does_what_it_says(deployment: Deployment, server: Server, name: str) -> None:
     blocks = [block for block in blocks_of(GUIDES / name) if block.language in ("sh", "text")]
-    script = ["exec 2>&1"]
-    for place, block in enumerate(blocks):
-        if block.language == "sh":
-            script += [f"echo '== {place}'", block.code]
     environment = {**os.environ, "BASE": server.url, "KEY": deployment.create_key()}
 
-    done = subprocess.run(
-        ["bash", "-ec", "\n".join(script)],
-        cwd=deployment.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = run_in_a_shell(blocks, deployment.folder, environment, TIMEOUT_S)
 
     assert done.returncode == 0, done.stdout[-4000:]
     for place, block in enumerate(blocks):

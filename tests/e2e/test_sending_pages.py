@@ -9,6 +9,9 @@ from playwright.async_api import expect
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture
 
+#: Pixels: what breaks into two lines of small text is higher.
+TWO_LINES = 30
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
@@ -43,6 +46,40 @@ async def test_a_broadcast_is_counted_previewed_sent_and_watched(
     await expect(progress).to_contain_text("Completed")
     await expect(progress).to_contain_text("1 of 1")
     await picture(page, "broadcast-sent")
+
+
+@pytest.mark.parametrize("width", [1280, 900, 390])
+async def test_numbers_of_a_broadcast_do_not_wrap_and_what_failed_is_in_its_bar(
+    place: Furnished, new_window: NewWindow, width: int
+) -> None:
+    body = {"text": "Hello", "audience": {"langs": ["en"]}, "send_at": "2035-01-01T10:00:00Z"}
+    job_id = (await place.tenant.client.post("/v1/broadcast", json=body)).json()["job_id"]
+    async with place.service.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE core_mailings SET status = 'completed', total = 1000, sent = 993, failed = 7,"
+            " finished_at_ms = created_at_ms WHERE job_id = :job_id",
+            {"job_id": job_id},
+        )
+    page = await place.open(new_window, "/broadcasts", scripts=True)
+    await page.set_viewport_size({"width": width, "height": 900})
+    outcomes = page.locator(".outcomes").first
+    await picture(page, f"broadcasts-{width}")
+
+    assert [text.strip() for text in await outcomes.locator("li").all_inner_texts()] == [
+        "1,000 of 1,000",
+        "Sent 993",
+        "Failed 7",
+    ]
+    for line in await outcomes.locator("li").all():
+        box = await line.bounding_box()
+        assert box is not None
+        assert box["height"] < TWO_LINES
+    failed = await outcomes.locator("rect.failed").bounding_box()
+    whole = await outcomes.locator("svg").bounding_box()
+    assert failed is not None
+    assert whole is not None
+    assert failed["width"] >= 1
+    assert failed["x"] + failed["width"] <= whole["x"] + whole["width"] + 1
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])

@@ -33,7 +33,7 @@ pytestmark = [
     ),
 ]
 
-#: Seconds from the first attempt to each later one (interface spec, section 6).
+#: Seconds from the first attempt to each later one (decision 0075).
 PLAN_S = (1.0, 3.0, 7.0, *LADDER_S)
 
 #: Attempts that fail before the receiver is back: the burst, and the ladder as far as ten minutes.

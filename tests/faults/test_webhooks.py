@@ -44,7 +44,7 @@ PAUSE_S = 0.05
 #: Events of each slow project: twice as many as its webhooks take at once.
 EVENTS_OF_SLOW = 16
 
-#: Webhooks of a project (interface spec, section 8).
+#: Webhooks of a project (decision 0075).
 PER_PROJECT = 5
 
 

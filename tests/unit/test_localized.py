@@ -7,7 +7,7 @@ import pytest
 from msgsvc_core.api.endpoint import Body
 from msgsvc_core.api.validation import validate
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.i18n import Localized, in_language, visible
+from msgsvc_core.kernel.i18n import Localized, check_tag, closest, in_language, own_name, visible
 
 
 class Thing(Body):
@@ -29,10 +29,10 @@ def test_a_text_or_one_per_language_is_taken_as_it_is(text: Any) -> None:
         ({}, "give a text, or one for en or ru"),
         ({"en": "x", "ru": ""}, "must hold more than spaces and invisible characters"),
         ({"ru": "123456"}, "must be at most 5 characters"),
-        (7, "must be a text, or an object of texts by en and ru"),
-        (None, "must be a text, or an object of texts by en and ru"),
-        ({"de": "x"}, "must be a text, or an object of texts by en and ru"),
-        ({"ru": 7}, "must be a text, or an object of texts by en and ru"),
+        (7, "must be a text, or an object of texts by en and ru (setting languages)"),
+        (None, "must be a text, or an object of texts by en and ru (setting languages)"),
+        ({"de": "x"}, "must be a text, or an object of texts by en and ru (setting languages)"),
+        ({"ru": 7}, "must be a text, or an object of texts by en and ru (setting languages)"),
     ],
 )
 def test_what_is_no_text_is_refused_with_one_reason(text: Any, why: str) -> None:
@@ -46,7 +46,10 @@ def test_an_optional_text_names_its_field_too() -> None:
     with pytest.raises(ValidationFailed) as refused:
         validate(Thing, {"title": "x", "note": {"ru": 7}})
 
-    assert refused.value.message == "note: must be a text, or an object of texts by en and ru"
+    assert (
+        refused.value.message
+        == "note: must be a text, or an object of texts by en and ru (setting languages)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,9 +59,76 @@ def test_an_optional_text_names_its_field_too() -> None:
         ({"en": "Sale", "ru": "Скидки"}, "ru", "Скидки"),
         ({"en": "Sale"}, "ru", "Sale"),
         ({"ru": "Скидки"}, "en", "Скидки"),
+        ({"en": "Sale", "pt": "Promoção"}, "pt-BR", "Promoção"),
+        ({"en": "Sale", "de": "Rabatt"}, "fr", "Sale"),
     ],
 )
 def test_a_person_reads_their_language_or_what_there_is(
     text: Localized, lang: str, expected: str
 ) -> None:
     assert in_language(text, lang, "en") == expected
+
+
+@pytest.mark.parametrize("text", [{"de": "x"}, {"en": "x", "pt-BR": "y"}])
+def test_languages_that_the_caller_lists_are_taken(text: Any) -> None:
+    languages = ("en", "ru", "de", "pt-BR")
+
+    assert validate(Thing, {"title": text}, languages=languages).title == text
+
+
+def test_languages_that_are_listed_are_named_in_a_refusal() -> None:
+    with pytest.raises(ValidationFailed) as refused:
+        validate(Thing, {"title": {"fr": "x"}}, languages=("en", "ru", "de"))
+
+    why = "must be a text, or an object of texts by en, ru and de (setting languages)"
+    assert refused.value.message == f"title: {why}"
+
+
+def test_what_is_stored_may_be_in_any_language_and_is_still_looked_at() -> None:
+    assert Thing.model_validate({"title": {"sr-Latn": "x"}}).title == {"sr-Latn": "x"}
+    with pytest.raises(ValidationFailed, match="an object of texts by language"):
+        validate(Thing, {"title": {"not a tag": "x"}}, languages=None)
+
+
+@pytest.mark.parametrize("tag", ["de", "pt-BR", "zh-Hant", "sr-Latn-RS", "es-419", "de-1996"])
+def test_a_tag_is_taken_as_it_should_be_written(tag: str) -> None:
+    assert check_tag(tag) == tag
+
+
+@pytest.mark.parametrize("tag", ["", "DE", "pt-br", "pt_BR", "german!", "zh-hant", "e", "de-" * 20])
+def test_another_writing_is_no_tag(tag: str) -> None:
+    with pytest.raises(ValueError, match="must be a language's tag"):
+        check_tag(tag)
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("de", "de"),
+        ("de-AT", "de"),
+        ("DE_at", "de"),
+        ("pt-BR", "pt-BR"),
+        ("pt", None),
+        ("zh-Hant-TW", "zh-Hant"),
+        ("zh-Hans", None),
+        ("den", None),
+        ("", None),
+        ("-", None),
+    ],
+)
+def test_the_closest_language_is_looked_up_by_its_beginning(tag: str, expected: str | None) -> None:
+    assert closest(tag, ("en", "de", "pt-BR", "zh-Hant")) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("en", "English"),
+        ("ru", "Русский"),
+        ("de", "Deutsch"),
+        ("zh-Hant", "中文 (繁體)"),
+        ("qaa", "qaa"),
+    ],
+)
+def test_a_language_is_called_as_it_calls_itself(tag: str, name: str) -> None:
+    assert own_name(tag) == name

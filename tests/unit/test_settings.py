@@ -1,5 +1,6 @@
 """Settings: where they come from, and how those that can't work are refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,25 @@ def test_all_that_is_wrong_is_said_at_once(write: Any) -> None:
 def test_variables_that_contradict_one_another_are_refused(write: Any, env: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="contradicts"):
         load(write(), **env)
+
+
+def test_languages_are_the_specifications_until_others_are_listed(write: Any) -> None:
+    assert load(write()).languages == ("en", "ru")
+    assert load(write('languages = ["en", "ru", "de"]\ndefault_lang = "de"')).default_lang == "de"
+
+
+@pytest.mark.parametrize(
+    ("toml", "why"),
+    [
+        ('languages = ["en", "ru", "pt-br"]', "languages: pt-br: must be a language's tag"),
+        ('languages = ["en", "de"]', "languages: must list ru, which the service itself speaks"),
+        ('default_lang = "de"', "default_lang: must be en or ru, which `languages` lists"),
+        ('locale_dir = "nowhere/at/all"', "locale_dir: there is no folder nowhere/at/all"),
+    ],
+)
+def test_languages_that_can_t_work_are_refused(write: Any, toml: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(why)):
+        load(write(toml))
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one(write: Any) -> None:

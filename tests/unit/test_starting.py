@@ -56,3 +56,17 @@ async def test_a_service_is_not_started_twice(make_service: ServiceFactory) -> N
 
     with pytest.raises(RuntimeError, match="has been started"):
         await service.start()
+
+
+async def test_a_service_that_is_being_started_is_not_started_beside_it(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(start=False)
+    before = set(asyncio.all_tasks())
+
+    outcomes = await asyncio.gather(service.start(), service.start(), return_exceptions=True)
+    await service.stop()
+    left = {task for task in asyncio.all_tasks() - before if not task.done()}
+
+    assert [type(outcome) for outcome in outcomes] == [type(None), RuntimeError]
+    assert left == set()

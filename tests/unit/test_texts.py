@@ -7,6 +7,7 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.kernel.i18n import Texts
 
 ROOT = Path(__file__).parents[2]
@@ -138,3 +139,82 @@ def test_a_number_has_the_form_of_its_language(
     _ = Texts([CORE_TEXTS, ("counted", tmp_path)], "en").into(lang, "counted")
 
     assert _.ngettext("{count} minute ago", "{count} minutes ago", count) == text
+
+
+def own_catalogue(folder: Path, lang: str, package: str, *lines: str) -> None:
+    """A deployer's translations of a package."""
+    path = folder / lang / "LC_MESSAGES" / f"{package}.po"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+LISTED = ("en", "ru", "de")
+
+
+@pytest.mark.parametrize(("default", "said"), [("en", "Leave"), ("ru", "Выйти")])
+def test_a_language_that_nobody_brings_is_the_default_one(
+    tmp_path: Path, default: str, said: str
+) -> None:
+    own_catalogue(tmp_path, "ru", "msgsvc_core", 'msgid "Leave"', 'msgstr "Выйти"')
+    texts = Texts([CORE_TEXTS], default, LISTED, tmp_path)
+
+    assert texts.into("de")("Leave") == said
+    assert texts.into("en")("Leave") == "Leave"
+    assert texts.spoken == ("en", "ru")
+
+
+def test_texts_of_ones_own_go_before_and_the_default_language_fills_their_gaps(
+    tmp_path: Path,
+) -> None:
+    own_catalogue(
+        tmp_path, "de", "verbs", 'msgid "Open"', 'msgstr "Öffnen"', "", 'msgid "Gone"', 'msgstr ""'
+    )
+    own_catalogue(tmp_path, "ru", "verbs", 'msgid "Open"', 'msgstr "Отпереть"')
+    folders = [CORE_TEXTS, ("verbs", a_catalogue(tmp_path / "plugin", "Открыть"))]
+    texts = Texts(folders, "ru", LISTED, tmp_path)
+
+    assert texts.into("de", "verbs.page")("Open") == "Öffnen"
+    assert texts.into("ru", "verbs.page")("Open") == "Отпереть"
+    assert texts.into("de", "other.page")("Open") == "Open"
+    assert texts.into("de", "verbs.page")("Gone") == "Gone"
+    assert texts.spoken == ("en", "ru")
+
+
+def test_a_plugin_brings_texts_in_a_language_that_is_listed_alone(tmp_path: Path) -> None:
+    path = tmp_path / "de" / "LC_MESSAGES" / "messages.po"
+    path.parent.mkdir(parents=True)
+    path.write_text('msgid "Open"\nmsgstr "Öffnen"\n', encoding="utf-8")
+    folders = [CORE_TEXTS, ("verbs", tmp_path)]
+
+    assert Texts(folders, "en", LISTED).into("de", "verbs")("Open") == "Öffnen"
+    assert Texts(folders, "en").into("de", "verbs")("Open") == "Open"
+
+
+@pytest.mark.parametrize("translation", ["{nmae} ist da", "{name ist da", "{} ist da", "{0} da"])
+def test_a_translation_with_other_braces_than_its_text_is_refused_at_the_start(
+    tmp_path: Path, translation: str
+) -> None:
+    own_catalogue(
+        tmp_path, "de", "msgsvc_core", 'msgid "{name} is here"', f'msgstr "{translation}"'
+    )
+
+    with pytest.raises(SettingsError, match=r"locale_dir: .*msgsvc_core\.po: .*other braces"):
+        Texts([CORE_TEXTS], "en", LISTED, tmp_path)
+
+
+def test_plural_forms_follow_the_language(tmp_path: Path) -> None:
+    own_catalogue(
+        tmp_path,
+        "de",
+        "msgsvc_core",
+        'msgid "{count} stone"',
+        'msgid_plural "{count} stones"',
+        'msgstr[0] "{count} Stein"',
+        'msgstr[1] "{count} Steine"',
+    )
+    _ = Texts([CORE_TEXTS], "ru", LISTED, tmp_path).into("de")
+
+    assert [_.ngettext("{count} stone", "{count} stones", count) for count in (1, 2)] == [
+        "1 Stein",
+        "2 Steine",
+    ]

@@ -64,7 +64,7 @@ def case(
 
 
 def own(value: str | None, name: str = "X-Service-Signature") -> dict[str, str]:
-    """Headers of a delivery in the form of the interface specification, section 6."""
+    """Headers of a delivery in the form of decision 0075."""
     rest = {"X-Service-Timestamp": TIME, "X-Service-Delivery-Id": ID, "X-Service-Event": "e"}
     return rest if value is None else {name: value, **rest}
 
@@ -115,6 +115,15 @@ def own_cases() -> list[dict[str, Any]]:
              own(f"t={TIME},v1={hex_of('')}"), secrets=("",)),
         case("an empty secret beside a good one", False,
              own(f"t={TIME},v1={hex_of('')}"), secrets=(SECRET, "")),
+        case("a secret of nothing but its prefix, with which anybody signs", False,
+             own(f"t={TIME},v1={hex_of('whsec_')}"), secrets=("whsec_",)),
+        case("a secret that was cut off", False,
+             own(f"t={TIME},v1={hex_of(SECRET[:18])}"), secrets=(SECRET[:18],)),
+        case("a secret that was cut off beside a good one", False,
+             own(f"t={TIME},v1={hex_of(SECRET[:18])}"), secrets=(SECRET, SECRET[:18])),
+        case("a secret without its prefix, signed with", False,
+             own(f"t={TIME},v1={hex_of(SECRET.removeprefix('whsec_'))}"),
+             secrets=(SECRET.removeprefix("whsec_"),)),
         case("the secret without its prefix", False, own(signed),
              secrets=(SECRET.removeprefix("whsec_"),)),
         case("signed with the decoded secret", False, own(f"t={TIME},v1=" + hmac.new(

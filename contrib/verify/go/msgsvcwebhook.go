@@ -42,7 +42,7 @@ func Verify(headers http.Header, body []byte, secrets ...string) error {
 	}
 	expected := []string{}
 	for _, secret := range secrets {
-		if secret == "" {
+		if keyOf(secret) == nil {
 			return ErrSecret
 		}
 		digest := sign([]byte(secret), times[0]+".", body)
@@ -66,15 +66,24 @@ func VerifyStandard(headers http.Header, body []byte, secrets ...string) error {
 	}
 	expected := []string{}
 	for _, secret := range secrets {
-		key, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		// A key that was cut off, or decodes to nothing, is known to everybody.
-		if err != nil || len(key) < 24 || !strings.HasPrefix(secret, "whsec_") {
+		key := keyOf(secret)
+		if key == nil {
 			return ErrSecret
 		}
 		digest := sign(key, id+"."+time+".", body)
 		expected = append(expected, base64.StdEncoding.EncodeToString(digest))
 	}
 	return match(given, expected)
+}
+
+// The bytes of a secret; nil for one that is malformed. A key that was cut off, or decodes to nothing,
+// is known to everybody.
+func keyOf(secret string) []byte {
+	key, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) < 24 || !strings.HasPrefix(secret, "whsec_") {
+		return nil
+	}
+	return key
 }
 
 func sign(key []byte, before string, body []byte) []byte {

@@ -68,6 +68,7 @@ const signatures = (parts) => parts.filter(([name]) => name === "v1").map(([, va
 function all(secrets) {
   const found = [secrets].flat();
   if (!found.every(Boolean)) throw new TypeError("a secret is empty: is its variable set?");
+  found.forEach(keyOf);
   return found;
 }
 

@@ -83,6 +83,7 @@ final class MsgsvcWebhook
         if (in_array('', $found, true)) {
             throw new InvalidArgumentException('a secret is empty: is its variable set?');
         }
+        array_map([self::class, 'key'], $found);
         return $found;
     }
 

@@ -55,6 +55,8 @@ def _all(secrets: str | Iterable[str]) -> list[str]:
     found = [secrets] if isinstance(secrets, str) else list(secrets)
     if not all(found):
         raise ValueError("a secret is empty: is the variable that holds it set?")
+    for secret in found:
+        _key(secret)
     return found
 
 

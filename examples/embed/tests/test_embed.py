@@ -1,7 +1,7 @@
 """The two shops, each behind a real server, with a service of their own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,13 +94,13 @@ async def _serve(server: uvicorn.Server) -> None:
         raise RuntimeError("the application did not start; its log says why") from error
 
 
-def make(build: Build, database: Path) -> Starlette:
+def make(build: Build, database: Path, plugins: Sequence[str] = ()) -> Starlette:
     settings = Settings.model_validate(
         {
             "base_url": "http://shop.example/msgsvc",
             "database_url": f"sqlite:///{database}",
             "secret_keys": ["a-key-for-tests-only-a-key-for-tests-only"],
-            "plugins": [],
+            "plugins": list(plugins),
             "channels": {"messenger_a": {"plugin": "recording"}},
         }
     )

@@ -84,6 +84,12 @@ class Reader(Messenger):
     async def break_next(self, fault: Fault) -> None:
         cannot("there is no connection to a folder that could break")
 
+    async def kill(self) -> None:
+        cannot("a folder has no server")
+
+    async def restart(self) -> None:
+        cannot("a folder has no server")
+
     async def revoke(self) -> None:
         cannot("a folder asks for no token")
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.channels.contract import Receiving
+from msgsvc_core.channels.reception_health import ReceptionAnswer
 
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
 ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -60,6 +61,9 @@ class State:
     detail: str | None
     outage_since_ms: int | None = None
     outage_detail: str | None = None
+    interrupted_since_ms: int | None = None
+    interrupted_reason: str | None = None
+    interrupted_detail: str | None = None
 
 
 class CreateChannelBody(Body):
@@ -86,7 +90,8 @@ class BotAnswer(Answer):
 class OwnChannelAnswer(Answer):
     """A channel of the project's own. Of secret settings only the names are shown, in `secrets`.
 
-    `unavailable_since` is since when the platform has answered nobody; null while it answers.
+    `unavailable_since` is since when the platform has answered nobody; null while it answers. `reception`
+    is how the bot receives, which `status` says nothing of; null for one that is to receive nothing.
     """
 
     name: str
@@ -98,6 +103,7 @@ class OwnChannelAnswer(Answer):
     detail: str | None
     unavailable_since: str | None
     receiving: Receiving
+    reception: ReceptionAnswer | None
     bot: BotAnswer | None
     link: str | None
     created_at: str
@@ -112,8 +118,9 @@ class OwnChannelList(Answer):
 
 
 class ChannelCheckAnswer(Answer):
-    """What the platform said of the bot just now."""
+    """What the platform said of the bot just now, and how the bot receives, as it was seen last."""
 
     ok: bool
     detail: str
     bot: BotAnswer | None
+    reception: ReceptionAnswer | None

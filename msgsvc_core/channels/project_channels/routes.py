@@ -76,9 +76,9 @@ async def check_channel(ctx: Context, name: str, own_channels: OwnChannels) -> C
     """Asks the messenger's platform whether the bot may work, and who it is.
 
     `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
-    nothing to say of the bot: `platform_busy`.
+    nothing to say of the bot: `platform_busy`. Whether what people write reaches it is in `reception`.
     """
-    health = await own_channels.check(ctx.project_id, name)
+    health, reception = await own_channels.check(ctx.project_id, name)
     if health.unreachable:
         raise PlatformBusy(
             f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S
@@ -88,4 +88,5 @@ async def check_channel(ctx: Context, name: str, own_channels: OwnChannels) -> C
         ok=health.ok,
         detail=health.detail,
         bot=profile and BotAnswer(name=profile.name, username=profile.username),
+        reception=reception,
     )

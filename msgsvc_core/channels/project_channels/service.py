@@ -22,6 +22,7 @@ from msgsvc_core.channels.project_channels.models import (
     UpdateChannelBody,
     row_of,
 )
+from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
@@ -133,10 +134,12 @@ class OwnChannels:
         revision = await bots.next_revision(tx)
         tx.on_commit(partial(self._service.channels.follower.drop, channel.channel_id, revision))
 
-    async def check(self, project_id: str, name: str) -> ChannelHealth:
+    async def check(
+        self, project_id: str, name: str
+    ) -> tuple[ChannelHealth, ReceptionAnswer | None]:
         """Asks the platform how the bot is; no connection to the database is held meanwhile.
 
-        Raises `NotFound`.
+        With it comes how the bot receives, as it is known here. Raises `NotFound`.
         """
         async with self._service.db.read() as tx:
             row = await self.find(tx, project_id, name)
@@ -147,7 +150,9 @@ class OwnChannels:
             health = await check_channel(channel)
             await self._service.channels.remember(channel, health)
             await self._service.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
-        return health
+            async with self._service.db.read() as tx:
+                state = await self._service.channel_states.find(tx, channel.key)
+            return health, reception_of(channel, state)
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
         """Channels as the API shows them."""
@@ -168,7 +173,7 @@ class OwnChannels:
     def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
         shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
-        detail = receiving = profile = link = unavailable_since = None
+        detail = receiving = profile = link = unavailable_since = reception = None
         try:
             options = self._options(row)
             shown = self._service.channels.kinds.shown(row.plugin, options)
@@ -177,6 +182,7 @@ class OwnChannels:
             status, detail = "broken", str(error)
         else:
             receiving, profile, link = channel.receiving, channel.profile, channel.link("hello")
+            reception = reception_of(channel, state)
             if isinstance(channel, BrokenChannel):
                 status, detail = "broken", channel.why
             elif state is not None and state.status == "stopped":
@@ -194,6 +200,7 @@ class OwnChannels:
             detail=detail,
             unavailable_since=unavailable_since,
             receiving=receiving or "nothing",
+            reception=reception,
             bot=profile and BotAnswer(name=profile.name, username=profile.username),
             link=link,
             created_at=to_rfc3339(row.created_at_ms),

@@ -61,13 +61,20 @@ async def ids(tx: Tx) -> set[str]:
 async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
     """What there is to say of channels, by id."""
     rows = await tx.fetch_all(
-        "SELECT channel, status, detail, outage_since_ms, outage_detail FROM core_channel_states"
+        "SELECT channel, status, detail, outage_since_ms, outage_detail, interrupted_since_ms,"
+        " interrupted_reason, interrupted_detail FROM core_channel_states"
         f" WHERE {among('channel', 'ids', tx.dialect)}",
         {"ids": listed(channel_ids, tx.dialect)},
     )
     return {
         row["channel"]: State(
-            row["status"], row["detail"], row["outage_since_ms"], row["outage_detail"]
+            row["status"],
+            row["detail"],
+            row["outage_since_ms"],
+            row["outage_detail"],
+            row["interrupted_since_ms"],
+            row["interrupted_reason"],
+            row["interrupted_detail"],
         )
         for row in rows
     }

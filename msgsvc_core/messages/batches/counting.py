@@ -49,7 +49,7 @@ def _of_batches(endings: Sequence[Ending]) -> list[store.Ended]:
             project_id,
             batch_id,
             sent=of["sent"],
-            # What is unknown is taken to have failed (API, "Broadcasts").
+            # What is unknown is taken to have failed (decision 0075).
             failed=of["failed"] + of["unknown"],
             skipped=of["skipped"],
             unknown=of["unknown"],

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, get_args
+from typing import Any
 
 from msgsvc_core.api.validation import field_path, validate
+from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import (
+    AddressError,
     Template,
     TemplateError,
+    TextTemplate,
     TooLong,
     WrongVariable,
     address_template,
@@ -17,13 +20,10 @@ from msgsvc_core.content.substitution import (
     required_in,
     text_template,
 )
-from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.i18n import Language, Localized
+from msgsvc_core.kernel.errors import InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.i18n import Localized, language_of
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
-
-#: Every language that a template can be rendered in.
-LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 #: Contents that are kept as they were read. They are found by their text, so none can be out of date.
 KEPT = 256
@@ -62,7 +62,10 @@ class Rendering:
         sent: dict[str, Any] = self.content.model_dump(exclude_defaults=True)
         for place, by_lang in self.texts.items():
             template = _chosen(by_lang, lang, default_lang)
-            _put(sent, place, _rendered(place, template, values, most))
+            text, text_format = _rendered(place, template, values, most)
+            _put(sent, place, text)
+            if text_format is not None:
+                sent["format"] = text_format
         return validate(Content, sent)
 
 
@@ -76,7 +79,9 @@ def read_content(content: TemplateContent) -> Rendering:
                 texts.setdefault(place, {})[lang] = read(source)
             except TemplateError as error:
                 where = field_path(place if lang is None else (*place, lang))
-                raise ValidationFailed(f"{where}: {error}") from None
+                is_url = isinstance(error, AddressError) and place[-1] == "url"
+                refusal = InvalidUrl if is_url else ValidationFailed
+                raise refusal(f"{where}: {error}") from None
     return Rendering(content, texts)
 
 
@@ -108,16 +113,20 @@ def _sources(
 def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str) -> Template:
     if None in by_lang:
         return by_lang[None]
-    return by_lang.get(lang) or by_lang.get(default_lang) or next(iter(by_lang.values()))
+    # One for all stands alone.
+    written = [each for each in by_lang if each is not None]
+    return by_lang[language_of(written, lang, default_lang)]
 
 
 def _rendered(
     place: tuple[str | int, ...], template: Template, values: Mapping[str, str], most: int
-) -> str:
-    if place != ("text",):
-        most = ADDRESS_LENGTH
+) -> tuple[str, Format | None]:
+    """What stands at a place; of a text with markup its format too."""
     try:
-        return template.render(values, most)
+        if isinstance(template, TextTemplate):
+            return template.render_text(values, most)
+        most = ADDRESS_LENGTH
+        return template.render(values, most), None
     except TooLong:
         raise ValidationFailed(f"{field_path(place)}: must be at most {most} characters") from None
 

@@ -23,7 +23,6 @@ from msgsvc_core.messages.templates.models import (
     UpdateTemplateBody,
 )
 from msgsvc_core.messages.templates.rendering import (
-    LANGUAGES,
     Rendering,
     read_column,
     read_content,
@@ -85,7 +84,7 @@ class Templates:
         await tx.lock(f"templates of {project_id}")
         template = await self.find(tx, project_id, key)
         before = read_column(template.content).content
-        content = validate(TemplateContent, body.merged(before))
+        content = validate(TemplateContent, body.merged(before), languages=None)
         changed = replace(
             template,
             content=self._checked(content),
@@ -122,8 +121,9 @@ class Templates:
         Raises the errors of `render`.
         """
         rendering = await self._read(project_id, key, None)
+        languages = self._service.settings.languages
         messages = []
-        for lang in LANGUAGES if body.lang is None else (body.lang,):
+        for lang in languages if body.lang is None else (body.lang,):
             message = self._rendered(rendering, body.variables, lang).to_message()
             self._service.messages.check_size(message)
             messages.append(PreviewMessage.of(lang, message, self._problems(project_id, message)))
@@ -183,7 +183,7 @@ class Templates:
         rendering = read_content(content)
         settings = self._service.settings
         shortest = dict.fromkeys(rendering.variables, "x")
-        for lang in LANGUAGES:
+        for lang in settings.languages:
             sent = rendering.render(
                 lang, settings.default_lang, shortest, settings.limits.text_length
             )

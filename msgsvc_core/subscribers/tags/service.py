@@ -57,7 +57,7 @@ class Tags:
             await self._make(tx, project_id, names)
 
     async def rename(self, tx: Tx, project_id: str, name: str, new_name: str) -> Tag:
-        """Subscribers, and links that people have not opened yet, go along.
+        """Subscribers, and links that people have not opened yet, go along: they know the tag by its id.
 
         Raises `NotFound`, and `Conflict` for a name that another tag has.
         """
@@ -67,6 +67,14 @@ class Tags:
                 raise _taken(new_name)
             raise _missing(name)
         return await self.find(tx, project_id, new_name)
+
+    async def ids_of(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
+        """What the tags, which `make` made, are called for ever, for who keeps them for later."""
+        return await store.ids_of(tx, project_id, names) if names else []
+
+    async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
+        """What the tags are called now; those that were removed are left out."""
+        return await store.names_of(tx, project_id, tag_ids) if tag_ids else []
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
         """Takes it from its subscribers too. Raises `NotFound`."""

@@ -1,15 +1,15 @@
-"""The SQL of tags."""
+"""The SQL of tags. Whoever carries one refers to its id, so another name is one row."""
 
-import json
 from collections.abc import Collection, Sequence
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, kept, listed
+from msgsvc_core.db.sql import among, any_of, kept, listed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.tags.models import Tag
 
 _SELECT = (
     "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM core_subscriber_tags s"
-    " WHERE s.project_id = t.project_id AND s.tag = t.name) AS subscribers FROM core_tags t"
+    " WHERE s.project_id = t.project_id AND s.tag_id = t.tag_id) AS subscribers FROM core_tags t"
     " WHERE t.project_id = :project_id"
 )
 
@@ -43,7 +43,7 @@ async def list_all(tx: Tx, project_id: str, most: int) -> list[Tag]:
     """
     rows = await tx.fetch_all(
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
-        " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag = t.name"
+        " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag_id = t.tag_id"
         " ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers FROM core_tags t"
         " WHERE t.project_id = :project_id ORDER BY t.name",
         {"project_id": project_id, "most": most},
@@ -73,34 +73,43 @@ async def make(tx: Tx, project_id: str, names: Sequence[str], now_ms: int) -> in
     made = 0
     for name in names:
         made += await tx.execute(
-            "INSERT INTO core_tags (project_id, name, created_at_ms)"
-            " VALUES (:project_id, :name, :now_ms) ON CONFLICT DO NOTHING",
-            {"project_id": project_id, "name": name, "now_ms": now_ms},
+            "INSERT INTO core_tags (project_id, tag_id, name, created_at_ms)"
+            " VALUES (:project_id, :tag_id, :name, :now_ms) ON CONFLICT DO NOTHING",
+            {"project_id": project_id, "tag_id": new_id("tag"), "name": name, "now_ms": now_ms},
         )
     return made
 
 
 async def rename(tx: Tx, project_id: str, name: str, new_name: str) -> bool:
     """Subscribers and links go along. False if there is no such tag, or the new name is taken."""
-    renamed = await tx.execute(
-        "UPDATE core_tags SET name = :new_name WHERE project_id = :project_id AND name = :name"
-        " AND NOT EXISTS (SELECT 1 FROM core_tags other"
-        " WHERE other.project_id = :project_id AND other.name = :new_name)",
-        {"project_id": project_id, "name": name, "new_name": new_name},
+    return bool(
+        await tx.execute(
+            "UPDATE core_tags SET name = :new_name WHERE project_id = :project_id AND name = :name"
+            " AND NOT EXISTS (SELECT 1 FROM core_tags other"
+            " WHERE other.project_id = :project_id AND other.name = :new_name)",
+            {"project_id": project_id, "name": name, "new_name": new_name},
+        )
     )
-    if not renamed:
-        return False
-    # Names hold no quotes (see `TagName`), so in the JSON of a link this is the name and no other.
-    await tx.execute(
-        "UPDATE core_links SET tags = replace(tags, :quoted, :new_quoted)"
-        " WHERE project_id = :project_id AND replace(tags, :quoted, '') <> tags",
-        {
-            "project_id": project_id,
-            "quoted": json.dumps(name, ensure_ascii=False),
-            "new_quoted": json.dumps(new_name, ensure_ascii=False),
-        },
+
+
+async def ids_of(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
+    """The ids of those of the tags that there are."""
+    known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT tag_id FROM core_tags WHERE project_id = :project_id AND {known}",
+        {"project_id": project_id, **params},
     )
-    return True
+    return [row["tag_id"] for row in rows]
+
+
+async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
+    """What those of the tags that there are are called, until the transaction ends."""
+    known, params = any_of("tag_id", "tag_ids", sorted(set(tag_ids)), tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{kept(tx.dialect)}",
+        {"project_id": project_id, **params},
+    )
+    return [row["name"] for row in rows]
 
 
 async def delete(tx: Tx, project_id: str, name: str) -> bool:
@@ -116,18 +125,20 @@ async def delete(tx: Tx, project_id: str, name: str) -> bool:
 async def give(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:
     """Gives those of the tags that there are, if there is the subscriber; returns what is new."""
     rows = await tx.fetch_all(
-        "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
-        " SELECT s.project_id, s.subscriber_id, t.name FROM core_subscribers s"
+        "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag_id)"
+        " SELECT s.project_id, s.subscriber_id, t.tag_id FROM core_subscribers s"
         " JOIN core_tags t ON t.project_id = s.project_id"
         " WHERE s.project_id = :project_id AND s.subscriber_id = :subscriber_id"
-        f" AND {among('t.name', 'names', tx.dialect)}{kept(tx.dialect)} ON CONFLICT DO NOTHING RETURNING tag",
+        f" AND {among('t.name', 'names', tx.dialect)}{kept(tx.dialect)} ON CONFLICT DO NOTHING"
+        " RETURNING (SELECT g.name FROM core_tags g WHERE g.project_id = core_subscriber_tags.project_id"
+        " AND g.tag_id = core_subscriber_tags.tag_id) AS name",
         {
             "project_id": project_id,
             "subscriber_id": subscriber_id,
             "names": listed(names, tx.dialect),
         },
     )
-    return [row["tag"] for row in rows]
+    return [row["name"] for row in rows]
 
 
 async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
@@ -135,7 +146,8 @@ async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
     return bool(
         await tx.execute(
             "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
-            " AND subscriber_id = :subscriber_id AND tag = :name",
+            " AND subscriber_id = :subscriber_id AND tag_id = (SELECT tag_id FROM core_tags"
+            " WHERE project_id = :project_id AND name = :name)",
             {"project_id": project_id, "subscriber_id": subscriber_id, "name": name},
         )
     )
@@ -144,7 +156,8 @@ async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
 async def take_all_but(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
     await tx.execute(
         "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
-        f" AND subscriber_id = :subscriber_id AND NOT ({among('tag', 'names', tx.dialect)})",
+        " AND subscriber_id = :subscriber_id AND tag_id NOT IN (SELECT tag_id FROM core_tags"
+        f" WHERE project_id = :project_id AND {among('name', 'names', tx.dialect)})",
         {
             "project_id": project_id,
             "subscriber_id": subscriber_id,

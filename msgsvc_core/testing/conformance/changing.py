@@ -90,6 +90,36 @@ class Changing(Stage):
 
         judge(error, Reason.INVALID_MESSAGE, "an edit of a message that is gone")
 
+    async def test_an_edit_after_a_deletion_does_not_bring_the_message_back(
+        self, channel: Channel, messenger: Messenger, chat_id: str
+    ) -> None:
+        needs(channel.capabilities.edit and channel.capabilities.delete, "edits and deletions")
+        ref = await sent(channel, chat_id, plainest("taken back", channel.capabilities))
+        await done(channel.delete(chat_id, ref), "delete")
+        new = plainest("back again", channel.capabilities)
+        await refusal(channel.edit(chat_id, ref, new), "edit of a deleted message")
+        seen = [one.text for one in await messenger.shown()]
+
+        assert not {"taken back", "back again"} & set(seen), (
+            f"a message was deleted, then edited, and {seen} is shown: what was taken back came back."
+            " Ask for the message before you edit it, where the platform does not"
+        )
+
+    async def test_a_deletion_takes_the_edits_of_the_message_along(
+        self, channel: Channel, messenger: Messenger, chat_id: str
+    ) -> None:
+        needs(channel.capabilities.edit and channel.capabilities.delete, "edits and deletions")
+        ref = await sent(channel, chat_id, plainest("first words", channel.capabilities))
+        for text in ("second words", "third words"):
+            await done(channel.edit(chat_id, ref, plainest(text, channel.capabilities)), "edit")
+        await done(channel.delete(chat_id, ref), "delete")
+        seen = [one.text for one in await messenger.shown()]
+
+        assert not any(text.endswith(" words") for text in seen), (
+            f"a message was edited, then deleted, and {seen} is shown. Where an edit is a message of its"
+            " own on the platform, delete every one of them"
+        )
+
     async def test_a_deleted_message_is_gone_and_the_others_stay(
         self, channel: Channel, messenger: Messenger, chat_id: str
     ) -> None:

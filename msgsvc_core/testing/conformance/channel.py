@@ -19,6 +19,7 @@ that as the reason.
 from msgsvc_core.testing.conformance.buttons import Buttons
 from msgsvc_core.testing.conformance.changing import Changing
 from msgsvc_core.testing.conformance.commands import Commands
+from msgsvc_core.testing.conformance.doubt import Doubt
 from msgsvc_core.testing.conformance.failures import Failures
 from msgsvc_core.testing.conformance.files import Files
 from msgsvc_core.testing.conformance.life import Life
@@ -34,6 +35,6 @@ class ReceivingContract(Receiving, Files, Polling, Webhooks):
 
 
 class ChannelContract(
-    Sending, Buttons, Changing, Failures, MiniApps, Commands, Life, ReceivingContract
+    Sending, Buttons, Changing, Failures, Doubt, MiniApps, Commands, Life, ReceivingContract
 ):
     """The whole contract. Set `plugin` and `kind`, and give the fixture `messenger`."""

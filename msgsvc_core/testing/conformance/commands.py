@@ -16,7 +16,7 @@ class Commands(Stage):
     async def test_the_menu_shows_the_commands_in_the_persons_language_or_the_default_one(
         self, channel: Channel, messenger: Messenger
     ) -> None:
-        needs(channel.capabilities.commands, "a menu of commands")
+        needs(channel.capabilities.commands, "menu of commands")
         await done(channel.set_commands([HELP, LONG], "en"), "set_commands")
 
         for lang in ("en", "ru", "de"):
@@ -31,7 +31,7 @@ class Commands(Stage):
     async def test_the_menu_shows_no_command_any_more_that_was_left_out(
         self, channel: Channel, messenger: Messenger
     ) -> None:
-        needs(channel.capabilities.commands, "a menu of commands")
+        needs(channel.capabilities.commands, "menu of commands")
         await done(channel.set_commands([HELP, LONG], "en"), "set_commands")
         await done(channel.set_commands([LONG], "ru"), "the second set_commands")
 
@@ -42,7 +42,7 @@ class Commands(Stage):
     async def test_a_menu_that_is_refused_raises_the_reason(
         self, channel: Channel, messenger: Messenger
     ) -> None:
-        needs(channel.capabilities.commands, "a menu of commands")
+        needs(channel.capabilities.commands, "menu of commands")
         await messenger.fail_next(Reason.PLATFORM_UNAVAILABLE)
         error = await refusal(channel.set_commands([HELP], "en"), "set_commands")
 

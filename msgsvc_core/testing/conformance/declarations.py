@@ -36,10 +36,10 @@ class Declarations:
     """What needs no database. `loaded` is a service with the core and the plugin."""
 
     #: The plugin: its module `plugin`, or any object with its hooks.
-    plugin: ClassVar[Any]
+    plugin: Any
 
     #: Its name: that of its entry point, its settings and its tables.
-    name: ClassVar[str]
+    name: str
 
     #: Beginnings of paths outside `/v1/` and `/<name>/` that are the plugin's, e.g. of public pages.
     own_paths: ClassVar[tuple[str, ...]] = ()

@@ -23,7 +23,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.service import Service
 from msgsvc_core.testing.conformance.failures import QUICK
 from msgsvc_core.testing.conformance.messenger import Fault, Messenger
-from msgsvc_core.testing.conformance.stage import CHANNEL, Stage, plainest, sent
+from msgsvc_core.testing.conformance.stage import CHANNEL, Stage, keyed, plainest, sent
 from msgsvc_core.testing.conformance.verdicts import done, judge, refusal
 
 #: Names of settings that lead to other machines, or into files of this one.
@@ -94,7 +94,7 @@ class Life(Stage):
         await messenger.revoke()
         health = await _health(channel)
         message = plainest("from nobody", channel.capabilities)
-        error = await refusal(channel.send(chat_id, message), "send of a revoked bot")
+        error = await refusal(channel.send(chat_id, keyed(message)), "send of a revoked bot")
 
         assert (health.ok, health.revoked) == (False, True), (
             f"the token is valid no more, and `check` found {health}; set `revoked`, so that the core"
@@ -142,7 +142,7 @@ async def _health(channel: Channel) -> ChannelHealth:
 async def _failure(channel: Channel, chat_id: str) -> str:
     """The whole of what a failing call raises, as a log would have it."""
     try:
-        await channel.send(chat_id, plainest("refused", channel.capabilities))
+        await channel.send(chat_id, keyed(plainest("refused", channel.capabilities)))
     except DeliveryError as error:
         return "".join(traceback.format_exception(error)) + repr(error) + error.text
     except asyncio.CancelledError:

@@ -9,9 +9,9 @@ import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
 
-#: How the platform's side of one call breaks: an answer with a status of 500 or more; a gateway's 504, which
-#: gave up waiting for what may have been done; a status of success whose body is not what it should be; a
-#: connection that ends after the request was read; or no answer for long.
+#: How the platform's side of one call breaks: an answer with a status of 500 or more, and nothing is done.
+#: With all others the call is done, and its answer is lost: a gateway's 504, which gave up waiting; a status
+#: of success whose body is not what it should be; a connection that ends without an answer; none for long.
 Fault = Literal["5xx", "504", "garbage", "reset", "hang"]
 
 
@@ -93,7 +93,15 @@ class Messenger(ABC):
 
     @abstractmethod
     async def break_next(self, fault: Fault) -> None:
-        """The bot's next call breaks."""
+        """The bot's next call breaks; `Fault` says what is done before."""
+
+    @abstractmethod
+    async def kill(self) -> None:
+        """The platform's server dies: connections end, calls in hand too, and nothing listens any more."""
+
+    @abstractmethod
+    async def restart(self) -> None:
+        """It listens again where it did, and knows all that it had done."""
 
     @abstractmethod
     async def revoke(self) -> None:
@@ -102,6 +110,10 @@ class Messenger(ABC):
     @abstractmethod
     async def puzzle(self) -> None:
         """Sends the bot what it can't know: an update of a kind that is new, and a broken one."""
+
+    async def leave(self) -> None:
+        """Leaves the chat with the bot, or the platform, without blocking the bot."""
+        cannot("people can't leave a chat on this platform but by blocking the bot")
 
     async def send_file(
         self, media_type: MediaType, content: bytes, filename: str, text: str = ""

@@ -7,7 +7,15 @@ from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.messenger import Messenger
-from msgsvc_core.testing.conformance.stage import Stage, needs, picture, plainest, sent, shown_as
+from msgsvc_core.testing.conformance.stage import (
+    Stage,
+    keyed,
+    needs,
+    picture,
+    plainest,
+    sent,
+    shown_as,
+)
 from msgsvc_core.testing.conformance.texts import NASTY_TEXTS
 from msgsvc_core.testing.conformance.verdicts import judge
 
@@ -141,7 +149,7 @@ class Sending(Stage):
             f"`problem` says {problem!r}; begin with the field, as in 'text: must be at most ...'"
         )
         try:
-            ref = await channel.send(chat_id, message)
+            ref = await channel.send(chat_id, keyed(message))
         except DeliveryError as error:
             judge(error, Reason.INVALID_MESSAGE, "`send` of a text that is too long")
         else:

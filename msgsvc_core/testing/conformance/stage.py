@@ -1,8 +1,9 @@
 """What the checks of `ChannelContract` play on: the channel, its platform, and a server of ours."""
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -25,10 +26,10 @@ class Stage:
     """The fixtures. A plugin's class sets `plugin` and `kind`, and has a fixture `messenger`."""
 
     #: The plugin: its module `plugin`, or any object with its hooks.
-    plugin: ClassVar[Any]
+    plugin: Any
 
     #: Which of its kinds of messenger.
-    kind: ClassVar[str]
+    kind: str
 
     @pytest.fixture
     async def messenger(self) -> Messenger:
@@ -50,6 +51,13 @@ class Stage:
         channel = service.channels[CHANNEL]
         channel.profile = (await done(channel.check(), "check")).profile
         return channel
+
+    @pytest.fixture
+    async def successor(self, service: Service, channel: Channel) -> AsyncIterator[Channel]:
+        """The same channel as another process has it, which knows nothing of the first one's calls."""
+        successor = second_channel(service, self.kind, channel)
+        yield successor
+        await successor.close()
 
     @pytest.fixture
     async def door(self) -> AsyncIterator[Door]:
@@ -108,6 +116,15 @@ def kind_of(service: Service, name: str) -> ChannelKind:
     return next(one for one in kinds if one.name == name)
 
 
+def second_channel(service: Service, kind: str, channel: Channel) -> Channel:
+    """The channel once more, made of the same settings."""
+    declared, options = kind_of(service, kind), service.settings.channels[CHANNEL].options
+    settings = declared.settings.model_validate(options)
+    second = declared.create(service, channel.identity, settings)
+    second.profile = channel.profile
+    return second
+
+
 def needs(capable: bool, what: str) -> None:
     """Skips the check of something that the channel's capabilities exclude."""
     if not capable:
@@ -125,10 +142,15 @@ def picture(door: Door, media_type: Any) -> Media:
     return Media(media_type, door.file_url(media_type))
 
 
+def keyed(message: OutgoingMessage) -> OutgoingMessage:
+    """The message under a key, as the core hands each to a channel; a new one where it has none."""
+    return message if message.key else message.with_key(f"kit-{uuid.uuid4().hex}")
+
+
 async def sent(channel: Channel, chat_id: str, message: OutgoingMessage) -> str:
     """The id of a message that the platform takes."""
     __tracebackhide__ = True
-    return await done(channel.send(chat_id, message), "send")
+    return await done(channel.send(chat_id, keyed(message)), "send")
 
 
 async def shown_as(messenger: Messenger, ref: str) -> Shown:

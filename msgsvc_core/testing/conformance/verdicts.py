@@ -48,6 +48,19 @@ async def refusal(call: Awaitable[object], doing: str) -> DeliveryError:
     )
 
 
+async def refused_or_done(call: Awaitable[object], doing: str) -> DeliveryError | None:
+    """The `DeliveryError` of a call that may fail or succeed; None where it succeeded."""
+    __tracebackhide__ = True
+    try:
+        await within(call, f"{doing} did not end")
+    except DeliveryError as error:
+        judge(error, Reason.PLATFORM_UNAVAILABLE, doing)
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        pytest.fail(f"{doing} raised {error!r}. Turn every failure of a call into a DeliveryError")
+    return None
+
+
 def judge(error: DeliveryError, reason: Reason, what: str) -> None:
     """Fails unless the error has that reason; `what` says what had happened."""
     __tracebackhide__ = True

@@ -32,7 +32,7 @@ GARBAGE = (
 
 
 class Webhooks(Stage):
-    """`set_webhook` and `parse_update`."""
+    """`set_webhook`, `check_webhook` and `parse_update`."""
 
     async def test_webhook_call_with_the_secret_brings_its_update(
         self, channel: Channel, messenger: Messenger, inbox: Inbox
@@ -95,6 +95,17 @@ class Webhooks(Stage):
         call = replace(await inbox.webhook_call(), secrets=(OTHER_SECRET,))
 
         assert _parsed(channel, call), "a call with the new secret gave no update"
+
+    async def test_webhook_that_was_set_is_found_well(
+        self, channel: Channel, messenger: Messenger, inbox: Inbox
+    ) -> None:
+        await _call(channel, messenger, inbox)
+        found = await done(channel.check_webhook(inbox.webhook_url), "check_webhook")
+
+        assert found.ok, (
+            f"the platform calls the webhook, and `check_webhook` says {found}; where the platform tells"
+            " nothing of its calls, say ok"
+        )
 
     async def test_webhook_call_that_holds_no_update_gives_none(
         self, channel: Channel, messenger: Messenger, inbox: Inbox

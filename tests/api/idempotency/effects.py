@@ -103,6 +103,11 @@ class Effects:
         self.entered.set()
         await ctx.tx.insert(
             "core_tags",
-            {"project_id": ctx.project_id, "name": f"effect-{self.calls}", "created_at_ms": 0},
+            {
+                "project_id": ctx.project_id,
+                "tag_id": f"tag-{self.calls}",
+                "name": f"effect-{self.calls}",
+                "created_at_ms": 0,
+            },
         )
         await self.may_end.wait()

@@ -38,7 +38,12 @@ class Tries:
         async def try_it(ctx: Context) -> Answer:
             """Counts a try, and fails."""
             name = f"try-{ctx.request_id}"[:64]
-            row = {"project_id": ctx.project_id, "name": name, "created_at_ms": 0}
+            row = {
+                "project_id": ctx.project_id,
+                "tag_id": name,
+                "name": name,
+                "created_at_ms": 0,
+            }
             await ctx.tx.insert("core_tags", row)
             ctx.tx.on_commit(self._count)
             raise Missed

@@ -198,7 +198,7 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
 
 #: What people carry.
 _NAMED: Mapping[str, Mapping[str, str]] = {
-    "core_tags": {"name": "'{name}'", **_MADE},
+    "core_tags": {"tag_id": "'{name}'", "name": "'{name}'", **_MADE},
     "core_permissions": {
         "key": "'{name}'",
         "title": '\'{{"en": "News"}}\'',
@@ -210,7 +210,7 @@ _NAMED: Mapping[str, Mapping[str, str]] = {
 
 #: Who carries what: the table, and the name of what all carry and of what the oldest carry.
 _CARRIED = (
-    ("core_subscriber_tags", "subscriber_id", "sub", "tag", "subscribers"),
+    ("core_subscriber_tags", "subscriber_id", "sub", "tag_id", "subscribers"),
     ("core_subscriber_permissions", "subscriber_id", "sub", "permission", "subscribers"),
     ("helpdesk_ticket_tags", "ticket_id", "tkt", "tag", "tickets"),
 )

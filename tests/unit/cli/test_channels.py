@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.reception_health import InterruptionReason
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 
@@ -65,6 +66,46 @@ def test_a_channel_is_checked_on_demand(run: Any, own_channel: str) -> None:
 
     assert (well.exit_code, missing.exit_code) == (0, 1)
     assert "Own Bot" in well.stdout
+
+
+@pytest.fixture
+def deaf_channel(run: Any, config: Path) -> str:
+    """The id of a Telegram bot that a project brought, whose updates another program takes."""
+    text = config.read_text("utf-8").replace("plugins = []", 'plugins = ["telegram"]')
+    config.write_text(text, encoding="utf-8")
+    project = json.loads(run("project", "create", "Shop", "--json").stdout)
+
+    async def add() -> str:
+        service = Service(load_settings(config, env={}))
+        await service.open_database()
+        try:
+            async with service.db.transaction() as tx:
+                token = "1:" + "a" * 35
+                body = CreateChannelBody(
+                    name="own_bot", plugin="telegram", settings={"token": token}
+                )
+                made = await service.own_channels.create(tx, project["project_id"], body)
+            channel = service.channels[made.channel_id]
+            async with service.db.transaction() as tx:
+                await service.reception_health.interrupt(
+                    tx, channel, InterruptionReason.POLLING_FAILED, "Conflict: another", 0
+                )
+        finally:
+            await service.channels.close()
+            await service.db.disconnect()
+        return made.channel_id
+
+    return asyncio.run(add())
+
+
+def test_a_bot_that_receives_nothing_is_listed_as_such(run: Any, deaf_channel: str) -> None:
+    shown = run("channels", "list").stdout
+    [plain] = json.loads(run("channels", "list", "--json").stdout)["data"]
+
+    assert all(word in shown for word in ("working", "interrupted", "Conflict: another"))
+    assert plain["reception"] == "interrupted"
+    assert plain["interrupted_since"] == "1970-01-01T00:00:00.000Z"
+    assert plain["interrupted_detail"] == "Conflict: another"
 
 
 def test_the_doctor_looks_at_own_channels(run: Any, own_channel: str) -> None:

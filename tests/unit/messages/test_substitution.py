@@ -1,12 +1,14 @@
 """Templates of texts: what is one, and what values can and can't do."""
 
 import time
+from itertools import groupby
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.content.markup import Span, to_spans
+from msgsvc_core.content.markup import Mark, Span, joined, to_html, to_spans
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import (
     Template,
@@ -29,6 +31,11 @@ MOST_S = 2.0
 
 def rendered(text: str, text_format: Format = "plain", **values: str) -> str:
     return text_template(text, text_format).render(values, MOST)
+
+
+def seen(text: str, text_format: Format, **values: str) -> list[Span]:
+    """What people see of a template with these values."""
+    return to_spans(*text_template(text, text_format).render_text(values, MOST))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +144,8 @@ EVIL = "*b* [x](https://evil.example) `c` <a href='https://evil.example'>y</a> _
     [
         ("Hi **{{ a }}**", "markdown", [Span("Hi "), Span(EVIL, ("bold",))]),
         ("*{{ a }}* {{ a }}", "markdown", [Span(EVIL, ("italic",)), Span(" " + EVIL)]),
-        ("`{{ a }}`", "markdown", [Span(EVIL.replace("`", "'"), ("code",))]),
-        ("```\n{{ a }}\n```", "markdown", [Span(EVIL.replace("`", "'"), ("pre",))]),
+        ("`{{ a }}`", "markdown", [Span(EVIL, ("code",))]),
+        ("```\n{{ a }}\n```", "markdown", [Span(EVIL, ("pre",))]),
         ("[{{ a }}](https://shop.example)", "markdown", [Span(EVIL, (), "https://shop.example")]),
         ("Hi <b>{{ a }}</b>", "html", [Span("Hi "), Span(EVIL, ("bold",))]),
         (
@@ -149,7 +156,45 @@ EVIL = "*b* [x](https://evil.example) `c` <a href='https://evil.example'>y</a> _
     ],
 )
 def test_a_value_can_t_become_markup(text: str, text_format: Format, looks: list[Span]) -> None:
-    assert to_spans(rendered(text, text_format, a=EVIL), text_format) == looks
+    assert seen(text, text_format, a=EVIL) == looks
+
+
+@pytest.mark.parametrize(
+    ("text", "text_format", "value", "looks"),
+    [
+        ("`{{ a }}", "markdown", "x`", [Span("`x`")]),
+        ("a ` b {{ a }} c", "markdown", "`", [Span("a ` b ` c")]),
+        ("*{{ a }}", "markdown", "x*", [Span("*x*")]),
+        ("**{{ a }}** b **c**", "markdown", "", [Span(" b "), Span("c", ("bold",))]),
+        ('**{{ a | default("x") }}** b', "markdown", "", [Span(" b")]),
+        ("[{{ a }}](https://shop.example)", "markdown", "", []),
+        ("```\n{{ a }}```", "markdown", "x\n```\ny", [Span("x\n```\ny", ("pre",))]),
+        ("`{{ a }}`", "markdown", "x`\ny", [Span("x`\ny", ("code",))]),
+        ("{{ a }}_b_", "markdown", "!", [Span("!_b_")]),
+        ("&{{ a }}", "html", "lt;b&gt;", [Span("&lt;b&gt;")]),
+        ("&{{ a }};", "html", "lt", [Span("&lt;")]),
+        ("&#{{ a }};", "html", "60", [Span("&#60;")]),
+        ("&l{{ a }}", "html", "t;i", [Span("&lt;i")]),
+        ("<style>{{ a }}</style>", "html", "</style><b>x</b>", [Span("</style><b>x</b>")]),
+        ("a < {{ a }} >", "html", "b", [Span("a < b >")]),
+    ],
+)
+def test_a_value_is_shown_as_it_is_whatever_stands_before(
+    text: str, text_format: Format, value: str, looks: list[Span]
+) -> None:
+    assert seen(text, text_format, a=value) == looks
+
+
+def test_a_text_stays_in_its_format_where_that_can_say_it() -> None:
+    template = text_template("a *b* `{{ a }}`", "markdown")
+
+    assert template.render_text({"a": "_x_"}, MOST) == ("a *b* `_x_`", "markdown")
+    assert template.render_text({"a": "`x`"}, MOST) == ("a <i>b</i> <code>`x`</code>", "html")
+
+
+def test_a_text_that_is_written_anew_keeps_to_the_bound() -> None:
+    with pytest.raises(TooLong):
+        text_template("`{{ a }}", "markdown").render_text({"a": "`" + "&" * 100}, 300)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +205,7 @@ def test_a_value_can_t_become_markup(text: str, text_format: Format, looks: list
     ],
 )
 def test_in_a_link_a_value_is_percent_encoded(text: str, text_format: Format) -> None:
-    spans = to_spans(rendered(text, text_format, a='/x" )?&#й'), text_format)
+    spans = seen(text, text_format, a='/x" )?&#й')
 
     encoded = "%2Fx%22%20%29%3F%26%23%D0%B9"
     assert spans == [Span("orders", (), f"https://shop.example/{encoded}?q={encoded}")]
@@ -241,11 +286,93 @@ def test_no_value_makes_a_link_in_html(text: str, a: str, b: str) -> None:
 def check_links(text: str, text_format: Format, a: str, b: str) -> None:
     """Every link leads to the shop, the template's own host."""
     try:
-        shown = rendered(text, text_format, a=a, b=b)
+        spans = seen(text, text_format, a=a, b=b)
     except (TemplateError, WrongVariable, TooLong):
         return
-    hrefs = [span.href for span in to_spans(shown, text_format) if span.href]
-    assert all(href.startswith("https://shop.example/") for href in hrefs), (shown, hrefs)
+    hrefs = [span.href for span in spans if span.href]
+    assert all(href.startswith("https://shop.example/") for href in hrefs), spans
+
+
+#: Signs beside variables that stand open, or mean something with what follows.
+STRAY = (
+    "`",
+    "``",
+    "*",
+    "_",
+    "~",
+    "&",
+    "&l",
+    "&#",
+    "&#x",
+    "&amp",
+    "<",
+    "</",
+    "[",
+    "]",
+    "(",
+    "!",
+    ";",
+)
+FILLED = VALUES | st.sampled_from(
+    ["", "lt;", "#60;", "t", "lt", "x*", "_x", "`", "x`", "b>", "```"]
+)
+
+
+@settings(max_examples=500, deadline=None)  # other work on the machine
+@given(text=templates(*MARKDOWN, *STRAY, *USUAL), a=FILLED, b=FILLED)
+def test_values_are_literal_in_any_markdown(text: str, a: str, b: str) -> None:
+    check_literal(text, "markdown", a, b)
+
+
+@settings(max_examples=500, deadline=None)  # other work on the machine
+@given(text=templates(*HTML, *TAGS, *STRAY), a=FILLED, b=FILLED)
+def test_values_are_literal_in_any_html(text: str, a: str, b: str) -> None:
+    check_literal(text, "html", a, b)
+
+
+def check_literal(text: str, text_format: Format, a: str, b: str) -> None:
+    """What people see is what they see with a word in each hole, with the values in its place: as many
+    spans, which look alike and begin where they did."""
+    try:
+        shown = seen(text, text_format, a=a, b=b)
+        words = seen(text, text_format, a="AAA", b="BBB")
+    except (TemplateError, WrongVariable, TooLong):
+        return
+    filled = [
+        (
+            span.text.replace("AAA", "\0").replace("BBB", b).replace("\0", a),
+            span.marks,
+            bool(span.href),
+        )
+        for span in words
+    ]
+    expected = [
+        ("".join(text for text, _, _ in alike), *look)
+        for look, alike in groupby(
+            (one for one in filled if one[0]), key=lambda one: (one[1], one[2])
+        )
+    ]
+    by_link = [(span.text, span.marks, bool(span.href)) for span in shown]
+    merged = [
+        ("".join(text for text, _, _ in alike), *look)
+        for look, alike in groupby(by_link, key=lambda one: (one[1], one[2]))
+    ]
+    assert merged == expected
+
+
+@settings(max_examples=300, deadline=None)  # other work on the machine
+@given(
+    spans=st.lists(
+        st.builds(
+            Span,
+            st.text(st.sampled_from("ab \n&;<>/\"'`*l#"), min_size=1),
+            st.lists(st.sampled_from(get_args(Mark)), unique=True, max_size=3).map(tuple),
+            st.none() | st.sampled_from(["https://shop.example/?a=1&lt=2", "http://a/'\"<>"]),
+        )
+    )
+)
+def test_html_reads_as_the_spans_that_it_was_written_from(spans: list[Span]) -> None:
+    assert to_spans(to_html(spans), "html") == joined(spans)
 
 
 @settings(max_examples=300, deadline=None)  # other work on the machine
@@ -256,17 +383,11 @@ def check_links(text: str, text_format: Format, a: str, b: str) -> None:
 )
 def test_markdown_looks_the_same_whatever_the_values(fragments: list[str], a: str, b: str) -> None:
     template = " ".join(fragments)
-    shown = to_spans(rendered(template, "markdown", a=a, b=b), "markdown")
+    shown = seen(template, "markdown", a=a, b=b)
 
-    usual = to_spans(rendered(template, "markdown", a="AAA", b="BBB"), "markdown")
-    code = b.replace("`", "'").replace("\n", " ")
+    usual = seen(template, "markdown", a="AAA", b="BBB")
     expected = [
-        Span(
-            s.text.replace("AAA", a).replace("BBB", code if "code" in s.marks else b),
-            s.marks,
-            s.href,
-        )
-        for s in usual
+        Span(span.text.replace("AAA", a).replace("BBB", b), span.marks, span.href) for span in usual
     ]
     assert shown == expected
 

@@ -13,7 +13,7 @@ from msgsvc_core.security import SecretBox
 #: What the derived bytes and the hashes are for; other uses of the same key give other values.
 PURPOSE = "auth.code"
 
-#: Base62 characters that hold a code's 256 bits (API, "Auth").
+#: Base62 characters that hold a code's 256 bits (decision 0075).
 CODE_WIDTH = 43
 
 

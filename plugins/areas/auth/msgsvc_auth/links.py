@@ -22,7 +22,9 @@ class StaticLinks:
         self._allow_http = service.section(AuthSettings).allow_http_callbacks
 
     async def create(self, tx: Tx, project_id: str, body: StaticLinkBody) -> StaticLink:
-        """Raises `InvalidUrl`, and `Conflict` for a slug that any project has."""
+        """Raises `InvalidUrl`, `Conflict` for a slug that any project has, and `ValidationFailed` where
+        people can answer none of the project's bots."""
+        self._service.channels.check_answers(project_id, None)
         check_callback_url(body.callback_url, allow_http=self._allow_http)
         link = StaticLink(
             project_id=project_id,

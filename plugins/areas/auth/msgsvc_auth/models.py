@@ -10,22 +10,22 @@ from msgsvc_core.api.endpoint import Answer, Body, Query
 from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.api.types import Kept, UrlText
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import Subscriber
 
-Lang = Literal["ru", "en"]
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
 
-#: Seconds between two looks at a session's status (interface spec, section 4: 2-3).
+#: Seconds between two looks at a session's status (decision 0075: 2-3).
 POLL_INTERVAL_S = 2
 
-#: Longest time that a look at the status may be held (API, "Auth").
+#: Longest time that a look at the status may be held (decision 0075).
 MAX_WAIT_S = 25
 
-#: Characters of `state` (API, "Auth").
+#: Characters of `state` (decision 0075).
 MAX_STATE_LENGTH = 512
 
-#: A static link's slug (API, "Auth").
+#: A static link's slug (decision 0075).
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$")]
 
 #: What a project calls a static link.
@@ -42,7 +42,7 @@ class Session:
     state: str
     callback_url: str | None
     channel: str | None
-    lang: Lang | None
+    lang: Language | None
     created_at_ms: int
     expires_at_ms: int
     #: What the site says of the browser that asks, for the bot's question.
@@ -121,7 +121,7 @@ class SessionBody(Body):
         None, description="Where the bot leads back to; exactly that of one of the static links."
     )
     channel: str | None = Field(None, description="Offer this messenger alone.")
-    lang: Lang | None = Field(
+    lang: Language | None = Field(
         None, description="Language of the bot's question; without it, the person's own."
     )
     match: bool = Field(
@@ -186,7 +186,7 @@ class VerifyAnswer(Answer):
     channel: str
     first_name: str
     username: str = Field(description="Empty for people without one.")
-    lang: Lang
+    lang: Language
     tags: list[str]
     external_id: str | None
     state: str

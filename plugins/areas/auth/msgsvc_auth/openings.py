@@ -7,7 +7,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import RateLimitProject
 from msgsvc_core.limits import StoredHits, Window
 
-#: Seconds of the window in which sessions are counted (interface spec, section 8: per hour).
+#: Seconds of the window in which sessions are counted (decision 0075: per hour).
 SESSION_WINDOW_S = 3600
 
 

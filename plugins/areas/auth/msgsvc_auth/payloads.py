@@ -1,6 +1,6 @@
 """Start payloads: what a link to a bot carries.
 
-A session's token and a link's slug share the prefix that the interface spec sets for static links.
+A session's token and a link's slug share the prefix that decision 0075 gives static links.
 A slug has no `_`, so `auth_s_<token>` can't be one, whatever slug somebody picks.
 """
 
@@ -26,7 +26,7 @@ def session_payload(token: str) -> str:
 
 
 def link_payload(slug: str) -> str:
-    """The form that the interface spec (section 1) gives static links."""
+    """The form that decision 0075 gives static links."""
     return PREFIX + slug
 
 

@@ -29,17 +29,17 @@ router = Router(area="auth")
 
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
 async def create_session(
-    ctx: Context, body: SessionBody, all_channels: Channels, clock: Clock, sign_in: SignIn
+    ctx: Context, body: SessionBody, all_channels: Channels, clock: Clock, all_sign_in: SignIn
 ) -> SessionAnswer:
     """Begins a sign-in: links and QR codes to the bots, which ask the person.
 
     Poll the status every `interval` seconds, or send the person along a link and wait for them at
     `callback_url`. Or both: the code is the same.
     """
+    sign_in = all_sign_in
     new = await sign_in.open(ctx.tx, ctx.project_id, body)
     channels, payload = all_channels, session_payload(new.token)
-    names = None if body.channel is None else [body.channel]
-    links = channels.deep_links(ctx.project_id, payload, names, asks=True)
+    links = sign_in.links(new)
     return SessionAnswer(
         session_id=new.session.session_id,
         links=links,

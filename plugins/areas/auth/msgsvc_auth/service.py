@@ -12,7 +12,7 @@ from msgsvc_auth.clients import Client
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
-from msgsvc_auth.models import Lang, NewSession, Session, SessionBody, StaticLink
+from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
 from msgsvc_auth.openings import Openings
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
@@ -21,6 +21,7 @@ from msgsvc_core.billing import Charge
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Lookup, Together, Tx
 from msgsvc_core.kernel.errors import InvalidUrl, NotFound
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.ids import new_secret_id, new_token
 from msgsvc_core.security import digest, new_number, offered
 from msgsvc_core.subscribers.models import Subscriber
@@ -28,7 +29,7 @@ from msgsvc_core.subscribers.models import Subscriber
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: The paid operation of this plugin (interface spec, section 1: a credit per confirmation).
+#: The paid operation of this plugin (decision 0075: a credit per confirmation).
 CONFIRMED = "auth.confirmed"
 
 #: What the choice of the other numbers is derived for.
@@ -85,13 +86,21 @@ class SignIn:
         session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
         return await self._insert(tx, NewSession(session, token))
 
+    def links(self, new: NewSession) -> dict[str, str]:
+        """The link to the bot of each channel, by which the person answers. Raises `Unavailable` while
+        no bot is ready."""
+        session = new.session
+        names = None if session.channel is None else [session.channel]
+        payload = session_payload(new.token)
+        return self._service.channels.deep_links(session.project_id, payload, names, asks=True)
+
     async def open_by_link(
         self,
         tx: Tx,
         link: StaticLink,
         *,
         state: str = "",
-        lang: Lang | None = None,
+        lang: Language | None = None,
         channel: str | None = None,
         client: Client | None = None,
         browser_digest: str | None = None,

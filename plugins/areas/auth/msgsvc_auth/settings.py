@@ -16,14 +16,14 @@ class AuthSettings(Section):
     session_lifetime_s: int = Field(
         600, ge=30, le=3600, description="Seconds for which a session waits for its Yes."
     )
-    # Interface spec, section 8.
+    # Decision 0075.
     code_lifetime_s: int = Field(
         300,
         ge=10,
         le=3600,
         description="Seconds for which a code can be exchanged.",
     )
-    # Interface spec, section 8.
+    # Decision 0075.
     sessions_per_hour: int = Field(
         5,
         ge=1,

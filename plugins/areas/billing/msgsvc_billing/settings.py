@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from msgsvc_core.billing import Plan
 from msgsvc_core.config.settings import Section
 
-#: What each operation costs unless the configuration says otherwise (interface spec, section 1.8).
+#: What each operation costs unless the configuration says otherwise (decision 0075).
 PRICES = {"auth.confirmed": 1}
 
 
@@ -23,7 +23,7 @@ class PlanSettings(Section):
 
 
 def _shipped() -> dict[str, PlanSettings]:
-    """The plans of the interface spec, section 8, and an example of a larger one."""
+    """The plans of decision 0075, and an example of a larger one."""
     return {
         "free": PlanSettings(monthly_credits=100, max_projects=1, max_members=1, csv_export=False),
         "basic": PlanSettings(monthly_credits=700),

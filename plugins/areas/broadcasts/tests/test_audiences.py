@@ -233,3 +233,31 @@ async def test_what_is_refused(client: httpx2.AsyncClient, body: Any, part: str)
     assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed"), answer.text
     assert part in answer.json()["error"]
     assert dry.json() == answer.json()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://shop.example/x", "https://", "https://a;b/x"])
+@pytest.mark.parametrize("field", ["media", "buttons"])
+async def test_a_wrong_url_is_invalid_url(client: httpx2.AsyncClient, url: str, field: str) -> None:
+    shown = {"media": {"type": "image", "url": url}, "buttons": [[{"text": "Go", "url": url}]]}
+    body = {"audience": {"all": True}, "text": "Hi", field: shown[field]}
+
+    answer = await client.post("/v1/broadcast", json=body)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_url"), answer.text
+
+
+async def test_a_renamed_tag_means_its_people_by_its_new_name_alone(
+    client: httpx2.AsyncClient, service: Service, tenant: Tenant, five: list[str]
+) -> None:
+    await client.put("/v1/tags/news", json={"name": "letters"})
+    await give(service, tenant, "news", five[4:])
+
+    async def meant(**audience: list[str]) -> int:
+        body = {"text": "Hi", "audience": audience, "dry_run": True}
+        return int((await client.post("/v1/broadcast", json=body)).json()["total"])
+
+    assert await meant(tags_any=["letters"]) == 3
+    assert await meant(tags_any=["letters", "news"]) == 4
+    assert await meant(tags_all=["letters", "old"]) == 1
+    assert await meant(tags_none=["letters"]) == 2
+    assert await meant(tags_any=["news"]) == 1

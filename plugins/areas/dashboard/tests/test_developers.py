@@ -8,8 +8,19 @@ import httpx2
 import pytest
 
 import msgsvc_core
+from msgsvc_core.channels import (
+    Channel,
+    ChannelIdentity,
+    ChannelKind,
+    DeliveryError,
+    Polled,
+    Reason,
+)
+from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
+from msgsvc_core.testing import RecordingChannel, until
 from msgsvc_core.testing.dashboard import stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
@@ -211,3 +222,57 @@ async def test_a_viewer_changes_nothing_and_an_agent_sees_none_of_it(
     assert [each.status_code for each in looked] == [200] * 3
     assert not any('<form method="post"' in each.text.split("<main")[1] for each in looked)
     assert [each.status_code for each in [*refused, *hidden]] == [403] * 5
+
+
+class DeafChannel(RecordingChannel):
+    """Another program takes its updates."""
+
+    receiving = "poll"
+
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "Conflict: <another> program")
+
+
+class DeafKind:
+    @hookimpl
+    def register_channel_kinds(self) -> list[ChannelKind]:
+        def create(_service: Service, identity: ChannelIdentity, _settings: Section) -> Channel:
+            return DeafChannel(identity)
+
+        return [ChannelKind("deaf", Section, create, frozenset())]
+
+
+@pytest.mark.parametrize(
+    ("lang", "word", "sentence"),
+    [
+        ("en", "Receives nothing", "the bot receives nothing: Conflict: &lt;another&gt; program"),
+        ("ru", "Ничего не получает", "бот ничего не получает: Conflict: &lt;another&gt; program"),
+    ],
+)
+async def test_a_bot_that_receives_nothing_says_so_on_its_pages(
+    make_service: ServiceFactory, lang: str, word: str, sentence: str
+) -> None:
+    service = await make_service(
+        extra_plugins=[("dashboard", plugin), ("deaf", DeafKind())],
+        channels={"messenger_a": {"plugin": "deaf"}},
+        jobs={"reception_failing_s": 0, "sweep_s": 0.05},
+        own_channels={"follow_s": 0.02},
+    )
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    owner.client.headers["Accept-Language"] = lang
+    await owner.post("/channels/new", {"plugin": "deaf", "name": "our_bot"})
+
+    async def both_interrupted() -> bool:
+        async with service.db.read() as tx:
+            found = await service.channel_states.troubled(tx)
+        return len(found) == 2
+
+    await until(both_interrupted)
+    listed = await owner.get("/channels")
+    shown = await owner.get("/channels/our_bot")
+    checked = await owner.post("/channels/our_bot/check")
+
+    assert listed.text.count(word) == 2
+    assert sentence in shown.text
+    assert checked.status_code == 303

@@ -6,7 +6,6 @@ from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import ALWAYS, MailingContent
 from msgsvc_core.messages.models import METADATA_BYTES
-from msgsvc_core.messages.templates.rendering import LANGUAGES
 from msgsvc_core.service import Service
 from msgsvc_drip.contents import read_message
 from msgsvc_drip.course import Course, StepMessage, When
@@ -58,7 +57,7 @@ def _check_shown(service: Service, project_id: str, content: MailingContent) -> 
         )
     settings, sample = service.settings, dict.fromkeys(content.personal, "x")
     channels = list(service.channels.all_of(project_id))
-    for lang in LANGUAGES:
+    for lang in settings.languages:
         try:
             shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
         except WrongVariable as error:

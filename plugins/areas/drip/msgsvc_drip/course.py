@@ -96,7 +96,7 @@ class StepMessage(Body):
     def to_content(self) -> TemplateContent:
         """What is shown, of a message without a template."""
         shown = self.model_dump(include=set(TemplateContent.model_fields), exclude_unset=True)
-        return validate(TemplateContent, shown)
+        return validate(TemplateContent, shown, languages=None)
 
     def to_options(self) -> SendBody:
         """What goes along with whatever is shown; the text of it is none."""

@@ -19,6 +19,7 @@ from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
 from msgsvc_drip.course import Course, Step, read_course
 
@@ -44,7 +45,7 @@ def _check_event(name: str) -> str:
 def _check_name(name: str) -> str:
     if not name.isprintable() or name != name.strip():
         raise ValueError("must be printable characters without spaces at its ends")
-    return name
+    return check_visible(name)
 
 
 EventName = Annotated[str, AfterValidator(_check_event)]

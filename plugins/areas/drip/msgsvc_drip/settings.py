@@ -8,7 +8,7 @@ from msgsvc_core.config.settings import Section
 class DripSettings(Section):
     """Limits of chains, and how their steps are taken."""
 
-    # Interface spec, section 8.
+    # Decision 0075.
     steps_per_chain: int = Field(50, ge=1, description="Steps of one chain.")
     chains_per_project: int = Field(100, ge=1, description="Chains of one project.")
     look_s: float = Field(

@@ -83,7 +83,7 @@ async def test_zone_that_is_another_on_each_machine_is_refused(shop: Shop, zone:
     assert refusal(answer) == (400, "validation_failed")
 
 
-@pytest.mark.parametrize("name", ["", "  ", " Welcome", "two\nlines"])
+@pytest.mark.parametrize("name", ["", "  ", " Welcome", "two\nlines", "\u3164", "\u2800"])
 async def test_name_that_nobody_can_read_is_refused(shop: Shop, name: str) -> None:
     answer = await shop.client.post("/v1/drips", json={**BODY, "name": name})
 

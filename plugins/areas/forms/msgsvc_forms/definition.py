@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     Field,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
@@ -133,14 +134,14 @@ _TARGETS: dict[str, type[Body]] = {
 }
 
 
-def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler) -> Any:
+def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     """The target of that kind. Pydantic's own way would put the kind into the paths of fields."""
     if isinstance(value, Body):
         return value
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in _TARGETS:
         raise wrong_field("kind", f"must be one of {', '.join(_TARGETS)}")
-    return _TARGETS[kind].model_validate(value)
+    return _TARGETS[kind].model_validate(value, context=info.context)
 
 
 Target = Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgsvc_core.channels import Channel
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.kernel.i18n import LANGUAGES, Localized, in_language
+from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages import SendBody
 from msgsvc_core.plugins.tickets import TicketRequest
@@ -118,11 +118,16 @@ class Leading:
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
         most = self._most(self._service.channels.all_of(form.project_id))
-        texts = {
-            f"form_{lang}": self._text(form, submission, lang, to.text, most) for lang in LANGUAGES
+        names = {
+            lang: f"form_{lang.replace('-', '_')}" for lang in self._service.settings.languages
         }
         message = MailingMessage(
-            text={"en": "{{ form_en }}", "ru": "{{ form_ru }}"}, variables={**texts}, format="plain"
+            text={lang: f"{{{{ {name} }}}}" for lang, name in names.items()},
+            variables={
+                name: self._text(form, submission, lang, to.text, most)
+                for lang, name in names.items()
+            },
+            format="plain",
         )
         new = NewMailing(SOURCE, message, Audience(tags_any=[to.tag]))
         mailing = await self._service.mailings.start(tx, form.project_id, new)

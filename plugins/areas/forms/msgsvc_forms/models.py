@@ -23,7 +23,7 @@ from msgsvc_forms.definition import (
 )
 from msgsvc_forms.fields import FormField
 
-#: What a deep link's payload begins with (API, "Forms").
+#: What a deep link's payload begins with (decision 0075).
 START_PREFIX = "form_"
 
 Source = Literal["web", "messenger"]

@@ -27,7 +27,7 @@ from msgsvc_forms.models import (
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.summary import files_of
 
-#: The paid operation (interface spec, section 7: form intake).
+#: The paid operation (decision 0075: form intake).
 OPERATION = "form.submission"
 
 #: The job that removes what was sent in with a form that was deleted.
@@ -106,7 +106,7 @@ class Forms:
         Raises `NotFound`, and what `create` does.
         """
         form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
-        definition = validate(Definition, body.changed(form.definition))
+        definition = validate(Definition, body.changed(form.definition), languages=None)
         await self._check(tx, project_id, definition)
         content = definition.to_column()
         if content == form.content:

@@ -8,14 +8,14 @@ from msgsvc_core.config.settings import OWN_USERS, Section
 class FormsSettings(Section):
     """Limits of forms, how long what was sent in is kept, and patience in conversations."""
 
-    # Interface spec, section 8.
+    # Decision 0075.
     forms_per_project: int = Field(
         10,
         ge=1,
         description="Forms of one project.",
         json_schema_extra={OWN_USERS: 200},
     )
-    # Interface spec, section 8.
+    # Decision 0075.
     routes_per_form: int = Field(40, ge=0, description="Routes of one form.")
     submissions_per_minute: int = Field(
         30, ge=1, description="What one form takes from the web in any 60 seconds."

@@ -10,7 +10,7 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import TemplateContent
-from msgsvc_core.messages.templates.rendering import LANGUAGES, Rendering, read_column, read_content
+from msgsvc_core.messages.templates.rendering import Rendering, read_column, read_content
 from msgsvc_helpdesk import canned_store
 from msgsvc_helpdesk.canned_models import (
     CannedAnswer,
@@ -109,7 +109,7 @@ class CannedAnswers:
         """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
         rendering = read_content(content)
         shortest = dict.fromkeys(rendering.variables, "x")
-        for lang in LANGUAGES:
+        for lang in self._service.settings.languages:
             self._rendered(rendering, shortest, lang)
         return content.to_column()
 

@@ -45,10 +45,10 @@ from msgsvc_helpdesk.models import (
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.stats import stats_of
 from msgsvc_helpdesk.views import (
-    EntryAnswer,
     ReplyAnswer,
     StatsAnswer,
     TicketAnswer,
+    TicketEntryAnswer,
     TicketList,
     WholeTicketAnswer,
 )
@@ -172,7 +172,7 @@ async def reply_to_ticket(
         ctx.tx, ctx.project_id, ticket_id, said, Actor("agent", body.member_id)
     )
     messages = await _messages(ctx, [entry])
-    shown = EntryAnswer.of(entry, messages.get(entry.message_id or ""))
+    shown = TicketEntryAnswer.of(entry, messages.get(entry.message_id or ""))
     return ReplyAnswer(ticket=TicketAnswer.of(ticket), message=shown)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import Charge
+from msgsvc_core.channels.words import end_question
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
@@ -370,6 +371,8 @@ class Tickets(TicketChanges):
                 raise Conflict(f"file_id: the file is {file.status}")
             media = self._service.files.media(file)
             body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
+        # Where people answer in words, a number is from now on said to the agent.
+        await end_question(tx, customer.bot, customer.chat_id)
         message = await self._service.messages.queue(
             tx, ticket.project_id, validate(SendBody, body)
         )

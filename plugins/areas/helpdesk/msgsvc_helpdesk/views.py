@@ -82,7 +82,7 @@ class EditAnswer(Answer):
     replaced_at: str
 
 
-class DeliveryAnswer(Answer):
+class AgentReplyDelivery(Answer):
     """What became of the message that brings an answer to the customer."""
 
     message_id: str
@@ -90,7 +90,7 @@ class DeliveryAnswer(Answer):
     reason: str | None
 
 
-class EntryAnswer(Answer):
+class TicketEntryAnswer(Answer):
     """Something said in a ticket. `delivery` is null for notes, for the customer's own words, where they
     have no messenger, and when the message is no longer kept. `file_ids` lead to `/v1/files`."""
 
@@ -102,13 +102,13 @@ class EntryAnswer(Answer):
     format: str
     media: MediaAnswer | None
     file_ids: list[str]
-    delivery: DeliveryAnswer | None
+    delivery: AgentReplyDelivery | None
     edits: list[EditAnswer] = Field(description="What it said before, the oldest first.")
     created_at: str
     edited_at: str | None
 
     @classmethod
-    def of(cls, entry: Entry, message: Message | None) -> "EntryAnswer":
+    def of(cls, entry: Entry, message: Message | None) -> "TicketEntryAnswer":
         media = entry.media
         return cls(
             ticket_message_id=entry.entry_id,
@@ -120,7 +120,7 @@ class EntryAnswer(Answer):
             media=media and MediaAnswer(type=media.type, url=media.url, filename=media.filename),
             file_ids=list(entry.file_ids),
             delivery=message
-            and DeliveryAnswer(
+            and AgentReplyDelivery(
                 message_id=message.message_id, status=message.status, reason=message.reason
             ),
             edits=[
@@ -135,7 +135,7 @@ class EntryAnswer(Answer):
 class EntryPage(Answer):
     """A page of what was said, newest first."""
 
-    data: list[EntryAnswer]
+    data: list[TicketEntryAnswer]
     next_cursor: str | None
 
 
@@ -152,7 +152,9 @@ class WholeTicketAnswer(TicketAnswer):
         next_cursor: str | None,
         messages: Mapping[str, Message],
     ) -> "WholeTicketAnswer":
-        shown = [EntryAnswer.of(entry, messages.get(entry.message_id or "")) for entry in page]
+        shown = [
+            TicketEntryAnswer.of(entry, messages.get(entry.message_id or "")) for entry in page
+        ]
         return cls(**_fields(ticket), messages=EntryPage(data=shown, next_cursor=next_cursor))
 
 
@@ -160,7 +162,7 @@ class ReplyAnswer(Answer):
     """What was said, and the ticket afterwards."""
 
     ticket: TicketAnswer
-    message: EntryAnswer
+    message: TicketEntryAnswer
 
 
 class BlockedAnswer(Answer):

@@ -13,7 +13,7 @@ from msgsvc_otp.errors import OtpRateLimited
 from msgsvc_otp.models import OneTimeCode
 from msgsvc_otp.settings import OtpSettings
 
-#: Milliseconds of the window in which codes and guesses are counted (API, "OTP": an hour).
+#: Milliseconds of the window in which codes and guesses are counted (decision 0075: an hour).
 WINDOW_MS = 3_600_000
 
 

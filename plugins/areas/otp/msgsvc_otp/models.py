@@ -18,10 +18,10 @@ StoredStatus = Literal[
     "waiting", "active", "verified", "expired", "max_attempts_reached", "superseded"
 ]
 
-#: What a code is for, when a request doesn't say (API, "OTP").
+#: What a code is for, when a request doesn't say (decision 0075).
 DEFAULT_PURPOSE = "login"
 
-#: API, "OTP".
+#: Decision 0075.
 Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
 
 

@@ -8,9 +8,9 @@ from msgsvc_core.config.settings import Section
 class OtpSettings(Section):
     """Lifetimes and limits of one-time codes."""
 
-    # Interface spec, section 8.
+    # Decision 0075.
     ttl_minutes: int = Field(5, ge=1, description="Minutes a code is good for unless asked.")
-    # Interface spec, section 8.
+    # Decision 0075.
     most_ttl_minutes: int = Field(30, ge=1, le=1440, description="The longest that may be asked.")
     max_attempts: int = Field(3, ge=1, description="Guesses a code stands unless asked.")
     most_max_attempts: int = Field(10, ge=1, le=100, description="The most that may be asked.")

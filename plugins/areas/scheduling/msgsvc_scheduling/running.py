@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: What may be gone when it is tried again.
 PASSING = (DatabaseUnavailable, LockTimeout)
 
+#: Seconds that what is due waits for others' locks: each second is one that others of its project wait too.
+LOCKED_S = 1.0
+
 #: People by project and id.
 People = Mapping[tuple[str, str], Subscriber]
 
@@ -75,6 +78,7 @@ class Running:
         # All at once, so that their questions to the database are the same few.
         plans = await asyncio.gather(*(self._plan(one, inactive, now_ms) for one in records))
         async with db.transaction() as tx:
+            await tx.wait_for_locks(LOCKED_S)
             there = {one.record_id: one for one in await store.hold_due(tx, due)}
             # What was changed meanwhile is left for the next look.
             ready = [plan for plan in plans if there.get(plan.record.record_id) == plan.record]
@@ -112,6 +116,7 @@ class Running:
     async def _try_mailing(self, due: Due) -> None:
         now_ms = self._service.clock.now_ms()
         async with self._service.db.transaction() as tx:
+            await tx.wait_for_locks(LOCKED_S)
             for record in await store.hold_due(tx, [due]):
                 if await store.inactive_projects(tx, {due.project_id}):
                     plan = planning.of_disabled_project(record, now_ms)

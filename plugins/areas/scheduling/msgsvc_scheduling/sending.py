@@ -1,5 +1,6 @@
 """What is handed over for delivery: whether it can be, at the call, and the handing over at its time."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
@@ -49,7 +50,7 @@ class Sending:
         """Starts the mailing; what can't be sent leaves nothing behind."""
         try:
             async with tx.savepoint():
-                new = _to_many(record)
+                new = replace(_to_many(record), was_kept=True)
                 mailing = await self._service.mailings.start(tx, record.project_id, new)
         except BillingBlocked as error:
             return _unpaid(error)
@@ -70,5 +71,5 @@ def _to_one(record: Record) -> SendBody:
 
 
 def _to_many(record: Record) -> NewMailing:
-    message = validate(MailingMessage, record.message)
-    return NewMailing(SOURCE, message, validate(Audience, record.audience))
+    message = validate(MailingMessage, record.message, languages=None)
+    return NewMailing(SOURCE, message, validate(Audience, record.audience, languages=None))

@@ -10,7 +10,7 @@ from msgsvc_core.config.settings import OWN_USERS, Section
 class SchedulingSettings(Section):
     """How many may wait, and what becomes of a time at which the service was down."""
 
-    # Interface spec, section 8.
+    # Decision 0075.
     open_records: int = Field(
         100,
         ge=1,

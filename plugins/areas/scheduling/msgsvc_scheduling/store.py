@@ -105,13 +105,19 @@ async def hold_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
     # other.
     people = {(one.project_id, one.subscriber_id) for one in due if one.subscriber_id is not None}
     if people:
-        await tx.fetch_all(
-            f"SELECT 1 AS found FROM {key_table(('project', 'subscriber'), tx.dialect)}"
+        rows = await tx.fetch_all(
+            f"SELECT s.project_id, s.subscriber_id FROM {key_table(('project', 'subscriber'), tx.dialect)}"
             " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
             " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
-            " FOR KEY SHARE OF s",
+            " FOR KEY SHARE OF s SKIP LOCKED",
             key_params(sorted(people), tx.dialect),
         )
+        free = {(row["project_id"], row["subscriber_id"]) for row in rows}
+        due = [
+            one
+            for one in due
+            if one.subscriber_id is None or (one.project_id, one.subscriber_id) in free
+        ]
     return await _find_due(tx, due, " FOR UPDATE OF r SKIP LOCKED")
 
 

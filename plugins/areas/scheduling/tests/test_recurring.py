@@ -55,6 +55,29 @@ async def test_each_run_to_an_audience_is_a_mailing_of_its_own(
     assert {one["job_id"] for one in await events(client, "delivery.success")} == jobs
 
 
+async def test_what_was_kept_with_an_id_that_is_none_skips_that_one_and_reaches_the_others(
+    service: Service,
+    client: httpx2.AsyncClient,
+    people: AddPeople,
+    channel: RecordingChannel,
+    clock: FakeClock,
+) -> None:
+    ids = await people(2)
+    made = await post(client, "/v1/recurring", audience={"subscriber_ids": ids}, every={"hours": 1})
+    async with service.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE scheduling_records SET audience = replace(audience, :known, 'nonsense')",
+            {"known": ids[1]},
+        )
+
+    await pass_time(service, clock, HOUR + 1)
+
+    shown = await get(client, f"/v1/recurring/{made['recurring_id']}")
+    assert (shown["status"], shown["reason"], channel.texts) == ("active", None, ["Hi"])
+    assert shown["delivery"]["skipped"] == 1
+    assert [event for event, _ in await told(client)] == ["recurring.sent"]
+
+
 async def test_it_ends_after_its_last_run(
     service: Service,
     client: httpx2.AsyncClient,

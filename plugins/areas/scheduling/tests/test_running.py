@@ -1,5 +1,6 @@
 """What becomes of what is due: mistakes, projects that are disabled, and changes in the midst of it."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,7 @@ import httpx2
 import pytest
 import structlog
 
-from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
@@ -224,6 +225,40 @@ async def test_mailing_that_takes_too_long_holds_up_no_others_and_is_tried_again
     assert slow.tries > 0
     assert {"scheduled_mailing_put_off", "job_failed"} <= {one["event"] for one in logs}
     assert sorted(texts(service)) == ["Ann", "One", "Slow", "Two"]
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+async def test_locks_of_others_hold_up_nothing_but_what_needs_them(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    """SQLite has one writer, who waits for nobody."""
+    service = await make_service(extra_plugins=PLUGINS, limits=LIMITS, **IDLE)
+    locked: Tenant = await make_tenant(service)
+    free: Tenant = await make_tenant(service)
+    [ann, bob] = await add(service, locked, 2)
+    await add(service, free, 1)
+    await locked.client.put(f"/v1/subscribers/{ann}/tags/vip")
+    audience = {"tags_any": ["vip"]}
+    await post(locked.client, "/v1/scheduled", audience=audience, text="Vip", send_at=LATER)
+    for subscriber_id, text in ((ann, "Ann"), (bob, "Bob")):
+        body = {"subscriber_id": subscriber_id, "text": text, "send_at": LATER}
+        await post(locked.client, "/v1/scheduled", **body)
+    await post(free.client, "/v1/scheduled", audience={"all": True}, text="All", send_at=LATER)
+    clock.advance(3601)
+    context: Any = SimpleNamespace(service=service, stopping=False)
+
+    async with service.db.transaction() as tx:
+        await tx.execute("SELECT 1 FROM core_tags FOR UPDATE")
+        await tx.execute(
+            "SELECT 1 FROM core_subscribers WHERE subscriber_id = :ann FOR UPDATE", {"ann": ann}
+        )
+        with pytest.raises(LockTimeout):
+            await asyncio.wait_for(run_due(context, []), timeout=30)
+        waiting = await due_of(service)
+    await run_due(context, [])
+
+    assert [one.subscriber_id for one in waiting] == [None, ann]
+    assert await due_of(service) == []
 
 
 async def test_without_a_database_it_gives_up_at_the_first_mailing(

@@ -15,7 +15,7 @@ from msgsvc_core.kernel.clock import Clock
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
 
-#: Calls to one webhook that a process makes at once (API, "Webhooks": concurrency 8).
+#: Calls to one webhook that a process makes at once (decision 0075: concurrency 8).
 CALLS = 8
 
 #: Seconds of work that are claimed ahead, and deliveries at most. A receiver that takes 10 s for a call

@@ -1,6 +1,6 @@
 """What an attempt means, and when the next one is due: a quick burst, then a slow ladder.
 
-The interface spec states both (section 6); the API, "Webhooks", says how they combine.
+Decision 0075 has both, and decision 0006 how they combine.
 """
 
 import random

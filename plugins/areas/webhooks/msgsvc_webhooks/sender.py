@@ -29,7 +29,7 @@ from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.models import Attempt, Delivery
 from msgsvc_webhooks.settings import WebhookSettings
 
-#: Bytes of an answer that the journal keeps (API, "Webhooks").
+#: Bytes of an answer that the journal keeps (decision 0075).
 KEPT_ANSWER_BYTES = 2048
 
 USER_AGENT = "msgsvc"

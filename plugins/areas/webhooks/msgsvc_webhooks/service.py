@@ -37,7 +37,7 @@ DELIVER = "webhooks.deliver"
 #: A delivery and its attempts, the first one first.
 Logged = tuple[Delivery, list[Attempt]]
 
-#: Milliseconds for which a replaced secret still signs (interface spec, section 4: 24 hours).
+#: Milliseconds for which a replaced secret still signs (decision 0075: 24 hours).
 OLD_SECRET_MS = 24 * 3600 * 1000
 
 #: Secrets that sign at once. Each adds a `v1=` to a header, and headers have limits everywhere.
@@ -317,7 +317,9 @@ class Webhooks:
         try:
             self._guard.check_url(url)
         except ForbiddenTarget as error:
-            raise InvalidUrl(f"url: {error.reason}") from None
+            how = error.allowed_by
+            hint = f" (the operator allows it by {how} in [webhooks])" if how else ""
+            raise InvalidUrl(f"url: {error.reason}{hint}") from None
 
     def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
         """`names` without repetitions."""

@@ -10,7 +10,7 @@ from msgsvc_core.config.settings import OWN_USERS, Section
 class WebhookSettings(Section):
     """What an operator can change about webhooks."""
 
-    # Interface spec, section 8.
+    # Decision 0075.
     endpoints_per_project: int = Field(
         5,
         ge=1,
@@ -23,13 +23,13 @@ class WebhookSettings(Section):
     max_answer_bytes: int = Field(
         64 * 1024, ge=2048, description="Bytes of an answer that are read before hanging up."
     )
-    # Interface spec, section 6.
+    # Decision 0075.
     retry_timeouts_and_throttling: bool = Field(
         False,
         description="Try again after 408, 425 and 429 too; otherwise they end a delivery, as any 4xx"
         " does.",
     )
-    # Interface spec, section 3.
+    # Decision 0075.
     disable_failing: bool = Field(
         False,
         description="Disable a webhook whose receiver answers 410, or that fails for"

@@ -16,7 +16,7 @@ from msgsvc_webhooks import plugin
 Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 #: Plain http on loopback, where the tests' receiver is.
-#: What an operator may switch on beside the specification's letter; `test_letter.py` has it off.
+#: What an operator may switch on beside the letter of the API's contract; `test_letter.py` has it off.
 TOLERANT = {"retry_timeouts_and_throttling": True, "disable_failing": True}
 
 SETTINGS = {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"], "attempt_timeout_s": 5, **TOLERANT}

@@ -176,6 +176,27 @@ async def test_forbidden_url_is_refused_at_create_and_update(
 
 
 @pytest.mark.parametrize(
+    ("url", "setting"),
+    [
+        ("http://127.0.0.1:8091/", "allow_http"),
+        ("https://127.0.0.1:8091/", "allow_cidrs"),
+        ("https://localhost:8091/", "allow_cidrs"),
+    ],
+)
+async def test_the_refusal_of_a_local_address_names_the_setting_that_allows_it(
+    make_webhook_service: Any, make_tenant: Any, url: str, setting: str
+):
+    service = await make_webhook_service(allow_http=False, allow_cidrs=[])
+    client = (await make_tenant(service)).client
+
+    refused = await client.post("/v1/webhooks", json={"url": url})
+
+    hint = f"(the operator allows it by {setting} in [webhooks])"
+    assert_error(refused, 400, "invalid_url", "url: ")
+    assert refused.json()["error"].endswith(hint)
+
+
+@pytest.mark.parametrize(
     ("body", "part"),
     [
         ({}, "url: is required"),

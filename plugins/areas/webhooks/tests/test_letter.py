@@ -1,4 +1,4 @@
-"""The defaults go by the letter of the interface specification (decision 0068)."""
+"""The defaults go by the letter of the API's contract (decision 0068)."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Deliveries received over HTTP, verified by libraries that others have published.
 
-`stripe` verifies the specification's header, whose form is Stripe's; `standardwebhooks` the headers of
+`stripe` verifies the API's own header, whose form is Stripe's; `standardwebhooks` the headers of
 Standard Webhooks. Both refuse what is older than five minutes, so these tests' time ends now.
 """
 
@@ -18,7 +18,7 @@ from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant
 from msgsvc_core.testing.webhooks import ReceivedRequest, WebhookReceiver
 
-#: Seconds for which a replaced secret still signs (interface spec, section 4).
+#: Seconds for which a replaced secret still signs (decision 0075).
 DAY_S = 24 * 3600
 
 Verify = Callable[[ReceivedRequest, str], None]

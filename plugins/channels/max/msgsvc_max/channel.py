@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgsvc_core.channels import (
     BotCommand,
@@ -24,6 +24,7 @@ from msgsvc_core.channels import (
     Reason,
     Update,
     WebhookCall,
+    WebhookHealth,
 )
 from msgsvc_core.content.markup import Span
 from msgsvc_max import files
@@ -155,6 +156,20 @@ class MaxChannel(Channel):
         await self._client.subscribe(url, secret, UPDATE_TYPES)
         # The platform keeps addresses of before, and calls them too.
         await self._unsubscribe(keep=url)
+
+    async def check_webhook(self, url: str) -> WebhookHealth:
+        # What became of its calls MAX tells nobody, but it gives up an address that takes none for hours.
+        found = await self._client.subscriptions()
+        if url in found:
+            return WebhookHealth(ok=True)
+        if not found:
+            return WebhookHealth(ok=False, detail="MAX calls no address any more", missing=True)
+        hosts = ", ".join(sorted({urlsplit(one).netloc for one in found}))
+        return WebhookHealth(
+            ok=False,
+            detail=f"MAX calls another address, at {hosts}: another program, or another deployment of"
+            " this one, uses the same bot; each needs a bot of its own",
+        )
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
         # MAX has one menu for people of every language.

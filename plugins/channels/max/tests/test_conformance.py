@@ -16,6 +16,7 @@ from msgsvc_core.testing import (
 )
 from msgsvc_max import plugin
 from msgsvc_max.testing import FakeMax, Refused
+from msgsvc_max.testing.faults import Break
 from msgsvc_max.testing.people import Kind
 
 #: The refusals in the platform's words.
@@ -98,10 +99,18 @@ class MaxMessenger(Messenger):
     async def break_next(self, fault: Fault) -> None:
         if fault == "5xx":
             await self.fail_next(Reason.PLATFORM_UNAVAILABLE)
-        elif fault == "504":
-            self._platform.faults.fail_next(Refused(504, "gateway.timeout", "Gateway Time-out"))
         else:
-            self._platform.faults.break_next(fault)
+            done: dict[Fault, Break] = {"504": "gateway", "reset": "lost"}
+            self._platform.faults.break_next(done.get(fault, fault))
+
+    async def kill(self) -> None:
+        await self._platform.kill()
+
+    async def restart(self) -> None:
+        await self._platform.restart()
+
+    async def leave(self) -> None:
+        await self._ann.remove_dialog()
 
     async def revoke(self) -> None:
         self._platform.revoked = True

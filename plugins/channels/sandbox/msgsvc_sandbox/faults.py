@@ -9,7 +9,7 @@ from msgsvc_sandbox import store
 from msgsvc_sandbox.models import Fault
 from msgsvc_sandbox.wakeups import Wakeups
 
-#: What the messenger says when it is told to fail, in the words of the interface spec, section 6.
+#: What the messenger says when it is told to fail, in the words of decision 0075.
 REFUSALS = {
     Reason.USER_BLOCKED_BOT: "the user has blocked the bot",
     Reason.CHAT_NOT_FOUND: "the chat is missing or the account is deleted",

@@ -1,10 +1,12 @@
 """The one HTML form of the pages: who is meant, somebody known or somebody new."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
+from msgsvc_core.kernel.i18n import LISTED
 from msgsvc_sandbox.models import NewPerson
 
 #: Largest form that is read; ours has five short fields.
@@ -21,11 +23,10 @@ class PersonForm:
     lang: str = ""
     start: str = ""
 
-    def person(self) -> NewPerson:
+    def person(self, languages: Sequence[str]) -> NewPerson:
         """The new person; raises pydantic's `ValidationError` if the form is not filled in well."""
-        return NewPerson.model_validate(
-            {"name": self.name, "username": self.username, "lang": self.lang or "en"}
-        )
+        given = {"name": self.name, "username": self.username, "lang": self.lang or "en"}
+        return NewPerson.model_validate(given, context={LISTED: languages})
 
 
 async def read_form(request: Request) -> PersonForm:

@@ -8,20 +8,18 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from msgsvc_core.api.endpoint import Body, Query
-
-#: The two languages of the interface spec, section 2.
-Lang = Literal["en", "ru"]
+from msgsvc_core.kernel.i18n import Language
 
 #: What may come after `?start=`; the messengers it stands for allow no more.
 START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
 
-#: Message text: up to 4,000 characters (interface spec, section 8).
+#: Message text: up to 4,000 characters (decision 0075).
 MAX_TEXT_CHARS = 4000
 
 #: Text beside a file that a person attaches; it is part of an address.
 MAX_CAPTION_CHARS = 1000
 
-#: How a failure is named in `delivery.failed` (interface spec, section 6).
+#: How a failure is named in `delivery.failed` (decision 0075).
 Reason = Literal[
     "user_blocked_bot",
     "chat_not_found",
@@ -107,7 +105,7 @@ class Person(BaseModel):
     person_id: str
     name: str
     username: str
-    lang: Lang
+    lang: Language
     created_at_ms: int
 
 
@@ -116,7 +114,7 @@ class NewPerson(Body):
 
     name: Name
     username: Username = ""
-    lang: Lang = "en"
+    lang: Language = "en"
 
 
 class PersonChange(Body):
@@ -124,7 +122,7 @@ class PersonChange(Body):
 
     name: Name | None = None
     username: Username | None = None
-    lang: Lang | None = None
+    lang: Language | None = None
 
 
 class Chat(BaseModel):
@@ -184,7 +182,7 @@ class Opened(BaseModel):
     channel: str
 
 
-class MiniAppQuery(Query):
+class PersonMiniAppQuery(Query):
     """What the mini app's link carried."""
 
     payload: str = Field(default="", pattern=START_PAYLOAD)

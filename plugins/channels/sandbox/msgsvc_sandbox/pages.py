@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from msgsvc_core.kernel.errors import ApiError, NotFound
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import Texts, own_name
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form
@@ -65,7 +65,8 @@ class SandboxPages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        templates.globals.update(initials=initials, tone=tone)
+        languages = [(tag, own_name(tag)) for tag in self._texts.languages]
+        templates.globals.update(initials=initials, tone=tone, languages=languages)
         return templates
 
     def routes(self, admission: Admission) -> list[BaseRoute]:
@@ -91,7 +92,7 @@ class SandboxPages:
     async def add_person(self, request: Request) -> Response:
         form = await read_form(request)
         try:
-            person = await self._messenger.add_person(form.person())
+            person = await self._messenger.add_person(form.person(self._texts.languages))
         except ValidationError:
             people = await self._messenger.people()
             return self._page(request, "people.html", 400, people=people, error="person", form=form)
@@ -128,7 +129,7 @@ class SandboxPages:
     async def _opener(self, form: PersonForm) -> Person:
         if form.person_id:
             return await self._messenger.person(form.person_id)
-        return await self._messenger.add_person(form.person())
+        return await self._messenger.add_person(form.person(self._texts.languages))
 
     async def _chooser(
         self, request: Request, payload: str, form: PersonForm, status: int = 200

@@ -22,7 +22,6 @@ from msgsvc_sandbox.models import (
     Fault,
     Message,
     Messages,
-    MiniAppQuery,
     NewPerson,
     Opened,
     OpenedMiniApp,
@@ -30,6 +29,7 @@ from msgsvc_sandbox.models import (
     People,
     Person,
     PersonChange,
+    PersonMiniAppQuery,
     PersonState,
     Press,
     SentText,
@@ -108,7 +108,7 @@ async def sandbox_open(
 
 @router.get(CHAT + "/mini-app", errors=(NotFound,), **OPEN)
 async def sandbox_mini_app(
-    ctx: Context, person_id: str, channel: str, query: MiniAppQuery, messenger: Messenger
+    ctx: Context, person_id: str, channel: str, query: PersonMiniAppQuery, messenger: Messenger
 ) -> OpenedMiniApp:
     """Opens a bot's mini app: shows what its page would be given."""
     return await messenger.open_mini_app(person_id, channel, query.payload)

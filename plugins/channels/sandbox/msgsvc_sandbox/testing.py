@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import IO, Protocol
 
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.service import Service
 from msgsvc_sandbox.client import HttpMessenger
 from msgsvc_sandbox.models import (
     Fault,
-    Lang,
     Message,
     NewPerson,
     Opened,
@@ -73,7 +73,9 @@ class Sandbox:
         """The messenger of a service that listens somewhere. Close it, or use `async with`."""
         return cls(HttpMessenger(base_url))
 
-    async def person(self, name: str, *, username: str = "", lang: Lang = "en") -> "SandboxPerson":
+    async def person(
+        self, name: str, *, username: str = "", lang: Language = "en"
+    ) -> "SandboxPerson":
         """A new person, who has started no bot yet."""
         new = NewPerson(name=name, username=username, lang=lang)
         return SandboxPerson(self._calls, await self._calls.add_person(new))

@@ -160,6 +160,20 @@ async def test_a_name_is_never_markup(web: httpx2.AsyncClient) -> None:
         assert "&lt;script&gt;alert" in page.text
 
 
+async def test_people_here_read_any_language_that_is_listed(make_service: ServiceFactory) -> None:
+    service = await make_service(extra_plugins=[("sandbox", plugin)], languages=("en", "ru", "de"))
+    transport = httpx2.ASGITransport(app=service.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as web:
+        made = await web.post("/sandbox", data={"name": "Jonas", "lang": "de"})
+        refused = await web.post("/sandbox", data={"name": "Zoé", "lang": "fr"})
+        people = (await web.get("/sandbox/api/people")).json()
+        page = (await web.get("/sandbox")).text
+
+    assert (made.status_code, refused.status_code) == (303, 400)
+    assert "'lang': 'de'" in str(people)
+    assert '<span lang="de">Deutsch</span>' in page
+
+
 async def test_pages_speak_russian_to_those_who_do(web: httpx2.AsyncClient) -> None:
     made = await web.post("/sandbox/api/people", json={"name": "Миша", "lang": "ru"})
 

@@ -106,6 +106,12 @@ class SandboxSide(Messenger):
         else:
             cannot("there is no connection between the sandbox and its bots that could break")
 
+    async def kill(self) -> None:
+        cannot("the sandbox has no server of its own: it ends with the service")
+
+    async def restart(self) -> None:
+        cannot("the sandbox has no server of its own: it ends with the service")
+
     async def revoke(self) -> None:
         await self._messenger.set_fault(NAME, Switches(reason="bot_banned"))
 

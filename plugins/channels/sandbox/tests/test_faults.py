@@ -1,4 +1,4 @@
-"""The switches: failing in each of the spec's seven ways, being slow, asking to wait."""
+"""The switches: failing in each of seven ways, being slow, asking to wait."""
 
 import pytest
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -23,6 +24,7 @@ from msgsvc_core.channels import (
     Reason,
     Update,
     WebhookCall,
+    WebhookHealth,
 )
 from msgsvc_core.content.markup import Span
 from msgsvc_telegram import files
@@ -52,6 +54,9 @@ POLL_S = 25
 
 #: Updates in one answer; the Bot API's own limit.
 POLL_LIMIT = 100
+
+#: Seconds for which a failed call of Telegram's says something of now. It tries again within a minute or so.
+WEBHOOK_ERROR_S = 600
 
 log = structlog.get_logger(__name__)
 
@@ -215,7 +220,8 @@ class TelegramChannel(Channel):
         )
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
-        langs = {lang for command in commands for lang in command.about}
+        # Telegram knows languages of two letters alone (setMyCommands, `language_code`).
+        langs = {lang for command in commands for lang in command.about if len(lang) == 2}
         # The list without a language is for everybody who reads none of these.
         for lang in [None, *sorted(langs)]:
             shown = [
@@ -235,20 +241,39 @@ class TelegramChannel(Channel):
             return []
         return read_updates([found], self.key)
 
+    async def check_webhook(self, url: str) -> WebhookHealth:
+        info = await self._webhook_info()
+        there = info.get("url")
+        if there == "":
+            return WebhookHealth(ok=False, detail="Telegram has no webhook any more", missing=True)
+        if isinstance(there, str) and there != url:
+            return WebhookHealth(
+                ok=False,
+                detail=f"Telegram calls another address, at {urlsplit(there).netloc}: another program,"
+                " or another deployment of this one, uses the same bot; each needs a bot of its own",
+            )
+        failed_at = info.get("last_error_date")
+        # Telegram tells of its last failure for ever, also where all went well since.
+        is_old = (
+            isinstance(failed_at, int) and self._service.clock.time() - failed_at > WEBHOOK_ERROR_S
+        )
+        trouble = None if is_old else _why_updates_wait(info)
+        return WebhookHealth(ok=trouble is None, detail=trouble or "")
+
     async def _webhook_trouble(self) -> str:
         """Why updates wait at Telegram, which nobody but Telegram knows; empty if none do."""
         if self.receiving != "webhook":
             return ""
         try:
-            info = await self._api.call("getWebhookInfo")
+            trouble = _why_updates_wait(await self._webhook_info())
         except DeliveryError as error:
             # It only explains: who the bot is was answered, and stays so.
             return f"; getWebhookInfo: {error.text[:200]}"
-        found = info if isinstance(info, dict) else {}
-        waiting, said = found.get("pending_update_count"), found.get("last_error_message")
-        if not waiting or not isinstance(said, str):
-            return ""
-        return f"; updates waiting: {waiting}, Telegram's last call to us failed: {said[:200]}"
+        return "" if trouble is None else f"; {trouble}"
+
+    async def _webhook_info(self) -> dict[str, Any]:
+        info = await self._api.call("getWebhookInfo")
+        return info if isinstance(info, dict) else {}
 
     async def poll_updates(self, cursor: str | None) -> Polled:
         if cursor is None:
@@ -291,6 +316,13 @@ class TelegramChannel(Channel):
 
 def _chat(chat_id: str) -> int:
     return number(chat_id, Reason.CHAT_NOT_FOUND, "chat")
+
+
+def _why_updates_wait(info: dict[str, Any]) -> str | None:
+    waiting, said = info.get("pending_update_count"), info.get("last_error_message")
+    if not waiting or not isinstance(said, str):
+        return None
+    return f"updates waiting: {waiting}, Telegram's last call to us failed: {said[:200]}"
 
 
 def _next_cursor(found: list[Any], cursor: str | None) -> str:

@@ -1,6 +1,7 @@
 """The core's commands over Telegram's Bot API: /stop, /settings and /lang, over real HTTP."""
 
 import pytest
+import structlog
 
 from msgsvc_core.channels import BotCommand, DeliveryError, Reason
 from msgsvc_core.testing import until
@@ -161,3 +162,34 @@ async def test_the_fake_refuses_what_telegram_does(
         await channel.set_commands(commands, "en")
 
     assert refused.value.reason is Reason.INVALID_MESSAGE
+
+
+@pytest.mark.parametrize(("backend", "receiving"), [("sqlite", "poll")], indirect=["backend"])
+@pytest.mark.parametrize(
+    ("method", "event"), [("setMyCommands", "commands_not_shown"), ("getMe", "bot_not_asked")]
+)
+async def test_what_fails_beside_the_updates_is_no_interruption_of_them(
+    make_site: SiteFactory, telegram: FakeTelegram, receiving: str, method: str, event: str
+) -> None:
+    with structlog.testing.capture_logs() as lines:
+        if method == "getMe":
+            # Who the bot is, is asked again by the next process that receives for it.
+            site = await make_site(receiving)
+            await site.service.channels.stop_receiving()
+            telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
+            await site.service.channels.start()
+        else:
+            telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
+            site = await make_site(receiving)
+        await site.subscribe(telegram.person())
+
+        async def logged() -> bool:
+            return any(line["event"] == event for line in lines)
+
+        await until(logged)
+    async with site.service.db.read() as tx:
+        shown = await site.service.reception_health.shown(tx, site.service.channels.shared)
+
+    assert "updates_interrupted" not in {line["event"] for line in lines}
+    assert shown["messenger_a"] is not None
+    assert shown["messenger_a"].state == "receiving"

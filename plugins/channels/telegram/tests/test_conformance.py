@@ -102,11 +102,20 @@ class TelegramSide(Messenger):
         if fault == "5xx":
             self._telegram.answer_next("*", 502, b"<h1>Bad Gateway</h1>")
         elif fault == "504":
-            self._telegram.answer_next("*", 504, b"<h1>Gateway Time-out</h1>")
+            self._telegram.answer_next("*", 504, b"<h1>Gateway Time-out</h1>", done=True)
         elif fault == "garbage":
-            self._telegram.answer_next("*", 200, b"<h1>It works!</h1>")
+            self._telegram.answer_next("*", 200, b"<h1>It works!</h1>", done=True)
         else:
-            self._telegram.break_next("*", fault)
+            self._telegram.break_next("*", fault, done=True)
+
+    async def kill(self) -> None:
+        await self._telegram.kill()
+
+    async def restart(self) -> None:
+        await self._telegram.restart()
+
+    async def leave(self) -> None:
+        self._person.chat.deactivated = True
 
     async def revoke(self) -> None:
         self._telegram.bot.revoked = True

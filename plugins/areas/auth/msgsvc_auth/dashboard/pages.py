@@ -94,9 +94,10 @@ async def delete_link(page: PageContext, static_links: StaticLinks) -> Moved:
 @pages.post("/sign-in/try", access="manage")
 async def begin_trial(page: PageContext, all_channels: Channels, all_sign_in: SignIn) -> Shown:
     """A sign-in like that of a site, of which the owner plays the user."""
+    all_channels.check_answers(page.project_id, None)
     new = await all_sign_in.open_trial(page.tx, page.project_id)
     channels, payload = all_channels, session_payload(new.token)
-    links = channels.deep_links(page.project_id, payload)
+    links = channels.deep_links(page.project_id, payload, asks=True)
     settings = page.service.section(AuthSettings)
     values = {
         **_state(page, new.session),
@@ -144,7 +145,7 @@ def _state(page: PageContext, session: Session) -> dict[str, Any]:
 def _addresses(page: PageContext, link: StaticLink) -> dict[str, Any]:
     """Where a link can be put: the hosted page, and the bots themselves."""
     base_url = page.service.settings.base_url.rstrip("/")
-    links = page.service.channels.deep_links(page.project_id, link_payload(link.slug))
+    links = page.service.channels.deep_links(page.project_id, link_payload(link.slug), asks=True)
     return {
         "page": f"{base_url}/login/{link.slug}",
         "bots": links,

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from msgsvc_auth.models import Lang, Session, StaticLink
+from msgsvc_auth.models import Session, StaticLink
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.ids import ID_WIDTH, new_token
 from msgsvc_core.projects.models import Project
 from msgsvc_core.security import digest
@@ -32,7 +33,7 @@ class Visit:
 
     #: Goes to the callback along with the code.
     state: str
-    lang: Lang
+    lang: Language
     #: None offers all messengers.
     channel: str | None = None
 

@@ -43,7 +43,7 @@ class HostedPages:
 
     def __init__(self, service: "Service") -> None:
         self._hosted = HostedSignIn(service)
-        self._settings = service.settings
+        self._texts = service.texts
         self._tickets = Tickets(service.settings.base_url)
         self._templates = PageTemplates(service.texts)
 
@@ -68,7 +68,7 @@ class HostedPages:
             return await self._show(request, site)
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             refusal = api_error(error)
-            lang = language(request, self._settings)
+            lang = language(request, self._texts)
             return self._templates.problem(request, lang, refusal)
 
     async def status(self, request: Request) -> Response:
@@ -106,7 +106,7 @@ class HostedPages:
         return Response(self._templates.button(), media_type="text/javascript", headers=headers)
 
     async def _show(self, request: Request, site: Site) -> Response:
-        visit = asked(request, self._settings)
+        visit = asked(request, self._texts)
         key = visit.key(site)
         resumes = RESUME in request.query_params
         held = await self._hosted.find(site, self._tickets.read(request, key))
@@ -128,7 +128,7 @@ class HostedPages:
 
     async def _begin_again(self, request: Request, site: Site) -> Response:
         """The button `Try again`. The cookie comes with forms of our own pages alone."""
-        visit = asked(request, self._settings)
+        visit = asked(request, self._texts)
         key = visit.key(site)
         held = await self._hosted.find(site, self._tickets.read(request, key))
         response = _see_other(address(request, site, visit))

@@ -12,10 +12,10 @@ from starlette.responses import HTMLResponse, Response
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, root_of
 from msgsvc_auth.hosted.service import site_host, site_root
-from msgsvc_auth.models import Lang, Status
+from msgsvc_auth.models import Status
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.i18n import Texts
-from msgsvc_core.pages import LANGS, new_templates, page_headers, qr_code
+from msgsvc_core.kernel.i18n import Language, Texts
+from msgsvc_core.pages import new_templates, page_headers, qr_code
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,7 +41,7 @@ class Shown:
 
 
 class PageTemplates:
-    """Renders the pages in both languages."""
+    """Renders the pages in each language that the service speaks."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
@@ -57,7 +57,7 @@ class PageTemplates:
         here = address(request, site, visit, **{RESUME: "1"})
         languages = {
             lang: address(request, site, Visit(visit.state, lang, visit.channel), **{RESUME: "1"})
-            for lang in LANGS
+            for lang in self._texts.spoken
         }
         return self._page(
             request,
@@ -76,7 +76,7 @@ class PageTemplates:
             shown=shown,
         )
 
-    def problem(self, request: Request, lang: Lang, error: ApiError) -> Response:
+    def problem(self, request: Request, lang: Language, error: ApiError) -> Response:
         """A page for what can't be shown."""
         wait_s = error.retry_after_s
         response = self._page(
@@ -93,7 +93,7 @@ class PageTemplates:
     def button(self) -> str:
         """The script for sites' own pages."""
         words = {}
-        for lang in LANGS:
+        for lang in self._texts.spoken:
             _ = self._texts.into(lang, __name__)
             words[lang] = _("Sign in through a messenger")
         return self._templates.get_template("button.js").render(words=words)

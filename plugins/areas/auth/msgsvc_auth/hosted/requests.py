@@ -6,9 +6,9 @@ from starlette.requests import Request
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.hosted.models import Site, Visit
-from msgsvc_auth.models import MAX_STATE_LENGTH, Lang
-from msgsvc_core.config.settings import Settings
+from msgsvc_auth.models import MAX_STATE_LENGTH
 from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import read_language
 
 #: Marks the address by which a page goes on with what it has shown: that of a reload by the page
@@ -16,22 +16,23 @@ from msgsvc_core.pages import read_language
 RESUME = "resume"
 
 
-def asked(request: Request, settings: Settings) -> Visit:
+def asked(request: Request, texts: Texts) -> Visit:
     """Raises `BadRequest` for a state that no site could get back."""
     fields = request.query_params
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
     if len(state) > MAX_STATE_LENGTH or "\0" in state:
         raise BadRequest(f"state: must be at most {MAX_STATE_LENGTH} characters")
-    return Visit(state, language(request, settings), fields.get("channel") or None)
+    return Visit(state, language(request, texts), fields.get("channel") or None)
 
 
-def language(request: Request, settings: Settings) -> Lang:
+def language(request: Request, texts: Texts) -> Language:
     """What the site asks for, else what the browser likes, else the service's default."""
     return read_language(
         request.query_params.get("lang", ""),
         request.headers.get("accept-language", ""),
-        settings.default_lang,
+        texts.default_lang,
+        texts.spoken,
     )
 
 

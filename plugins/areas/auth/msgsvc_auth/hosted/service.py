@@ -61,16 +61,18 @@ class HostedSignIn:
     async def open(self, site: Site, visit: Visit, client: Client) -> Held:
         """A new sign-in for this browser.
 
-        Raises `ValidationFailed` for an unknown channel, `RateLimitProject` for an address that has
-        opened too many, `Unavailable` if no bot is ready.
+        Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer,
+        `RateLimitProject` for an address that has opened too many, `Unavailable` if no bot is ready.
         """
         if visit.channel is not None:
             self._service.channels.check_name(site.project.project_id, visit.channel)
+        self._service.channels.check_answers(site.project.project_id, visit.channel)
         # Before it is counted: whoever finds no bot ready has had no sign-in.
         self._service.channels.deep_links(
             site.project.project_id,
             session_payload(new_token()),
             None if visit.channel is None else [visit.channel],
+            asks=True,
         )
         await self._count(client)
         secret = Ticket.new_secret()

@@ -62,7 +62,7 @@ async def sign_in_by_mini_app(
 def _bot_links(ctx: Context, project_id: str, slug: str) -> list[tuple[str, str]]:
     """The way for who opened the page outside the messenger: each messenger's name, and its link."""
     try:
-        links = ctx.service.channels.deep_links(project_id, link_payload(slug))
+        links = ctx.service.channels.deep_links(project_id, link_payload(slug), asks=True)
     except Unavailable:
         return []
     settings = ctx.service.section(AuthSettings)

@@ -50,7 +50,9 @@ async def reach(page: PageContext) -> Shown:
     """A fragment: how many the chosen audience has now, and what that costs."""
     total, problem = None, None
     try:
-        audience = validate(Audience, audience_of(asked(page)), "audience")
+        audience = validate(
+            Audience, audience_of(asked(page)), "audience", languages=page.languages
+        )
         total = await page.service.mailings.reach(page.tx, page.project_id, audience)
     except ApiError as error:
         if error.status >= 500:
@@ -121,7 +123,7 @@ def _body(page: PageContext) -> BroadcastBody:
         given["send_at"] = _moment(page)
     if form.text("pace").strip():
         given["messages_per_minute"] = form.number("pace")
-    return validate(BroadcastBody, given)
+    return validate(BroadcastBody, given, languages=page.languages)
 
 
 async def looks(

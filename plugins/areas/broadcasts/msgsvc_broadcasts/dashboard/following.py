@@ -132,7 +132,7 @@ async def resend(page: PageContext) -> Moved:
 async def _shown(page: PageContext, mailing: Mailing) -> list[tuple[str, list[Preview]]]:
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
-        message = validate(MailingMessage, mailing.to_message())
+        message = validate(MailingMessage, mailing.to_message(), languages=None)
         return await looks(page, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:

@@ -7,24 +7,40 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
 
 #: How the states of a bot are coloured, beside their word.
-TONES = {"working": "good", "stopped": "bad", "unavailable": "warn", "broken": "bad"}
+TONES = {
+    "working": "good",
+    "stopped": "bad",
+    "unavailable": "warn",
+    "broken": "bad",
+    "receiving": "good",
+    "interrupted": "bad",
+}
 
 
 @pages.get(
     "/channels", access="look", nav=Nav("Channels", icon="plug", group="developers", order=30)
 )
-async def channels(page: PageContext, own_channels: OwnChannels, all_channels: Channels) -> Shown:
+async def channels(
+    page: PageContext,
+    own_channels: OwnChannels,
+    all_channels: Channels,
+    reception_health: ReceptionHealth,
+) -> Shown:
     found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
     usable = all_channels.all_of(page.project_id)
+    shared = [each for each in usable if each.identity.project_id is None]
     values = {
         "own": await own_channels.answers(page.tx, found),
-        "shared": [each for each in usable if each.identity.project_id is None],
+        "shared": shared,
+        "receptions": await reception_health.shown(page.tx, shared),
         "tones": TONES,
         "words": _words(page),
     }
@@ -60,8 +76,10 @@ async def channel(page: PageContext, own_channels: OwnChannels) -> Shown:
     name = page.params["name"]
     found = await own_channels.find(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
+    since = answer.reception and answer.reception.since
     values = {
         "channel": answer,
+        "interrupted_since_ms": since and from_rfc3339(since),
         "fields": _fields(page, answer.plugin),
         "tones": TONES,
         "words": _words(page),
@@ -86,8 +104,10 @@ async def change_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
 @pages.post("/channels/{name}/check", access="manage", holds_connection=False)
 async def check_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
     name = page.params["name"]
-    health = await own_channels.check(page.project_id, name)
-    if health.ok:
+    health, reception = await own_channels.check(page.project_id, name)
+    if health.ok and reception is not None and reception.state == "interrupted":
+        said = page._("It sends, but receives nothing: {why}", why=reception.detail or "")
+    elif health.ok:
         who = health.profile.name if health.profile else name
         said = page._("It works: the messenger knows it as {bot}.", bot=who)
     else:
@@ -120,4 +140,6 @@ def _words(page: PageContext) -> dict[str, str]:
         "stopped": page._("Stopped by the messenger"),
         "unavailable": page._("The messenger does not answer"),
         "broken": page._("Can't start"),
+        "receiving": page._("Receives"),
+        "interrupted": page._("Receives nothing"),
     }

@@ -6,7 +6,6 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
 from msgsvc_core.kernel.i18n import Localized
-from msgsvc_core.pages import LANGS
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
@@ -19,10 +18,10 @@ async def project(page: PageContext, projects: Projects, settings: Settings) -> 
     limits = LimitsAnswer.of(settings.limits)
     values = {
         "project": found,
-        "welcome": _by_language(texts.welcome),
-        "farewell": _by_language(texts.farewell),
+        "welcome": _by_language(page, texts.welcome),
+        "farewell": _by_language(page, texts.farewell),
         "limits": limits.model_dump(),
-        "langs": LANGS,
+        "langs": page.languages,
     }
     return Shown("project.html", values)
 
@@ -36,19 +35,20 @@ async def change_project(page: PageContext, projects: Projects) -> Moved:
             "welcome": _typed(page, "welcome"),
             "farewell": _typed(page, "farewell"),
         },
+        languages=page.languages,
     )
     await projects.update(page.tx, page.project_id, body)
     return Moved(page.url("/settings"), page._("Saved."))
 
 
-def _by_language(text: Localized | None) -> dict[str, str]:
+def _by_language(page: PageContext, text: Localized | None) -> dict[str, str]:
     if text is None:
         return {}
     if isinstance(text, str):
-        return dict.fromkeys(LANGS, text)
+        return dict.fromkeys(page.languages, text)
     return {str(lang): each for lang, each in text.items()}
 
 
 def _typed(page: PageContext, field: str) -> dict[str, Any] | None:
-    texts = {lang: page.form.text(f"{field}_{lang}").strip() for lang in LANGS}
+    texts = {lang: page.form.text(f"{field}_{lang}").strip() for lang in page.languages}
     return {lang: text for lang, text in texts.items() if text} or None

@@ -47,6 +47,11 @@ OF_FIELDS = (
     _("must be a time of RFC 3339 with seconds and Z or an offset, as {example}"),
     _("must be an http or https URL"),
     _("must begin with http:// or https://"),
+    # Before the shorter one, whose place would take it all.
+    _("the URL must begin with {schemes} (the operator allows it by {setting} in [webhooks])"),
+    _("the URL must begin with {schemes}"),
+    _("the address {address} is not public (the operator allows it by {setting} in [webhooks])"),
+    _("the host {host} is a local name (the operator allows it by {setting} in [webhooks])"),
     _("must be an e-mail address"),
     _("must be an e-mail address, as {example}"),
     _("must be a JSON object, as {example}"),

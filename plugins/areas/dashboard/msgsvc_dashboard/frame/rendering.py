@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.dashboard import Pages, Shown
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import own_name
 from msgsvc_dashboard.frame import formats, refusals
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Renderer:
         made.filters["day"] = pass_context(formats.day)
         made.filters["ago"] = pass_context(formats.ago)
         made.filters["number"] = pass_context(formats.number)
+        made.filters["own_name"] = own_name
         made.filters["worded"] = pass_context(refusals.in_page)
         return made
 

@@ -24,7 +24,7 @@ def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, str]:
     try:
         if "created_after" in given:
             given["created_after"] = _begin_of_day(page, given["created_after"])
-        return validate(model, given, whole="query"), ""
+        return validate(model, given, whole="query", languages=page.languages), ""
     except ApiError as error:
         return validate(model, {}), error.message
 

@@ -1,25 +1,25 @@
 """Turns the fields of a form into what a message shows, and back."""
 
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.kernel.i18n import Language, Localized
+from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.messages.templates.models import TemplateContent
 
 #: Rows and buttons in each that a form offers: those that a message may have.
 ROWS, COLUMNS = 3, 3
 
-LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-
-def read_content(form: PostedForm, *, localized: bool = False) -> dict[str, Any]:
-    """`text`, `format`, `media` and `buttons` as the bodies of the API have them, not validated yet."""
-    text: Any = read_text(form, "text") if localized else form.text("text")
+def read_content(form: PostedForm, languages: Sequence[str] = ()) -> dict[str, Any]:
+    """`text`, `format`, `media` and `buttons` as the bodies of the API have them, not validated yet. With
+    `languages` there is a text for each."""
+    text: Any = read_text(form, "text", languages) if languages else form.text("text")
     content: dict[str, Any] = {
         "text": text,
         "format": form.text("format") or "plain",
-        "buttons": _buttons(form, localized=localized),
+        "buttons": _buttons(form, languages),
     }
     if form.text("media_type"):
         content["media"] = {
@@ -30,10 +30,10 @@ def read_content(form: PostedForm, *, localized: bool = False) -> dict[str, Any]
     return content
 
 
-def read_text(form: PostedForm, name: str) -> Localized:
+def read_text(form: PostedForm, name: str, languages: Sequence[str]) -> Localized:
     """Texts by language; one for all where a single language has one."""
-    texts: dict[Language, str] = {}
-    for lang in LANGUAGES:
+    texts: dict[str, str] = {}
+    for lang in languages:
         if (text := form.text(f"{name}-{lang}")).strip():
             texts[lang] = text
     return texts if len(texts) > 1 else next(iter(texts.values()), "")
@@ -81,23 +81,23 @@ def by_language(text: Localized | None, default_lang: str) -> dict[str, str]:
     return {default_lang: text} if isinstance(text, str) else {str(k): v for k, v in text.items()}
 
 
-def _buttons(form: PostedForm, *, localized: bool) -> list[list[dict[str, Any]]]:
+def _buttons(form: PostedForm, languages: Sequence[str]) -> list[list[dict[str, Any]]]:
     rows = []
     for row in range(ROWS):
         found = [
             button
             for column in range(COLUMNS)
-            if (button := _button(form, f"b-{row}-{column}", localized=localized))
+            if (button := _button(form, f"b-{row}-{column}", languages))
         ]
         if found:
             rows.append(found)
     return rows
 
 
-def _button(form: PostedForm, place: str, *, localized: bool) -> dict[str, Any] | None:
+def _button(form: PostedForm, place: str, languages: Sequence[str]) -> dict[str, Any] | None:
     """None where nothing was typed."""
     name = f"{place}-text"
-    text: Any = read_text(form, name) if localized else form.text(name).strip()
+    text: Any = read_text(form, name, languages) if languages else form.text(name).strip()
     value = form.text(f"{place}-value").strip()
     if not text and not value:
         return None

@@ -57,10 +57,11 @@ async def create(page: PageContext, all_permissions: Permissions) -> Moved:
         CreatePermissionBody,
         {
             "key": form.text("key").strip(),
-            "title": read_text(form, "title"),
-            "description": read_text(form, "description") or None,
+            "title": read_text(form, "title", page.languages),
+            "description": read_text(form, "description", page.languages) or None,
             "default": form.checked("default"),
         },
+        languages=page.languages,
     )
     page.note(permission=body.key)
     await all_permissions.create(page.tx, page.project_id, body)
@@ -73,10 +74,11 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Moved:
     body = validate(
         UpdatePermissionBody,
         {
-            "title": read_text(form, "title"),
-            "description": read_text(form, "description") or None,
+            "title": read_text(form, "title", page.languages),
+            "description": read_text(form, "description", page.languages) or None,
             "default": form.checked("default"),
         },
+        languages=page.languages,
     )
     page.note(permission=key)
     await all_permissions.update(page.tx, page.project_id, key, body)

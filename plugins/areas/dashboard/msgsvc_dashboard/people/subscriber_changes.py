@@ -16,16 +16,16 @@ from msgsvc_dashboard.people.subscribers import subscriber
 
 @pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
 async def edit(page: PageContext, subscribers: Subscribers) -> Moved:
-    form = page.form
-    body = validate(
-        UpdateSubscriberBody,
-        {
-            "external_id": form.text("external_id").strip() or None,
-            "lang": form.text("lang"),
-            "attributes": read_attributes(form.text("attributes")),
-        },
-    )
-    subscriber_id = page.params["subscriber_id"]
+    form, subscriber_id = page.form, page.params["subscriber_id"]
+    person = await subscribers.find(page.tx, page.project_id, subscriber_id)
+    changes = {
+        "external_id": form.text("external_id").strip() or None,
+        "attributes": read_attributes(form.text("attributes")),
+    }
+    # Theirs may be listed no more.
+    if form.text("lang") != person.lang:
+        changes["lang"] = form.text("lang")
+    body = validate(UpdateSubscriberBody, changes, languages=page.languages)
     await subscribers.change(page.tx, page.project_id, subscriber_id, body)
     return _back(page, page._("Saved."))
 

@@ -14,7 +14,6 @@ from msgsvc_core.messages.templates.models import (
 )
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_dashboard.people.content import (
-    LANGUAGES,
     of_template,
     read_content,
     read_variables,
@@ -34,8 +33,8 @@ async def new(page: PageContext) -> Shown:
 
 @pages.post("/new-template", access="manage", again=new)
 async def create(page: PageContext, templates: Templates) -> Moved:
-    given = {"key": page.form.text("key").strip(), **read_content(page.form, localized=True)}
-    body = validate(CreateTemplateBody, given)
+    given = {"key": page.form.text("key").strip(), **read_content(page.form, page.languages)}
+    body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
     await templates.create(page.tx, page.project_id, body)
     return Moved(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
@@ -52,7 +51,8 @@ async def template(page: PageContext, templates: Templates, settings: Settings) 
 @pages.post("/templates/{template}", access="manage", again=template)
 async def edit(page: PageContext, templates: Templates) -> Moved:
     key = page.params["template"]
-    body = validate(UpdateTemplateBody, {"media": None, **read_content(page.form, localized=True)})
+    given = {"media": None, **read_content(page.form, page.languages)}
+    body = validate(UpdateTemplateBody, given, languages=page.languages)
     page.note(template=key)
     await templates.update(page.tx, page.project_id, key, body)
     return Moved(page.url(f"/templates/{key}"), notice=page._("Saved."))
@@ -71,7 +71,8 @@ async def preview(page: PageContext) -> Shown:
     """How what is in the form would look: alone for htmx, else with the form."""
     tried: Tried
     try:
-        content = validate(TemplateContent, read_content(page.form, localized=True))
+        given = read_content(page.form, page.languages)
+        content = validate(TemplateContent, given, languages=page.languages)
         tried = _tried(page, content)
     except ApiError as error:
         tried = [], [], error.message
@@ -118,5 +119,5 @@ def _previews(page: PageContext, content: TemplateContent) -> Previews:
                 page.project_id, service.templates.try_out(content, values, lang)
             ),
         )
-        for lang in LANGUAGES
+        for lang in page.languages
     ]

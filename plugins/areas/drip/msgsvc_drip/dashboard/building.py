@@ -82,7 +82,7 @@ async def _saved(page: PageContext, steps: Steps, notice: str) -> Moved | Shown:
     version = whole_number(page.form.text("version"))
     if version is None:
         raise ValidationFailed("version: look at the chain once more")
-    body = validate(UpdateDripBody, {"steps": steps})
+    body = validate(UpdateDripBody, {"steps": steps}, languages=page.languages)
     drip_id = page.params["drip_id"]
     changed = await page.get(Drips).update(page.tx, page.project_id, drip_id, body, version=version)
     page.note(drip=drip_id, version=changed.version)

@@ -54,7 +54,9 @@ async def compose(page: PageContext) -> Shown:
 async def create(page: PageContext) -> Moved:
     form = page.form
     given = {**_given(form), "steps": [step_of(form)], "status": form.text("status", "paused")}
-    made = await page.get(Drips).create(page.tx, page.project_id, validate(CreateDripBody, given))
+    made = await page.get(Drips).create(
+        page.tx, page.project_id, validate(CreateDripBody, given, languages=page.languages)
+    )
     page.note(drip=made.drip_id)
     return Moved(
         page.url(f"/drips/{made.drip_id}"),

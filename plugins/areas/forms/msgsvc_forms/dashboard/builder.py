@@ -9,7 +9,7 @@ from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.draft import Draft
-from msgsvc_forms.dashboard.reading import HAS, to_body
+from msgsvc_forms.dashboard.reading import HAS, other_languages, to_body
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.fields import FieldType
 from msgsvc_forms.models import CreateFormBody, UpdateFormBody
@@ -66,6 +66,14 @@ async def change_form(page: PageContext, all_forms: Forms) -> Moved:
             page._(
                 "Somebody has changed the form meanwhile. What you wrote is still here: saving it now"
                 " replaces their version."
+            )
+        )
+    if others := other_languages(form.definition):
+        raise Conflict(
+            page._(
+                "The form has texts in languages that the builder does not know ({languages}), and would lose"
+                " them: change it by the API.",
+                languages=", ".join(others),
             )
         )
     has = {name for name, value in form.definition.model_dump().items() if value is not None}

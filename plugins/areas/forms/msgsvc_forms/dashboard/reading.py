@@ -4,6 +4,7 @@ from typing import Any
 
 from msgsvc_forms.dashboard import options
 from msgsvc_forms.dashboard.draft import Draft, Row
+from msgsvc_forms.definition import Definition
 
 #: Settings of a question, by which types have them.
 HAS = {
@@ -13,6 +14,10 @@ HAS = {
     "pattern": {"text"},
     "multiline": {"text"},
 }
+
+
+#: Names of what may be a text by language.
+TEXTS = {"title", "description", "thanks", "label", "text", "subject"}
 
 
 def to_body(draft: Draft, *, has: set[str]) -> dict[str, Any]:
@@ -33,6 +38,25 @@ def to_body(draft: Draft, *, has: set[str]) -> dict[str, Any]:
     return body | {
         name: value for name, value in optional.items() if value is not None or name in has
     }
+
+
+def other_languages(definition: Definition) -> list[str]:
+    """The languages of a form's texts for which the builder has no boxes."""
+    found: set[str] = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                look(each)
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                if name in TEXTS and isinstance(each, dict):
+                    found.update(each)
+                else:
+                    look(each)
+
+    look(definition.model_dump())
+    return sorted(found - {"en", "ru"})
 
 
 def _field(row: Row) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from msgsvc_forms.texts import explain
 from msgsvc_forms.web.posted import LANG, TOKEN, Posted, PostedFile
 from msgsvc_forms.web.tokens import PageToken, PageTokens
 
-#: Seconds of the window in which submissions are counted (API, "Forms": a minute).
+#: Seconds of the window in which submissions are counted (decision 0075: a minute).
 WINDOW_S = 60
 
 #: The window of `forms.file_bytes_per_day`.

@@ -172,6 +172,7 @@ class WebForms:
             chosen or request.query_params.get("lang", ""),
             request.headers.get("accept-language", ""),
             self._service.settings.default_lang,
+            self._service.settings.languages,
         )
 
 

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import in_language
-from msgsvc_core.pages import LANGS, new_templates, page_headers
+from msgsvc_core.pages import new_templates, page_headers
 from msgsvc_core.security.http_urls import origin_of
 from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of
@@ -42,11 +42,12 @@ class Shown:
 
 
 class FormPages:
-    """Renders the pages in both languages."""
+    """Renders the pages in each of the languages that forms may be written in."""
 
     def __init__(self, service: Service) -> None:
         self._texts = service.texts
         self._default_lang = service.settings.default_lang
+        self._languages = service.settings.languages
 
     @cached_property
     def _templates(self) -> "Environment":
@@ -80,7 +81,7 @@ class FormPages:
             has_files=any(each.type == "file" for each in definition.fields),
             had_files=shown.had_files,
             most_shown=MOST_SHOWN_OPTIONS,
-            languages={lang: f"{here}?lang={lang}" for lang in LANGS},
+            languages={lang: f"{here}?lang={lang}" for lang in self._languages},
         )
         return _told_to_wait(response, error)
 
@@ -93,7 +94,7 @@ class FormPages:
             lang,
             definition=form.definition,
             here=f"{here}?lang={lang}",
-            languages={each: f"{here}/thanks?lang={each}" for each in LANGS},
+            languages={each: f"{here}/thanks?lang={each}" for each in self._languages},
         )
 
     def problem(self, request: Request, lang: str, error: ApiError) -> Response:

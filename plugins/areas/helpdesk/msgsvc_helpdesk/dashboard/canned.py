@@ -23,14 +23,14 @@ async def canned_answers(page: PageContext, all_canned_answers: CannedAnswers) -
 
 @pages.get("/new-canned-answer", access="manage")
 async def new_canned_answer(page: PageContext) -> Shown:
-    return Shown("canned_answer.html", {"answer": None, "texts": {"en": "", "ru": ""}})
+    return Shown("canned_answer.html", {"answer": None, "texts": dict.fromkeys(page.languages, "")})
 
 
 @pages.post("/new-canned-answer", access="manage", again=new_canned_answer)
 async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Moved:
     body = {"key": page.form.text("key").strip(), **_written(page)}
     made = await all_canned_answers.create(
-        page.tx, page.project_id, validate(CreateCannedBody, body)
+        page.tx, page.project_id, validate(CreateCannedBody, body, languages=page.languages)
     )
     page.note(key=made.key)
     return Moved(page.url("/canned-answers"), notice=page._("Saved."))
@@ -42,14 +42,15 @@ async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) ->
     found = answers.shown(
         await answers.find(page.tx, page.project_id, page.params["canned_answer"])
     )
-    texts = found.text if isinstance(found.text, dict) else {"en": found.text}
-    return Shown("canned_answer.html", {"answer": found, "texts": {"en": "", "ru": "", **texts}})
+    kept = found.text if isinstance(found.text, dict) else {"en": found.text}
+    texts = {**dict.fromkeys(page.languages, ""), **kept}
+    return Shown("canned_answer.html", {"answer": found, "texts": texts})
 
 
 @pages.post("/canned-answers/{canned_answer}", access="manage", again=canned_answer)
 async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Moved:
     key = page.params["canned_answer"]
-    body = validate(UpdateCannedBody, _written(page))
+    body = validate(UpdateCannedBody, _written(page), languages=page.languages)
     await all_canned_answers.update(page.tx, page.project_id, key, body)
     page.note(key=key)
     return Moved(page.url("/canned-answers"), notice=page._("Saved."))
@@ -64,7 +65,7 @@ async def delete_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
 
 
 def _written(page: PageContext) -> dict[str, Any]:
-    texts = {lang: page.form.text(f"text_{lang}") for lang in ("en", "ru")}
+    texts = {lang: page.form.text(f"text_{lang}") for lang in page.languages}
     given = {lang: text for lang, text in texts.items() if text.strip()}
     return {
         "title": page.form.text("title").strip(),

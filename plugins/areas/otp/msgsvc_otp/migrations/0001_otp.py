@@ -44,7 +44,7 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
     )
-    # One active code per subscriber and purpose (interface spec, section 8).
+    # One active code per subscriber and purpose (decision 0075).
     op.create_index(
         "otp_codes_active",
         "otp_codes",

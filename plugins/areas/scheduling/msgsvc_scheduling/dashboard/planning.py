@@ -49,7 +49,7 @@ async def runs(page: PageContext) -> Shown:
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
     words, times, timezone, problem = "", [], "UTC", None
     try:
-        rule = page.get(Scheduling).rule_of(validate(RecurringBody, body))
+        rule = page.get(Scheduling).rule_of(validate(RecurringBody, body, languages=page.languages))
         words, timezone = in_words(rule, page._), rule.timezone
         times = rule.upcoming(page.service.clock.now_ms(), RUNS)
     except ApiError as error:
@@ -63,10 +63,10 @@ async def create(page: PageContext) -> Moved:
     form, scheduling = page.form, page.get(Scheduling)
     body = {**message_of(form), **_receiver(form)}
     if form.text("kind") == "recurring":
-        wanted = validate(RecurringBody, body | _times(form))
+        wanted = validate(RecurringBody, body | _times(form), languages=page.languages)
         record = await scheduling.create_recurring(page.tx, page.project_id, wanted)
     else:
-        wanted_once = validate(ScheduledBody, body | _time(form))
+        wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
     return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
@@ -78,12 +78,12 @@ async def change(page: PageContext) -> Moved:
     body = _changes(message_of(form))
     if record.rule is not None:
         body |= _differing(_times(form, full=True), _times(before, full=True))
-        wanted = validate(UpdateRecurringBody, body)
+        wanted = validate(UpdateRecurringBody, body, languages=page.languages)
         await scheduling.update_recurring(page.tx, page.project_id, record.record_id, wanted)
     else:
         if _time(form) != _time(before):
             body |= _time(form)
-        wanted_once = validate(UpdateScheduledBody, body)
+        wanted_once = validate(UpdateScheduledBody, body, languages=page.languages)
         await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
     page.note(schedule=record.record_id)
     return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))

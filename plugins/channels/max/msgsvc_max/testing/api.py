@@ -91,16 +91,18 @@ class _Api:
         ):
             raise token_refused()
         how = platform.faults.of_call(call.at)
-        if how == "hang":
-            await asyncio.sleep(3600)
         if how == "reset":
             await request.read()
             return _broken(request)
-        if how == "garbage":
-            return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         call.body = await _json(request)
         request[BODY] = call.body
         answer = await handler(request)
+        if how == "hang":
+            await asyncio.sleep(3600)
+        if how == "gateway":
+            raise Refused(504, "gateway.timeout", "Gateway Time-out")
+        if how == "garbage":
+            return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         return _broken(request) if how == "lost" else answer
 
     async def me(self, request: web.Request) -> web.Response:

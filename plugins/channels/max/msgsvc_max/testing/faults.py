@@ -7,9 +7,10 @@ from typing import Literal
 
 from msgsvc_max.testing.refusals import Refused, too_many, unavailable
 
-#: What becomes of a call: `reset` and `lost` break the connection, before and after it is done;
-#: `garbage` is an answer that is no JSON, `hang` none at all.
-Break = Literal["reset", "lost", "garbage", "hang"]
+#: What becomes of a call: `reset` breaks the connection before it is done. With all others it is done, and
+#: then `lost` breaks the connection, `gateway` answers that it took too long, `garbage` is an answer that is
+#: no JSON, `hang` none at all.
+Break = Literal["reset", "lost", "gateway", "garbage", "hang"]
 
 #: Requests a second for a bot, and messages a second for a chat (dev.max.ru).
 PER_BOT_S, PER_CHAT_S = 30, 2

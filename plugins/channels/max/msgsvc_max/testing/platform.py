@@ -75,6 +75,15 @@ class FakeMax:
         assert site.port
         self._port = site.port
 
+    async def kill(self) -> None:
+        """The server dies, with the calls that it has in hand; what it had done it knows after `restart`."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def restart(self) -> None:
+        """Listens again where it did."""
+        await self.start(self._port)
+
     async def stop(self) -> None:
         await self.updates.close()
         if self._runner is not None:

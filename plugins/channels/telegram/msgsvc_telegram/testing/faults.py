@@ -51,13 +51,17 @@ class Faults:
 
 @dataclass(slots=True)
 class Script:
-    """What the next calls are answered with, whatever they ask; `fault` is instead of an answer."""
+    """What the next calls are answered with, whatever they ask; `fault` is instead of an answer.
+
+    `done`: what they ask for is done before.
+    """
 
     times: int
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     fault: Literal["reset", "hang"] | None = None
+    done: bool = False
 
     async def play(self) -> tuple[int, bytes, str]:
         """Status, body and its type. Raises `Break`."""

@@ -205,7 +205,7 @@ def _webhook_info(bot: FakeBot, _: dict[str, Any]) -> dict[str, Any]:
         "pending_update_count": len(bot.updates),
     }
     if webhook.last_error:
-        info |= {"last_error_date": 1_780_000_000, "last_error_message": webhook.last_error}
+        info |= {"last_error_date": webhook.last_error_at, "last_error_message": webhook.last_error}
     return info
 
 

@@ -106,13 +106,19 @@ class FakeTelegram:
         *,
         times: int = 1,
         content_type: str = "text/html",
+        done: bool = False,
     ) -> None:
-        """Answers the next calls of `method`, or of any (`*`), with these bytes."""
-        self._scripts.add(method, Script(times, status, body, content_type))
+        """Answers the next calls of `method`, or of any (`*`), with these bytes, `done` or not."""
+        self._scripts.add(method, Script(times, status, body, content_type, done=done))
 
-    def break_next(self, method: str, fault: Literal["reset", "hang"], *, times: int = 1) -> None:
-        """Breaks the connection of the next calls of `method`, or of any (`*`), or never answers."""
-        self._scripts.add(method, Script(times, fault=fault))
+    def break_next(
+        self, method: str, fault: Literal["reset", "hang"], *, times: int = 1, done: bool = False
+    ) -> None:
+        """Breaks the connection of the next calls of `method`, or of any (`*`), or never answers them.
+
+        With `done` they have had their effect by then.
+        """
+        self._scripts.add(method, Script(times, fault=fault, done=done))
 
     def host_file(self, name: str, content: bytes, content_type: str) -> str:
         """Puts a file on this server; returns its URL."""
@@ -122,6 +128,17 @@ class FakeTelegram:
     # ---- its life -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> "FakeTelegram":
+        await self.restart()
+        self._session = ClientSession(timeout=ClientTimeout(total=30))
+        self._serve(self.bot)
+        return self
+
+    async def kill(self) -> None:
+        """The server dies, with the calls that it has in hand; what it had done it knows after `restart`."""
+        await self._runner.cleanup()
+
+    async def restart(self) -> None:
+        """Listens where it did."""
         app = web.Application(client_max_size=MAX_FILE_BYTES + 1024 * 1024)
         app.router.add_get("/files/{name}", self._serve_file)
         app.router.add_get("/file/bot{token}/{path:.+}", self._hand_out)
@@ -130,10 +147,8 @@ class FakeTelegram:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        self._session = ClientSession(timeout=ClientTimeout(total=30))
-        self._serve(self.bot)
-        return self
+        self._port = self._runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{self._port}"
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
@@ -172,6 +187,9 @@ class FakeTelegram:
             call.params = dict(given)
             script = self._scripts.next(call.method)
             if script:
+                if script.done:
+                    with contextlib.suppress(Refusal):
+                        await self._run(bot, call, as_text=as_text)
                 return await script.play()
             self.faults.before(call.method)
             result = await self._run(bot, call, as_text=as_text)
@@ -244,6 +262,7 @@ class FakeTelegram:
                     f"Wrong response from the webhook: {status}" if status else "Connection refused"
                 )
                 bot.updates.webhook.last_error = said
+                bot.updates.webhook.last_error_at = int(time.time())
                 await asyncio.sleep(self._retry_s)
 
     async def _post(self, bot: FakeBot, update: dict[str, Any]) -> int:

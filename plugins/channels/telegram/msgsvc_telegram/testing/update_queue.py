@@ -28,6 +28,8 @@ class Webhook:
     url: str = ""
     secret: str = ""
     last_error: str = ""
+    #: When, in Unix seconds.
+    last_error_at: int = 0
 
 
 class UpdateQueue:

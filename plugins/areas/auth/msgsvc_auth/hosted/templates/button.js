@@ -2,7 +2,7 @@
 //
 //   <script src="https://.../login/button.js" data-slug="shop" data-state="..." async></script>
 //
-// Attributes: data-slug (needed), data-state, data-lang (en or ru), data-channel, data-theme (light or
+// Attributes: data-slug (needed), data-state, data-lang (en, ru, or another that the page is there in), data-channel, data-theme (light or
 // dark; else what the visitor's system has). From outside its look is changed by ::part(button).
 (() => {
   const WORDS = {{ words | tojson }};
@@ -36,7 +36,7 @@
     return;
   }
   const short = lang.slice(0, 2).toLowerCase();
-  const known = short in WORDS ? short : "en";
+  const known = [lang, short].find((tag) => tag in WORDS) ?? "en";
 
   const address = new URL(slug, script.src);
   if (state) address.searchParams.set("state", state);
