@@ -21,8 +21,8 @@ CONVENTIONS = (
     (
         "Lists",
         (
-            "A list answers with `data` and `next_cursor`. Send it as `cursor` for the next page; it is `null`"
-            " on the last one. `limit` is 1 to 100, 50 by default."
+            "A list answers with `data` and `next_cursor`. Send it as `cursor` for the next page; it is"
+            " `null` on the last one. `limit` is 1 to 100, 50 by default."
         ),
     ),
     (
@@ -36,15 +36,15 @@ CONVENTIONS = (
     (
         "Errors and retries",
         (
-            "Every error has `error`, `code`, `retryable` and `docs_url`. Repeat what is `retryable` (425, 429,"
-            " 500, 503) after `Retry-After` seconds, or after growing waits."
+            "Every error has `error`, `code`, `retryable` and `docs_url`. Repeat what is `retryable`"
+            " (425, 429, 500, 503) after `Retry-After` seconds, or after growing waits."
         ),
     ),
     (
         "Idempotency keys",
         (
-            "A `POST` may carry an `Idempotency-Key`, 8 to 128 characters of `A-Z a-z 0-9 _ -`. Repeated with the"
-            " same path and body within 24 hours, it gives the first answer again, marked"
+            "A `POST` may carry an `Idempotency-Key`, 8 to 128 characters of `A-Z a-z 0-9 _ -`. Repeated with"
+            " the same path and body within 24 hours, it gives the first answer again, marked"
             " `Idempotent-Replayed: true`, and has no further effect; with another body it is 409"
             " `idempotency_conflict`. After 400, 401, 403, 413, 425, 429 and 5xx the key is free."
         ),

@@ -18,7 +18,7 @@ import structlog
 from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
+from msgsvc_core.channels.lines import BATCH, BATCHES, PATIENCE_S, Held, Line
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
@@ -47,15 +47,11 @@ JOB = "channel.call"
 BACKOFF = exponential(first_s=1, most_s=60)
 MAX_ATTEMPTS = 6
 
-#: Jobs of a channel that are claimed together, and at most so many calls at once.
-BATCH = 100
 
-
-#: Two batches are under way at once: while the calls of one are made, the other's are read or written.
-#: A bot with a pace has more, of few jobs each: see `lines`.
+#: A bot with a pace, and one whose platform is slow, have more batches, of few jobs each: see `lines`.
 def channel_lanes(gate: Callable[[str], Gate]) -> LaneSpec:
     """The lanes of all channels."""
-    return LaneSpec("channel", concurrency=2, batch=BATCH, exclusive=True, gate=gate)
+    return LaneSpec("channel", concurrency=BATCHES, batch=BATCH, exclusive=True, gate=gate)
 
 
 #: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the

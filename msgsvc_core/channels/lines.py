@@ -6,11 +6,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
 from msgsvc_core.channels.circuit import CircuitBreaker, Permit
+from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
@@ -28,14 +30,33 @@ T = TypeVar("T")
 #: more; and reading and writing the batches is hidden behind it.
 AHEAD_S = 0.4
 
-#: Batches of a paced bot at once: their calls are few, and slow calls must not use them all up.
+#: Batches of a lane at once, and jobs of each, while the platform is quick: while the calls of one batch
+#: are made, the other's are read or written.
+BATCHES, BATCH = 2, 100
+
+#: Batches at once of a paced bot, or of a slow platform: their calls are few, and slow calls must not use
+#: them all up.
 PACED_BATCHES = 32
+
+#: Batches by which those are divided that may be in flight to a slow platform: a batch is written when the
+#: last of its calls has ended.
+SLOW_BATCHES = 4
+
+#: The most that may be in flight on a channel: what mailings have, and a batch beside them. With half as
+#: many more a broadcast was no quicker.
+MOST_IN_FLIGHT = 300
+
+#: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
+CHANGED_MS = 50
 
 #: Seconds that a job may wait for its chat's turn with a batch; for longer it goes back.
 PATIENCE_S = 1.1
 
 #: Seconds between an owner's looks whether somebody stopped or resumed the channel.
 LOOK_S = 1.0
+
+#: Milliseconds for which what failed in our own hands is not overtaken, until the lane has put it back.
+FAILED_MS = 1000
 
 #: Seconds to wait after the n-th 429 in a row that does not say for how long.
 REFUSED_BACKOFF = exponential(first_s=1, factor=2, most_s=60)
@@ -71,6 +92,9 @@ class Line:
         self._stopped = False
         jobs = service.settings.jobs
         self._circuit = CircuitBreaker(failures=jobs.outage_failures, trial_calls=jobs.trial_calls)
+        self.concurrency = ConcurrencyLimit(
+            least=jobs.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
+        )
         #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
         #: what the database knows of it.
         self._pause_ends_ms = 0
@@ -113,11 +137,20 @@ class Line:
     async def call(
         self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
     ) -> T:
-        """Makes one call of `channel` when the bot's and the chat's turn has come.
+        """Makes one call of `channel` when it may be in flight, and the bot's and the chat's turn has come.
 
         `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
         `Held` when the bot may make none; what the platform says of the bot is kept to from then on.
         """
+        await self.concurrency.until_available()
+        with self.concurrency.slots() as slots:
+            slots.take([job.job_id])
+            return await self.call_in_flight(channel, job, chat_id, make)
+
+    async def call_in_flight(
+        self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
+    ) -> T:
+        """The same for what is counted as in flight already."""
         pacer = self._paced()
         if pacer is None:
             self._check_open(chat_id)
@@ -131,6 +164,7 @@ class Line:
             if entry is not None:
                 entry.cancel()
             raise Held
+        began_s = time.monotonic()
         try:
             try:
                 made = await make()
@@ -138,12 +172,14 @@ class Line:
                 if entry is not None:
                     entry.end(time.monotonic())
         except DeliveryError as error:
+            self._count_answer(error, began_s)
             await self._learn(channel, chat_id, error, permit)
             raise
         except BaseException:
             self._circuit.released(permit)
             raise
         self._refusals = 0
+        self.concurrency.answered(began_s)
         if self._circuit.succeeded():
             await self._end_outage(channel)
         return made
@@ -159,7 +195,8 @@ class Line:
             if until_ms is None:
                 left.append(job)
             else:
-                back += self.later([job], until_ms + self._chat_step_ms())
+                # Later than they are: due with them, it would be taken for the next after them.
+                back += self.later([job], until_ms + max(1, self._chat_step_ms()))
         if back:
             async with ctx.putting_back(back):
                 pass
@@ -177,6 +214,13 @@ class Line:
             self.order.note(job, until_ms)
             back.append(PutBack(job, until_ms, counts and number == 0))
         return back
+
+    def failed(self, jobs: Sequence[Job]) -> None:
+        """Says before the next of their receivers has its turn that jobs failed and come again: the lane
+        says so too, when it has written until when."""
+        until_ms = self._service.clock.now_ms() + FAILED_MS
+        for job in jobs:
+            self.order.note(job, until_ms)
 
     def again(self, jobs: Sequence[Job]) -> list[PutBack]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
@@ -230,7 +274,23 @@ class Line:
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
-    def room(self) -> Room | None:
+    def room(self) -> Room:
+        paced, limit = self.paced_room(), self.concurrency
+        free, now_ms = limit.claimable, self._service.clock.now_ms()
+        if paced is not None and paced.jobs <= 0:
+            return paced
+        if free <= 0:
+            return Room(0, PACED_BATCHES, now_ms + CHANGED_MS)
+        # What is known of a platform after a few answers is little: so it is slow until then.
+        is_slow = limit.limit < BATCH
+        batch = max(1, limit.limit // SLOW_BATCHES) if is_slow else None
+        if paced is not None:
+            return replace(paced, jobs=min(paced.jobs, free), batch=batch)
+        return Room(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
+
+    def paced_room(self) -> Room | None:
+        """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
+        anything."""
         now_ms = self._service.clock.now_ms()
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
@@ -254,6 +314,11 @@ class Line:
         return Room(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
 
     def claimed(self, jobs: Sequence[Job]) -> None:
+        self.concurrency.claimed([job.job_id for job in jobs])
+        self.expect(jobs)
+
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """Their calls are to begin when the bot's turn comes."""
         if self._pacer is not None or self._circuit.left is not None:
             self._ahead.update(job.job_id for job in jobs)
 
@@ -261,6 +326,7 @@ class Line:
         self.order.note(job, until_ms)
 
     def ended(self, jobs: Sequence[Job]) -> None:
+        self.concurrency.dropped([job.job_id for job in jobs])
         if self._ahead:
             self._ahead.difference_update(job.job_id for job in jobs)
 
@@ -291,6 +357,13 @@ class Line:
                 await self._pause(error)
         elif error.reason is Reason.BOT_BANNED and not await self._stopped_by(channel, error):
             raise Held from error
+
+    def _count_answer(self, error: DeliveryError, began_s: float) -> None:
+        """A refusal is an answer as well; what failed on our side says nothing of the platform."""
+        if error.reason is not Reason.PLATFORM_UNAVAILABLE:
+            self.concurrency.answered(began_s)
+        elif not isinstance(error, LocalFailure):
+            self.concurrency.unanswered()
 
     async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
         """What a failure says of whether the platform is there at all."""

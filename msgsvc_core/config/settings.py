@@ -145,7 +145,7 @@ class JobSettings(Section):
     min_in_flight: int = Field(
         8,
         ge=1,
-        le=200,
+        le=300,
         description="Messages of a channel that may be in flight however slow its platform is; as many more"
         " as it answers within a second. What is in flight when a process is killed ends as `unknown`.",
     )

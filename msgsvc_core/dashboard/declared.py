@@ -26,10 +26,26 @@ from typing import Any, Literal, TypeVar
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
-from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.kernel.providers import Providers, asked_for
 
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
+
+#: What is never provided: whoever asks for a text wants a part of the path.
+_PLAIN = frozenset({str, int, float, bool, Any})
+
+
+def _bound(providers: Providers, handler: Handler) -> BoundHandler:
+    """Raises `NotProvided`, and `TypeError` for a handler that asks for a part of its path."""
+    asked = asked_for(handler, {"page"})
+    if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
+        name = getattr(handler, "__name__", repr(handler))
+        raise TypeError(
+            f"{name}: a handler takes `page`, and objects by their type; parts of its path are in page.params"
+        )
+    return providers.bind(handler, {"page"})
+
+
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 #: Where an entry stands in the navigation, from the top.
@@ -70,8 +86,8 @@ class Page:
 
     def bound(self, providers: Providers) -> "Page":
         """The page with its handlers' objects filled in. Raises `NotProvided`."""
-        again = None if self.again is None else providers.bind(self.again, {"page"})
-        return replace(self, show=providers.bind(self.handler, {"page"}), show_again=again)
+        again = None if self.again is None else _bound(providers, self.again)
+        return replace(self, show=_bound(providers, self.handler), show_again=again)
 
     @property
     def name(self) -> str:
@@ -92,7 +108,7 @@ class Card:
 
     def bound(self, providers: Providers) -> "Card":
         """The card with its handler's objects filled in. Raises `NotProvided`."""
-        return replace(self, show=providers.bind(self.handler, {"page"}))
+        return replace(self, show=_bound(providers, self.handler))
 
 
 @dataclass(slots=True)
@@ -121,7 +137,6 @@ class Pages:
         """Declares a page, or a fragment of one."""
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -154,7 +169,6 @@ class Pages:
         """
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -178,19 +192,7 @@ class Pages:
         """Declares a part of the overview."""
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.cards.append(Card(self.area, access, handler, order, wide))
             return handler
 
         return declare
-
-
-def _check_takes_page(handler: Callable[..., Any]) -> None:
-    """Raises `TypeError` for what could not be called, before anybody opens the page."""
-    try:
-        inspect.signature(handler).bind(object())
-    except TypeError as error:
-        name = getattr(handler, "__name__", repr(handler))
-        raise TypeError(
-            f"{name}: {error}; a handler takes the page alone, parts of its path are in page.params"
-        ) from None

@@ -222,12 +222,14 @@ class JobSpec:
 class Room:
     """How many jobs of a lane may be claimed now, in how many batches at once all in all.
 
-    `look_ms` is when there may be more room, in Unix milliseconds.
+    `look_ms` is when there may be more room, in Unix milliseconds. `batch` is how many jobs a batch holds
+    at most; None: as the lane's spec says.
     """
 
     jobs: int
     batches: int
     look_ms: int
+    batch: int | None = None
 
 
 class Gate(Protocol):

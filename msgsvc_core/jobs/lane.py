@@ -89,6 +89,12 @@ class Lane:
         """How many batches may run at once."""
         return self._spec.concurrency if self._room is None else self._room.batches
 
+    @property
+    def _batch(self) -> int:
+        """How many jobs a batch may hold."""
+        of_room = None if self._room is None else self._room.batch
+        return self._spec.batch if of_room is None else min(of_room, self._spec.batch)
+
     async def _until_woken(self) -> None:
         """Waits for a wake-up, or until the gate may have room again."""
         wait_s = None
@@ -101,7 +107,7 @@ class Lane:
     def _limit(self) -> int:
         """How many jobs may be claimed now."""
         self._room = self._gate.room() if self._gate else None
-        limit = (self._batches - len(self._running)) * self._spec.batch
+        limit = (self._batches - len(self._running)) * self._batch
         return limit if self._room is None else min(limit, self._room.jobs)
 
     async def _claim_and_start(self) -> int:
@@ -120,8 +126,9 @@ class Lane:
             self._pass_on(self.name)
         if jobs and self._gate:
             self._gate.claimed(jobs)
-        for start in range(0, len(jobs), self._spec.batch):
-            task = asyncio.create_task(self._run_batch(jobs[start : start + self._spec.batch]))
+        batch = self._batch
+        for start in range(0, len(jobs), batch):
+            task = asyncio.create_task(self._run_batch(jobs[start : start + batch]))
             self._running.add(task)
             if jobs[0].is_suspect:
                 self._suspect = task

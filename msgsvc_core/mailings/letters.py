@@ -138,7 +138,7 @@ async def send(post: Post, letter: Letter) -> None:
         # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
         content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
         made = partial(words.send, post.service, channel, chat_id, content)
-        letter.message_ref = await line.call(channel, letter.job, chat_id, made)
+        letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
     except Held:
         letter.again_in_ms = 0
     except DeliveryError as error:

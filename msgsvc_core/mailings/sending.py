@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from msgsvc_core.channels.calls import channel_of
+from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import Line
+from msgsvc_core.channels.lines import MOST_IN_FLIGHT, Line
 from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost
 from msgsvc_core.kernel.aio import A_TURN, spread
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: People who are in hand at once at most: as many calls as a lane has under way otherwise. With twice as
-#: many a broadcast was no quicker, and twice as many would be `unknown` after a kill.
-MOST_IN_HAND = 200
+#: People who are in hand at once at most, all mailings of a channel together: as many calls as a lane has
+#: under way otherwise. With twice as many a broadcast was no quicker, and twice as many would be `unknown`
+#: after a kill. Fewer where the platform is slow.
+MOST_IN_HAND = int(MOST_IN_FLIGHT * BULK)
 
 #: The part of those in hand who are taken, and whose outcomes are written, together. The others' calls
 #: are under way meanwhile: were all taken at once, all would end at once, and wait for the database.
@@ -85,8 +87,15 @@ class _Turn:
         self._bot = line.key
         #: The mailing's.
         self._key = job.project_id or "", str(job.payload["job_id"])
-        self._most = most
-        self._together = max(1, int(most * TOGETHER))
+        #: How many may be in hand, of this mailing alone and as far as the platform is quick enough, and how
+        #: many are taken together.
+        self._share = most
+        self._most = self._together = 1
+        self._slots = line.concurrency.slots(bulk=True)
+        #: Whether nobody could be taken because others of the channel have all that may be in flight.
+        self._waits_for_slots = False
+        #: How many outcomes are being written: their places are free once they are.
+        self._settling = 0
         #: Who is in hand, by id: their call is under way, or its outcome not written yet.
         self._in_hand: dict[str, Letter] = {}
         self._ended: list[Letter] = []
@@ -127,6 +136,7 @@ class _Turn:
         finally:
             # A call that went on beside the next run would be made by somebody unknown to it.
             await self._calls_made()
+            self._slots.set(0)
         if self._error is not None:
             raise self._error
         await self._end()
@@ -150,6 +160,8 @@ class _Turn:
         """Until there is something to write down, or the mailing is worth another look."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._look_s()):
+                while self._waits_for_slots and self._slots.available <= 0:
+                    await self._line.concurrency.until_changed()
                 while not self._is_worth_a_step:
                     self._progress.clear()
                     await self._progress.wait()
@@ -169,7 +181,7 @@ class _Turn:
         now_ms, look_s = self._ctx.service.clock.now_ms(), LOOK_S
         if self._next_ms is not None:
             look_s = max(0.0, (self._next_ms - now_ms) / 1000)
-        room = self._line.room()
+        room = self._line.paced_room()
         return look_s if room is None else min(look_s, max(0.02, (room.look_ms - now_ms) / 1000))
 
     async def _step(self) -> None:
@@ -191,10 +203,13 @@ class _Turn:
         self._is_first = False
         self._has_progressed = self._has_progressed or bool(ended)
         self._in_hand.update((letter.subscriber_id, letter) for letter in taken)
+        self._slots.set(len(self._in_hand))
         await self._begin(post, taken)
 
     async def _write(self, ended: Sequence[Letter]) -> tuple[Post, list[Letter]] | None:
         """The transaction of a step; returns who is in hand after it, or None if the mailing is gone."""
+        self._settling = len(ended)
+        self._slots.set(len(self._in_hand) + self._settling)
         async with self._ctx.holding(self._job) as tx:
             locked = await self._lock(tx)
             if locked is None:
@@ -236,6 +251,7 @@ class _Turn:
         """The next people, who are in hand when `tx` is committed, and how far the way has come then."""
         mailing, now_ms = post.mailing, post.service.clock.now_ms()
         most, self._took_all, self._next_ms = 0, False, None
+        self._waits_for_slots = False
         if mailing.status != "running":
             self._over = True
         elif not self._over and await ledger.stands_aside(tx, self._job.lane, now_ms):
@@ -275,16 +291,25 @@ class _Turn:
             if due <= 0 and look_ms is None:
                 self._over, self._again_ms = True, pace.again_ms(mailing, now_ms)
                 return 0
+        self._most = min(self._share, self._line.concurrency.bulk_limit)
+        self._together = max(1, int(self._most * TOGETHER))
         free = min(self._together, self._most - len(self._in_hand))
-        room = self._line.room()
+        room = self._line.paced_room()
         if room is not None:
             free = min(free, room.jobs)
             if free <= 0 and not self._in_hand:
                 # The lane's gate knows when to come again.
                 self._over, self._again_ms = True, now_ms
+        slots = self._slots.available + self._settling
+        if slots < free:
+            self._waits_for_slots = slots <= 0 and not self._in_hand
+            free = slots
         if look_ms is not None and due <= free:
             self._next_ms = now_ms + look_ms
-        return min(free, due)
+        room_now = min(free, due)
+        # Counted before they are in hand: others of the channel take people in hand meanwhile.
+        self._slots.set(max(self._slots.count, len(self._in_hand) + room_now))
+        return room_now
 
     async def _letters(self, post: Post, tx: Tx, taken: Sequence[Tried]) -> list[Letter]:
         """Letters to those of `taken` who get one; the others are skipped."""
@@ -296,7 +321,7 @@ class _Turn:
         skipped: list[tuple[str, str]] = []
         #: Who must not be sent to any more, and may have got it before.
         doubtful: list[Letter] = []
-        is_paced = self._line.room() is not None
+        is_paced = self._line.paced_room() is not None
         for each in taken:
             subscriber_id = each.subscriber_id
             subscriber = found.get((project_id, subscriber_id))
@@ -335,7 +360,7 @@ class _Turn:
             self._over, self._again_ms = True, post.service.clock.now_ms() + min(waits_ms)
         is_sent = set(map(id, sendable))
         self._ended += [letter for letter in taken if id(letter) not in is_sent]
-        self._line.claimed([letter.job for letter in sendable])
+        self._line.expect([letter.job for letter in sendable])
         # With a pace they are spread until the next look: all at once, they would hold up whatever else
         # the process does.
         step_s = 0.0 if self._next_ms is None else self._look_s() / max(1, len(sendable))

@@ -19,6 +19,7 @@ import structlog
 
 from msgsvc_core.channels import words
 from msgsvc_core.channels.calls import channel_of
+from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
 from msgsvc_core.channels.turns import receiver_of
@@ -69,28 +70,42 @@ async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
     """Sends a batch in rounds: chats side by side, one message of each chat at a time.
 
     So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
-    message of a chat in doubt. Batches that are under way at once share no receiver. What has to wait
-    for its chat goes back to the lane.
+    message of a chat in doubt. No more are marked at once than may be in flight. Batches that are under
+    way at once share no receiver. What has to wait for its chat goes back to the lane.
     """
     key = channel_of(jobs[0].lane)
     channels, line = ctx.service.channels, ctx.service.lines[key]
     async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
-        this = Round(ctx, channel, line)
-        waiting = await line.in_order(ctx, jobs)
-        patience_s = PATIENCE_S
-        while waiting:
-            waiting = await _round(this, waiting, patience_s)
-            # A chat's next turn is near only where its pace is fast.
-            patience_s = AHEAD_S
+        try:
+            await _in_rounds(Round(ctx, channel, line), await line.in_order(ctx, jobs))
+        except Exception:
+            line.failed(jobs)
+            raise
+
+
+async def _in_rounds(this: Round, waiting: list[Job]) -> None:
+    patience_s = PATIENCE_S
+    while waiting:
+        waiting = await _round(this, waiting, patience_s)
+        # A chat's next turn is near only where its pace is fast.
+        patience_s = AHEAD_S
 
 
 async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Job]:
     """Sends the first message of each chat; returns the jobs that are still to be done."""
-    service, ctx = this.service, this.ctx
+    await this.line.concurrency.until_available()
     if this.line.closed:
-        async with ctx.putting_back(this.line.again(jobs)):
+        async with this.ctx.putting_back(this.line.again(jobs)):
             return []
-    chats, aside = await _begin(this, await load(service, jobs), patience_s)
+    deliveries = await load(this.service, jobs)
+    with this.line.concurrency.slots() as slots:
+        return await _deliver(this, deliveries, patience_s, slots)
+
+
+async def _deliver(
+    this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
+) -> list[Job]:
+    chats, aside = await _begin(this, deliveries, patience_s, slots)
     firsts = [first for first, *_ in chats if first.marked]
     async with asyncio.TaskGroup() as calls:
         async for first in spread([first for first in firsts if not first.held]):
@@ -168,10 +183,11 @@ async def _correct(service: "Service", tx: Tx, late: Sequence[Delivery]) -> list
 
 
 async def _begin(
-    this: Round, deliveries: Sequence[Delivery], patience_s: float
+    this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
 ) -> tuple[list[list[Delivery]], list[Job]]:
     """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
-    others by chat, the first of each marked, and the jobs that may wait for their file a moment."""
+    others by chat, the first of each marked, and the jobs that may wait for their file a moment, or until
+    fewer are in flight."""
     service = this.service
     chats: dict[str, list[Delivery]] = defaultdict(list)
     due: list[Delivery] = []
@@ -193,6 +209,7 @@ async def _begin(
         # Before others are marked: what fails here leaves none of them in doubt.
         async with this.ctx.putting_back(back) as tx:
             await files.note_tries(tx, waiting.away)
+    aside = waiting.aside + _take_surplus(chats, slots)
     firsts = [chat[0] for chat in chats.values()]
     try:
         async with this.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
@@ -206,12 +223,12 @@ async def _begin(
             await counting.count(service, tx, ended)
     except _Edited:
         again = [*not_due, *refused, *(delivery for chat in chats.values() for delivery in chat)]
-        return [], [*waiting.aside, *(delivery.job for delivery in again)]
+        return [], [*aside, *(delivery.job for delivery in again)]
     for first in firsts:
         # One that could not be marked is not ours any more: it was deleted, or another runner has it.
         first.marked = first.message.message_id in marked
         _take_edit(first, marked.get(first.message.message_id))
-    return list(chats.values()), waiting.aside
+    return list(chats.values()), aside
 
 
 async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
@@ -231,6 +248,14 @@ def _take_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
     if edited is not None and edited != message.content:
         delivery.held = edited.media != message.content.media
         delivery.message = replace(message, content=edited)
+
+
+def _take_surplus(chats: dict[str, list[Delivery]], slots: Slots) -> list[Job]:
+    """Takes the chats out of `chats` that are more than may be in flight now; the others are from here on."""
+    surplus = list(chats)[max(0, slots.available) :]
+    jobs = [delivery.job for chat_id in surplus for delivery in chats.pop(chat_id)]
+    slots.take([first.job.job_id for first, *_ in chats.values()])
+    return jobs
 
 
 def _take_early(this: Round, chats: dict[str, list[Delivery]], patience_s: float) -> list[PutBack]:
@@ -280,7 +305,7 @@ async def _send(this: Round, delivery: Delivery) -> None:
     channel, chat_id, message = this.channel, delivery.chat_id, delivery.message
     assert channel is not None, "what is due has a channel"
     try:
-        delivery.message_ref = await this.line.call(
+        delivery.message_ref = await this.line.call_in_flight(
             channel,
             delivery.job,
             chat_id,

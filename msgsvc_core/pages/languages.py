@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.kernel.i18n import LANGUAGES as LANGS
-from msgsvc_core.kernel.i18n import closest
+from msgsvc_core.kernel.i18n import LANGUAGES, closest
 
 
-def preferred(accept_language: str, languages: Sequence[str] = LANGS) -> str | None:
+def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str | None:
     """The one of `languages` that the browser likes best; None if it asks for none of them.
 
     >>> preferred("de-DE, ru;q=0.8, en;q=0.9")
@@ -20,7 +19,7 @@ def preferred(accept_language: str, languages: Sequence[str] = LANGS) -> str | N
     return None
 
 
-def known(tag: str, languages: Sequence[str] = LANGS) -> str | None:
+def known(tag: str, languages: Sequence[str] = LANGUAGES) -> str | None:
     """The one of `languages` that a code such as `ru-RU` names."""
     return closest(tag, languages)
 
@@ -35,7 +34,7 @@ def _liked(part: str) -> tuple[float, str]:
 
 
 def read_language(
-    asked_for: str, accept_language: str, default: str, languages: Sequence[str] = LANGS
+    asked_for: str, accept_language: str, default: str, languages: Sequence[str] = LANGUAGES
 ) -> str:
     """What the address asks for, else what the browser likes, else the service's default. `languages` are
     those that the page is there in: by default ours."""

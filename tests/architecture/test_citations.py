@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 
 #: Documents from before the first release that are no part of the repository; decision 0075 stands for them.
 ABSENT = re.compile(
-    r"[Ii]nterface spec|(?<!Bot )\bAPI, \"|\bAPI conventions|\bspec, section|interface-spec\.md|(?<![-\w])api\.md"
+    r"[Ii]nterface spec|(?<!Bot )\bAPI, \"|\bAPI conventions|\bspec, section|interface-spec\.md"
+    r"|(?<![-\w])api\.md"
 )
 
 #: The page that says what they were, and the history.

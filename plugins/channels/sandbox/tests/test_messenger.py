@@ -307,7 +307,7 @@ async def test_a_person_can_be_renamed(anna: SandboxPerson, messenger: Messenger
         {"name": "a\x00b"},
         {"name": "x" * 65},
         {"name": "A", "username": "two words"},
-        {"name": "A", "lang": "de"},
+        {"name": "A", "lang": "no tag"},
         {"name": "A", "age": 5},
     ],
 )

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_core.pages import LANGS, new_templates, page_headers, qr_code, read_language
+from msgsvc_core.kernel.i18n import LANGUAGES
+from msgsvc_core.pages import new_templates, page_headers, qr_code, read_language
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
 from msgsvc_dashboard.sign_in.forms import Forms
@@ -56,7 +57,7 @@ class Rendering:
             root=root_of(request),
             static=f"{root_of(request)}/sign-in/_static",
             csrf=token,
-            languages={one: _in_language(request, one) for one in LANGS},
+            languages={one: _in_language(request, one) for one in LANGUAGES},
             **{"error": "", "next": "", **values},
         )
         response = HTMLResponse(html, status, HEADERS)
