@@ -35,6 +35,7 @@ from msgsvc_core.channels import Channels, Inbound
 from msgsvc_core.channels.calls import call_job, channel_lanes
 from msgsvc_core.channels.lines import Lines
 from msgsvc_core.channels.outages import ChannelOutages, probe_spec
+from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
@@ -196,6 +197,7 @@ class Service:
             settings.locale_dir,
         )
         self.jobs = JobQueue(self.clock)
+        self.outbox = BotOutbox(jobs=self.jobs, secrets=self.secrets)
         self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
         self.events = Events(
             clock=self.clock,
@@ -307,6 +309,7 @@ class Service:
             accounts=self.accounts,
             audit=self.audit,
         )
+        self.reception_health = ReceptionHealth(self)
         self.retention = Retention(
             clock=self.clock,
             kept=kept_rows(settings),
@@ -441,11 +444,6 @@ class Service:
         from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
         return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
-
-    @cached_property
-    def reception_health(self) -> ReceptionHealth:
-        """Which bots receive nothing, since when and why."""
-        return ReceptionHealth(self)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -617,6 +615,7 @@ class Service:
             self.errors,
             self.metrics,
             self.jobs,
+            self.outbox,
             self.job_admin,
             self.events,
             self.billing,
@@ -646,6 +645,7 @@ class Service:
             self.own_channels,
             self.channel_states,
             self.channel_outages,
+            self.reception_health,
         )
         for part in parts:
             found.add(part)
@@ -665,6 +665,7 @@ class Service:
             billing=self.billing,
             projects=self.projects,
             channels=self.channels,
+            outbox=self.outbox,
             files=self.files,
             subscribers=self.subscribers,
             tags=self.tags,

@@ -4,7 +4,6 @@ Handlers write them in their transaction; no platform is called from inside one.
 """
 
 import asyncio
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +18,12 @@ from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import BATCH, BATCHES, PATIENCE_S, Held, Line
+from msgsvc_core.channels.outbox import EXPIRED, JOB, LANE, SENT, channel_of
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
-    URGENT,
     Gate,
     Job,
     JobContext,
@@ -34,14 +33,10 @@ from msgsvc_core.jobs.contract import (
     PutBack,
     exponential,
 )
-from msgsvc_core.kernel.json import to_json
-from msgsvc_core.kernel.values import record
 from msgsvc_core.security import DecryptionError
 
 if TYPE_CHECKING:
     from msgsvc_core.service import Service
-
-JOB = "channel.call"
 
 #: Seconds to wait after the n-th failed try, and how many tries there are.
 BACKOFF = exponential(first_s=1, most_s=60)
@@ -51,108 +46,14 @@ MAX_ATTEMPTS = 6
 #: A bot with a pace, and one whose platform is slow, have more batches, of few jobs each: see `lines`.
 def channel_lanes(gate: Callable[[str], Gate]) -> LaneSpec:
     """The lanes of all channels."""
-    return LaneSpec("channel", concurrency=BATCHES, batch=BATCH, exclusive=True, gate=gate)
+    return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, exclusive=True, gate=gate)
 
 
 #: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the
 #: question of a sign-in is over by then, and platforms drop buttons that wait for an answer sooner.
 MOST_AGE_S = 3600
 
-#: Outcomes of a call beside the reasons of a failure.
-SENT, EXPIRED = "sent", "expired"
-
 log = structlog.get_logger(__name__)
-
-
-def lane_of(channel: str) -> str:
-    """The lane of everything that goes out on a channel."""
-    return f"channel:{channel}"
-
-
-def channel_of(lane: str) -> str:
-    """The key of the channel that a lane is of."""
-    return lane.partition(":")[2]
-
-
-@record
-class Then:
-    """A job of the lane `default` that is told how a call ended, in the transaction that ends it.
-
-    Its payload is `payload` with `outcome` (`SENT`, `EXPIRED` for a call that came too late, or one of
-    the reasons of `DeliveryError`), `error` (what the platform said, else empty) and `message_ref`
-    (of what was sent, else null). It may run twice, as every job.
-    """
-
-    job: str
-    payload: Mapping[str, Any]
-
-
-async def enqueue_send(
-    service: "Service",
-    tx: Tx,
-    channel: str,
-    chat_id: str,
-    message: OutgoingMessage,
-    *,
-    expires_at_ms: int | None = None,
-    then: Then | None = None,
-    priority: int = URGENT,
-    lang: str | None = None,
-) -> None:
-    """Has `message` sent after the commit, ahead of everything else; encrypted until then.
-
-    From `expires_at_ms` on it is not sent any more. With the priority of messages, `NORMAL`, it comes
-    after those that were queued before it. `lang` is what the person reads, where that is not known of
-    the chat.
-    """
-    payload: dict[str, Any] = {"chat_id": chat_id, "sealed": _seal(service, message)}
-    if expires_at_ms is not None:
-        payload["expires_at_ms"] = expires_at_ms
-    if then is not None:
-        payload["then"] = {"job": then.job, "payload": dict(then.payload)}
-    if lang is not None:
-        payload["lang"] = lang
-    await _enqueue(service, tx, channel, "send", priority=priority, **payload)
-
-
-async def enqueue_edit(
-    service: "Service",
-    tx: Tx,
-    channel: str,
-    chat_id: str,
-    message_ref: str,
-    message: OutgoingMessage,
-    otherwise: OutgoingMessage | None = None,
-    *,
-    lang: str | None = None,
-) -> None:
-    """Has a message of the bot replaced after the commit; with `otherwise` where the platform does not
-    take `message`."""
-    sealed: dict[str, Any] = {"sealed": _seal(service, message)}
-    if lang is not None:
-        sealed["lang"] = lang
-    if otherwise is not None:
-        sealed["otherwise"] = _seal(service, otherwise)
-    await _enqueue(service, tx, channel, "edit", chat_id=chat_id, message_ref=message_ref, **sealed)
-
-
-async def enqueue_answer(
-    service: "Service", tx: Tx, channel: str, button_ref: str, text: str | None
-) -> None:
-    await _enqueue(service, tx, channel, "answer_button", button_ref=button_ref, text=text)
-
-
-async def _enqueue(
-    service: "Service",
-    tx: Tx,
-    channel: str,
-    call: str,
-    *,
-    priority: int = URGENT,
-    **payload: Any,
-) -> None:
-    job = NewJob(JOB, {"call": call, **payload}, lane=lane_of(channel), priority=priority)
-    await service.jobs.enqueue(tx, job)
 
 
 async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
@@ -293,7 +194,7 @@ async def _call(service: "Service", channel: Channel, job: Job) -> str | None:
 async def _show(
     service: "Service", channel: Channel, payload: dict[str, Any], sealed: str, key: str
 ) -> str | None:
-    message = _adapted(_unseal(service, sealed), channel.capabilities)
+    message = _adapted(service.outbox.unseal(sealed), channel.capabilities)
     if problem := channel.problem(message):
         raise DeliveryError(Reason.INVALID_MESSAGE, problem)
     takes = channel.capabilities
@@ -314,15 +215,6 @@ def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
         rows = (tuple(b for b in row if b.url is not None) for row in message.buttons)
         message = replace(message, buttons=tuple(row for row in rows if row))
     return message
-
-
-def _seal(service: "Service", message: OutgoingMessage) -> str:
-    """A message at rest: the bot's own hold sign-in codes and tokens."""
-    return service.secrets.encrypt(to_json(message.to_payload()))
-
-
-def _unseal(service: "Service", sealed: str) -> OutgoingMessage:
-    return OutgoingMessage.from_payload(json.loads(service.secrets.decrypt(sealed)))
 
 
 def call_job(service: "Service") -> JobSpec:

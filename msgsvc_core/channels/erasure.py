@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.channels.calls import JOB as CALL
+from msgsvc_core.channels.outbox import JOB as CALL
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import among, listed
 from msgsvc_core.jobs.contract import JobContext

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 
-from msgsvc_core.channels import calls, offers, words
+from msgsvc_core.channels import offers, words
 from msgsvc_core.channels.commands import (
     COMMAND_NAME,
     START_PAYLOAD,
@@ -95,8 +95,8 @@ class InboundContext:
         if asks and self.answers_in_words:
             await offers.end(self.tx, self.channel, self.update.chat_id)
         self.replied = True
-        await calls.enqueue_send(
-            self.service, self.tx, self.channel, self.update.chat_id, message, lang=self.lang
+        await self.service.outbox.send(
+            self.tx, self.channel, self.update.chat_id, message, lang=self.lang
         )
 
     async def edit(
@@ -109,8 +109,7 @@ class InboundContext:
             # Its question is over, or is asked anew by `message`.
             await offers.end(self.tx, self.channel, chat_id)
         self.replied = True
-        await calls.enqueue_edit(
-            self.service,
+        await self.service.outbox.edit(
             self.tx,
             self.channel,
             chat_id,
@@ -130,9 +129,7 @@ class InboundContext:
             if text is not None and not self.replied:
                 await self.reply(OutgoingMessage(text))
             return
-        await calls.enqueue_answer(
-            self.service, self.tx, self.channel, self.update.button_ref, text
-        )
+        await self.service.outbox.answer(self.tx, self.channel, self.update.button_ref, text)
 
     async def enter_project(self, project_id: str) -> None:
         """Makes the chat belong to this project from now on. Raises `ForeignBot`: see `serves`."""

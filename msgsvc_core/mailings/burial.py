@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels.calls import channel_of
+from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import outcomes, store

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import MOST_IN_FLIGHT, Line
+from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.db import Tx, again_if_undone
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost
 from msgsvc_core.kernel.aio import A_TURN, spread

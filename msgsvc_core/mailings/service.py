@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgsvc_core.billing import Charge
-from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.kernel.errors import Conflict, NotFound

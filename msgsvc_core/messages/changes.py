@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.kernel.errors import Conflict

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.channels import words
-from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
+from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, told_to_wait

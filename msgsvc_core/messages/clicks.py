@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button
 from msgsvc_core.jobs import store as jobs_store

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from msgsvc_core.channels import words
-from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
+from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx, again_if_undone

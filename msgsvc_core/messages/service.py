@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE
-from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Lookup, Tx, Unit
 from msgsvc_core.jobs.contract import NORMAL, NewJob

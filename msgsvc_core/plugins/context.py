@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from msgsvc_core.billing import BillingGate
+from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Section, Settings
 from msgsvc_core.db import Database
@@ -51,6 +52,7 @@ class PluginContext:
     billing: BillingGate
     projects: Projects
     channels: Channels
+    outbox: BotOutbox
     files: Files
     subscribers: Subscribers
     tags: Tags

@@ -10,7 +10,6 @@ import hmac
 import re
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
@@ -86,8 +85,7 @@ class Consents:
             Button(_("Yes, it was me"), data=self._data("y", holder, asker.subscriber_id)),
             Button(_("No"), data=self._data("n", holder, asker.subscriber_id)),
         )
-        await calls.enqueue_send(
-            self._service,
+        await self._service.outbox.send(
             tx,
             holder.bot,
             holder.chat_id,

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import TemplateError, TooLong, WrongVariable, plain_template
@@ -47,8 +46,8 @@ class Greetings:
         if said is None:
             project = await self._service.projects.find(tx, project_id)
             said = subscribed_to(self._service, project.name, lang)
-        await calls.enqueue_send(
-            self._service, tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said)
+        await self._service.outbox.send(
+            tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said)
         )
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:

@@ -7,7 +7,6 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, OutgoingMessage, Reason, Started
-from msgsvc_core.channels.calls import enqueue_send
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S, WAITING_S
@@ -298,8 +297,8 @@ async def test_what_the_bot_has_yet_to_say_to_an_erased_person_is_dropped(
     channel.sent.clear()
     channel.failures = [DeliveryError(Reason.RATE_LIMITED, "wait", retry_after_s=60)]
     async with service.db.transaction() as tx:
-        await enqueue_send(
-            service, tx, "messenger_a", f"chat-{NAME}", OutgoingMessage("Your settings")
+        await service.outbox.send(
+            tx, "messenger_a", f"chat-{NAME}", OutgoingMessage("Your settings")
         )
     await settled(service)
     await erase(client, person)

@@ -12,7 +12,6 @@ from msgsvc_core.channels import (
     DeliveryError,
     OutgoingMessage,
     Reason,
-    calls,
 )
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -211,9 +210,7 @@ async def test_what_is_urgent_goes_first_afterwards(
 ) -> None:
     await goes_away(service, tenant, people, platform)
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(
-            service, tx, "messenger_a", "chat-Eve", OutgoingMessage("Sign in?")
-        )
+        await service.outbox.send(tx, "messenger_a", "chat-Eve", OutgoingMessage("Sign in?"))
     platform.is_away = False
     await comes_back(service, clock, 8)
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import pytest
 
 import msgsvc_telegram.plugin
-from msgsvc_core.channels.calls import enqueue_send
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
@@ -94,7 +93,7 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
                 )
         async with service.db.transaction() as tx:
             code = OutgoingMessage(text="your code", format="plain")
-            await enqueue_send(service, tx, "messenger_a", chats[-1], code)
+            await service.outbox.send(tx, "messenger_a", chats[-1], code)
         tried = len(fake.calls_of("sendMessage"))
         waited_s = time.monotonic() - away_from_s
         names.are_resolved = True

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from msgsvc_core.channels import InboundContext, OutgoingMessage, calls
+from msgsvc_core.channels import InboundContext, OutgoingMessage
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
@@ -137,9 +137,7 @@ class Dialogues:
         for outcome in outcomes:
             if isinstance(outcome, Ask):
                 message = wording.asked(outcome.remarks)
-                await calls.enqueue_send(
-                    self._service, tx, dialogue.channel, dialogue.chat_id, message
-                )
+                await self._service.outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
 
     # ---- one step --------------------------------------------------------------------------------
 

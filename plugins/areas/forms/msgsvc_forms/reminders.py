@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels import calls
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_forms import dialogue_store as store
@@ -46,7 +45,7 @@ async def _remind(ctx: JobContext, job: Job) -> None:
         subscriber = await service.subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
         message = await service.get(Dialogues).asked(tx, dialogue, Remark("aside"))
         if message is not None and subscriber.status == "active":
-            await calls.enqueue_send(service, tx, dialogue.channel, dialogue.chat_id, message)
+            await service.outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
 
 
 async def expire(ctx: JobContext, _jobs: Sequence[Job]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
-from msgsvc_core.channels.calls import enqueue_edit, enqueue_send
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
@@ -76,8 +75,8 @@ class Ratings:
         _ = self._service.texts.into(customer.lang, __name__)
         question = await self._question(tx, ticket, _)
         # After the answer with which the ticket was closed.
-        await enqueue_send(
-            self._service, tx, customer.bot, customer.chat_id, question, priority=NORMAL
+        await self._service.outbox.send(
+            tx, customer.bot, customer.chat_id, question, priority=NORMAL
         )
 
     async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
@@ -204,8 +203,8 @@ class Ratings:
         """The question promises no more that words would be a comment."""
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)
         text = _("You rated {score} of 5, thank you.", score=ticket.csat_score if ticket else "")
-        await enqueue_edit(
-            self._service, tx, rating.bot, rating.chat_id, rating.message_ref, OutgoingMessage(text)
+        await self._service.outbox.edit(
+            tx, rating.bot, rating.chat_id, rating.message_ref, OutgoingMessage(text)
         )
 
     async def _own_ticket(self, ctx: InboundContext, ticket_id: str) -> Ticket | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.channels import Reason
-from msgsvc_core.channels.calls import EXPIRED, SENT
+from msgsvc_core.channels.outbox import EXPIRED, SENT
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
 from msgsvc_core.service import Service

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.billing import Charge
-from msgsvc_core.channels.calls import Then, enqueue_send
+from msgsvc_core.channels.outbox import OnComplete
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import (
     ApiError,
@@ -282,14 +282,13 @@ class OneTimeCodes:
         message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
         channel = await self._service.subscribers.bot_of(issued.project_id, subscriber)
         self._service.messages.check_content(channel, message)
-        await enqueue_send(
-            self._service,
+        await self._service.outbox.send(
             tx,
             channel.key,
             subscriber.chat_id,
             message,
             expires_at_ms=issued.expires_at_ms,
-            then=Then(
+            on_complete=OnComplete(
                 TOLD,
                 {
                     "project_id": issued.project_id,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import InboundContext
-from msgsvc_core.channels.calls import enqueue_send
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
@@ -92,7 +91,7 @@ class Answering:
             ticket = await self._tickets.hold(tx, file.project_id, waiting["ticket_id"])
             said = await self._send_file(tx, seat, ticket, file, waiting["text"], _)
         message = OutgoingMessage(said, silent=True)
-        await enqueue_send(self._service, tx, subscriber.bot, subscriber.chat_id, message)
+        await self._service.outbox.send(tx, subscriber.bot, subscriber.chat_id, message)
 
     async def _send_file(
         self, tx: Tx, seat: Seat, ticket: Ticket, file: StoredFile, text: str, _: Translate

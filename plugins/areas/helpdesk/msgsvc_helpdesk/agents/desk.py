@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.channels import calls
+from msgsvc_core.channels.outbox import OnComplete
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
@@ -149,8 +149,7 @@ class AgentDesk:
             text = _(
                 "Questions of customers come to this chat. /tickets shows those that wait for an answer."
             )
-            await calls.enqueue_send(
-                self._service,
+            await self._service.outbox.send(
                 tx,
                 seat.subscriber.bot,
                 seat.subscriber.chat_id,
@@ -314,9 +313,7 @@ class AgentDesk:
             return
         _ = self._service.texts.into(agent.lang, __name__)
         [message] = texts.state(ticket, note.shown, name, _)
-        await calls.enqueue_edit(
-            self._service, tx, note.bot, note.chat_id, note.message_ref, message
-        )
+        await self._service.outbox.edit(tx, note.bot, note.chat_id, note.message_ref, message)
 
     async def _send(
         self,
@@ -346,9 +343,9 @@ class AgentDesk:
             if not await store.insert_note(tx, note):
                 return
             key = {"project_id": note.project_id, "note_id": note.note_id, "shown": note.shown}
-            then = calls.Then(SENT_JOB, key)
-            await calls.enqueue_send(
-                self._service, tx, subscriber.bot, subscriber.chat_id, message, then=then
+            then = OnComplete(SENT_JOB, key)
+            await self._service.outbox.send(
+                tx, subscriber.bot, subscriber.chat_id, message, on_complete=then
             )
 
 
