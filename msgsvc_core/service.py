@@ -79,6 +79,7 @@ from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
 from msgsvc_core.mailings.sending import send_job_spec
 from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
+from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches import Batches
@@ -607,6 +608,7 @@ class Service:
         found = Providers()
         found.add(self.clock, kind=Clock)
         found.add(self.limiter, kind=Limiter)
+        found.add(self.team, kind=OwnerProtection)
         parts = (
             self.settings,
             self.db,

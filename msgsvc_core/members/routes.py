@@ -2,7 +2,6 @@
 
 from pydantic import Field
 
-from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
 from msgsvc_core.channels.registry import Channels
@@ -17,6 +16,7 @@ from msgsvc_core.members.models import (
     MemberQuery,
     UpdateMemberBody,
 )
+from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.models import LinkAnswer
 
@@ -51,7 +51,7 @@ async def get_member(ctx: Context, member_id: str, members: Members) -> MemberAn
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def update_member(
-    ctx: Context, member_id: str, body: UpdateMemberBody, team: Team, members: Members
+    ctx: Context, member_id: str, body: UpdateMemberBody, owners: OwnerProtection, members: Members
 ) -> MemberAnswer:
     """Changes a member's name, e-mail and role; what is left out stays.
 
@@ -59,22 +59,26 @@ async def update_member(
     e-mail change there too.
     """
     if body.name is not None or body.email is not None:
-        await team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
+        await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     if body.role is not None:
-        await team.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
+        await owners.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
     return MemberAnswer.of(await members.change(ctx.tx, ctx.project_id, member_id, body))
 
 
 @router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def delete_member(
-    ctx: Context, member_id: str, query: RemovingQuery, team: Team, all_members: Members
+    ctx: Context,
+    member_id: str,
+    query: RemovingQuery,
+    owners: OwnerProtection,
+    all_members: Members,
 ) -> None:
     """Removes a member, who from then on works no more, in messengers neither.
 
     They are still shown where they worked; with `erase=true` their name and e-mail are gone as well. An
     owner who signs in to the dashboard is removed there.
     """
-    await team.check_by_key(ctx.tx, ctx.project_id, member_id)
+    await owners.check_by_key(ctx.tx, ctx.project_id, member_id)
     members = all_members
     end = members.erase if query.erase else members.remove
     await end(ctx.tx, ctx.project_id, member_id)
@@ -85,7 +89,7 @@ async def link_member(
     ctx: Context,
     member_id: str,
     body: MemberLinkBody,
-    team: Team,
+    owners: OwnerProtection,
     member_links: MemberLinks,
     all_channels: Channels,
 ) -> LinkAnswer:
@@ -94,7 +98,7 @@ async def link_member(
     One per channel, also as a QR code, and all together work once. Give it to nobody else. An owner who
     signs in to the dashboard is linked there.
     """
-    await team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
+    await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     payload, expires_at_ms = await member_links.create(
         ctx.tx, ctx.project_id, member_id, body.expires_in
     )
