@@ -20,7 +20,11 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
     "/codes", access="look", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
 )
 async def codes(
-    page: PageContext, subscribers: Subscribers, clock: Clock, one_time_codes: OneTimeCodes
+    page: PageContext,
+    subscribers: Subscribers,
+    clock: Clock,
+    one_time_codes: OneTimeCodes,
+    settings: OtpSettings,
 ) -> Shown:
     query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
     found = await one_time_codes.page(page.tx, page.project_id, query)
@@ -37,7 +41,7 @@ async def codes(
         "older": following and page.url("/codes", cursor=following),
         "statuses": statuses(page._),
         "tones": TONES,
-        "settings": page.service.section(OtpSettings),
+        "settings": settings,
         "purpose": DEFAULT_PURPOSE,
         "person": page.query.get("subscriber_id", ""),
     }
