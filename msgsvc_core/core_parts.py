@@ -1,6 +1,6 @@
 """What the core itself declares: its events, and how long it keeps old rows."""
 
-from msgsvc_core.channels.reception_health import ReceptionInterrupted, ReceptionRecovered
+from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.events.contract import EventSpec

@@ -31,10 +31,13 @@ from msgsvc_core.accounts.questions import Questions
 from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.billing import BillingGate, Charge, Plan
-from msgsvc_core.channels import Channels, Inbound
-from msgsvc_core.channels.calls import call_job, channel_lanes
+from msgsvc_core.channels import Channel, Channels, Inbound
+from msgsvc_core.channels.calls import BotCalls, channel_lanes
+from msgsvc_core.channels.commands import CommandCatalogue
+from msgsvc_core.channels.dispatch import InboundDispatcher
+from msgsvc_core.channels.kinds import ChannelKinds
 from msgsvc_core.channels.lines import Lines
-from msgsvc_core.channels.outages import ChannelOutages, probe_spec
+from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
@@ -42,9 +45,10 @@ from msgsvc_core.channels.project_channels.service import OwnChannels
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
-from msgsvc_core.channels.states import ChannelStates, check_job
+from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
+from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
@@ -64,6 +68,7 @@ from msgsvc_core.files.routes import router as files_router
 from msgsvc_core.http.idempotency import forget_answers
 from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
+from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
@@ -94,7 +99,7 @@ from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
-from msgsvc_core.plugins.tickets import TicketRequest
+from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security import key_canary
@@ -199,6 +204,16 @@ class Service:
         )
         self.jobs = JobQueue(self.clock)
         self.outbox = BotOutbox(jobs=self.jobs, secrets=self.secrets)
+        self.commands = CommandCatalogue(
+            texts=self.texts, declared=lambda: self.dispatcher.commands
+        )
+        self.channel_sender = ChannelSender(
+            db=self.db,
+            clock=self.clock,
+            secrets=self.secrets,
+            texts=self.texts,
+            on_moved=self._on_chat_moved,
+        )
         self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
         self.events = Events(
             clock=self.clock,
@@ -278,8 +293,37 @@ class Service:
             jobs=self.jobs,
             base_url=settings.base_url,
         )
-        self.channels = Channels(self, answers(hook.register_channel_kinds()))
-        self.own_channels = OwnChannels(self)
+        self.channels = Channels(
+            db=self.db,
+            secrets=self.secrets,
+            kinds=ChannelKinds(
+                answers(hook.register_channel_kinds()),
+                context=self,
+                secrets=self.secrets,
+                settings=settings.own_channels,
+            ),
+            configured=settings.channels,
+            start_codes=self.start_codes,
+            base_url=settings.base_url,
+            follow_s=settings.own_channels.follow_s,
+        )
+        self.channel_states = ChannelStates(
+            clock=self.clock,
+            db=self.db,
+            events=self.events,
+            channels=self.channels,
+            check_every_s=settings.jobs.stopped_check_s,
+            on_stopped=self._on_channel_stopped,
+            on_recovered=self._on_channel_recovered,
+        )
+        self.own_channels = OwnChannels(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            channels=self.channels,
+            states=self.channel_states,
+            settings=settings,
+        )
         self.messenger_sign_in = MessengerSignIn(
             clock=self.clock,
             settings=settings,
@@ -310,7 +354,14 @@ class Service:
             accounts=self.accounts,
             audit=self.audit,
         )
-        self.reception_health = ReceptionHealth(self)
+        self.reception_health = ReceptionHealth(
+            clock=self.clock,
+            db=self.db,
+            events=self.events,
+            channels=self.channels,
+            states=self.channel_states,
+            failing_s=settings.jobs.reception_failing_s,
+        )
         self.retention = Retention(
             clock=self.clock,
             kept=kept_rows(settings),
@@ -328,7 +379,6 @@ class Service:
             on_fetched=self._on_file_fetched,
         )
         self.file_purge = FilePurge(clock=self.clock, loose_hours=settings.media.loose_hours)
-        self.channel_states = ChannelStates(self)
         self.metrics.registry.register(
             ChannelStateMetrics(
                 configured=settings.channels,
@@ -338,8 +388,35 @@ class Service:
                 database=self.metrics.database,
             )
         )
-        self.channel_outages = ChannelOutages(self)
-        self.lines = Lines(self)
+        self.channel_outages = ChannelOutages(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            metrics=self.metrics.channels,
+            channels=self.channels,
+            states=self.channel_states,
+            wait_s=exponential(settings.jobs.probe_first_s, 2, settings.jobs.probe_most_s),
+            on_unavailable=self._on_channel_unavailable,
+        )
+        self.lines = Lines(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            channels=self.channels,
+            states=self.channel_states,
+            outages=self.channel_outages,
+            metrics=self.metrics.channels,
+            settings=settings.jobs,
+        )
+        self.bot_calls = BotCalls(
+            clock=self.clock,
+            jobs=self.jobs,
+            outbox=self.outbox,
+            channels=self.channels,
+            lines=self.lines,
+            sender=self.channel_sender,
+        )
+        self.channel_states.observers.append(self.lines)
         self.providers = self._core_providers()
         for section in self._sections.values():
             self.providers.add(section)
@@ -347,9 +424,8 @@ class Service:
         for objects in hook.register_services(service=self):
             for kind, provided in objects.items():
                 self.providers.add(provided, kind=kind)
-        self.inbound = Inbound(
-            self,
-            [
+        self.dispatcher = InboundDispatcher(
+            rules=[
                 *self.conversation.rules(),
                 *self.links.rules(),
                 *self.consents.rules(),
@@ -357,6 +433,25 @@ class Service:
                 *(questions.rules() if self.messenger_sign_in.is_on else []),
                 *answers(hook.register_inbound(service=self)),
             ],
+            texts=self.texts,
+            typed_answers=TypedAnswers(
+                clock=self.clock,
+                secrets=self.secrets,
+                answer_hours=settings.limits.answer_hours,
+            ),
+            start_codes=self.start_codes,
+            reachable=self.subscribers,
+            on_project_button=self.messages.button_pressed,
+        )
+        self.inbound = Inbound(
+            db=self.db,
+            clock=self.clock,
+            texts=self.texts,
+            channels=self.channels,
+            outbox=self.outbox,
+            dispatcher=self.dispatcher,
+            commands=self.commands,
+            service=self,
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
@@ -462,13 +557,6 @@ class Service:
         opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
         return None if opening is None else str(await opening)
 
-    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-        """Has what tickets copied of their source taken out of them."""
-        hook = self.plugins.hook.forget_source
-        await in_turn(
-            hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
-        )
-
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
         """Decorates a coroutine function that is called with every `Event` of that name.
 
@@ -491,7 +579,7 @@ class Service:
     def job_specs(self) -> list[JobSpec]:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
         own = [
-            call_job(self),
+            self.bot_calls.spec,
             deliver_job(self),
             change_job(self),
             BATCH_JOB,
@@ -500,8 +588,9 @@ class Service:
         ]
         mailing = [expand_job(self), send_job_spec(self), PURGE_LEDGERS_JOB]
         files = [self.file_fetcher.spec, self.file_purge.spec]
+        channels = [self.channel_states.spec, self.channel_outages.spec]
         filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
-        return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
+        return [*own, *mailing, *files, *filing, *channels, *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
@@ -570,8 +659,8 @@ class Service:
             if role == "serve":
                 undo.push_async_callback(self.projects.key_uses.stop)
                 await self.projects.key_uses.start()
-                await self.channels.start()
-                undo.push_async_callback(self.channels.stop_receiving)
+                await self.receiver.start()
+                undo.push_async_callback(self.receiver.stop)
             self._started = undo.pop_all()
 
     async def _look_for_lost_keys(self) -> None:
@@ -651,6 +740,16 @@ class Service:
         )
         for part in parts:
             found.add(part)
+        found.add(
+            MessageChoices(
+                tags=self.tags,
+                templates=self.templates,
+                permissions=self.permissions,
+                channels=self.channels,
+                max_templates=self.settings.limits.templates,
+                default_lang=self.settings.default_lang,
+            )
+        )
         return found
 
     def _plugin_context(self) -> PluginContext:
@@ -676,6 +775,11 @@ class Service:
             messages=self.messages,
             templates=self.templates,
             mailings=self.mailings,
+            tickets=TicketDesk(
+                open_ticket=self.open_ticket,
+                forget_source=self._forget_source,
+                is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
+            ),
             media=lambda: self.media,
             sections=self._sections,
         )
@@ -699,9 +803,30 @@ class Service:
         deciding = self.plugins.hook.decide_plan(service=self, tx=tx, account_id=account_id)
         return None if deciding is None else await deciding
 
+    async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        hook = self.plugins.hook.forget_source
+        await in_turn(
+            hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
+        )
+
+    async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
+        hook = self.plugins.hook.on_channel_stopped
+        await in_turn(hook(service=self, tx=tx, channel=channel, reason=reason, detail=detail))
+
+    async def _on_channel_recovered(self, tx: Tx, channel: Channel) -> None:
+        hook = self.plugins.hook.on_channel_recovered
+        await in_turn(hook(service=self, tx=tx, channel=channel))
+
+    async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
+        hook = self.plugins.hook.on_channel_unavailable
+        await in_turn(hook(service=self, tx=tx, channel=channel, detail=detail))
+
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed
         await in_turn(hook(service=self, tx=tx, before=before, after=after))
+
+    async def _on_chat_moved(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
+        await self.subscribers.move_chat(tx, channel, chat_id, new_chat_id)
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))

@@ -7,7 +7,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -15,14 +16,18 @@ from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.turns import Order
-from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.config.settings import JobSettings
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Backoff, Job, JobContext, PutBack, Room, exponential
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 
 T = TypeVar("T")
 
@@ -80,20 +85,37 @@ class Held(Exception):
 class Line:
     """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
 
-    def __init__(self, service: "Service", key: str) -> None:
+    def __init__(
+        self,
+        key: str,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        states: ChannelStates,
+        outages: ChannelOutages,
+        metrics: ChannelMetrics,
+        settings: JobSettings,
+    ) -> None:
         self.key = key
         self.order = Order()
-        self._service = service
+        self._clock = clock
+        self._db = db
+        self._channels = channels
+        self._states = states
+        self._outages = outages
+        self._metrics = metrics
         self._pacer: Pacer | None = None
         self._pace = UNPACED
         self._bot_turn = asyncio.Lock()
         #: Jobs that were claimed and whose calls have not begun.
         self._ahead: set[str] = set()
         self._stopped = False
-        jobs = service.settings.jobs
-        self._circuit = CircuitBreaker(failures=jobs.outage_failures, trial_calls=jobs.trial_calls)
+        self._circuit = CircuitBreaker(
+            failures=settings.outage_failures, trial_calls=settings.trial_calls
+        )
         self.concurrency = ConcurrencyLimit(
-            least=jobs.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
+            least=settings.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
         )
         #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
         #: what the database knows of it.
@@ -218,13 +240,13 @@ class Line:
     def failed(self, jobs: Sequence[Job]) -> None:
         """Says before the next of their receivers has its turn that jobs failed and come again: the lane
         says so too, when it has written until when."""
-        until_ms = self._service.clock.now_ms() + FAILED_MS
+        until_ms = self._clock.now_ms() + FAILED_MS
         for job in jobs:
             self.order.note(job, until_ms)
 
     def again(self, jobs: Sequence[Job]) -> list[PutBack]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         for job in jobs:
             # The bot may work again before later ones of the receiver, already claimed, hear of it.
             self.order.note(job, max(now_ms, job.run_at_ms))
@@ -236,15 +258,15 @@ class Line:
             wait_s = backoff(attempts) * random.uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - no secret
         else:
             wait_s = error.retry_after_s
-        return self._service.clock.now_ms() + math.ceil(wait_s * 1000)
+        return self._clock.now_ms() + math.ceil(wait_s * 1000)
 
     # ---- the lane's gate ------------------------------------------------------------------------
 
     async def taken_over(self, tx: Tx) -> None:
         """Begins with empty buckets, the pause that was told to the owner before, and its order."""
         self._pacer, self._pace = None, UNPACED
-        state = await self._service.channel_states.find(tx, self.key)
-        now_ms = self._service.clock.now_ms()
+        state = await self._states.find(tx, self.key)
+        now_ms = self._clock.now_ms()
         if state is not None and state.paused_until_ms > now_ms:
             self._pause_for(state.paused_until_ms - now_ms)
             self._until_ms = max(self._until_ms, state.paused_until_ms)
@@ -262,10 +284,10 @@ class Line:
         if self.stale and not self._writing:
             self._looked_at_s = time.monotonic()
             noted_ms = self._noted_ms
-            state = await self._service.channel_states.find(tx, self.key)
+            state = await self._states.find(tx, self.key)
             if not self._writing:
                 # Of a channel that is gone nobody would ever say that it works again.
-                is_here = self._service.channels.get(self.key) is not None
+                is_here = self._channels.get(self.key) is not None
                 self._stopped = is_here and state is not None and state.stopped
                 is_out = is_here and state is not None and state.outage_since_ms is not None
                 self._circuit.synchronize(
@@ -276,7 +298,7 @@ class Line:
 
     def room(self) -> Room:
         paced, limit = self.paced_room(), self.concurrency
-        free, now_ms = limit.claimable, self._service.clock.now_ms()
+        free, now_ms = limit.claimable, self._clock.now_ms()
         if paced is not None and paced.jobs <= 0:
             return paced
         if free <= 0:
@@ -291,7 +313,7 @@ class Line:
     def paced_room(self) -> Room | None:
         """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
         anything."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
             most_ms = round(LOOK_S * 1000)
@@ -347,9 +369,9 @@ class Line:
         """Keeps to what a failure says of the platform, the bot, or the chat."""
         await self._judge(channel, error, permit)
         if error.reason is Reason.RATE_LIMITED:
-            self._service.metrics.channels.refused(self.key, error.scope)
+            self._metrics.refused(self.key, error.scope)
             if error.scope == "chat" and chat_id is not None:
-                wait_ms = self.retry_at_ms(error, REFUSED_BACKOFF, 1) - self._service.clock.now_ms()
+                wait_ms = self.retry_at_ms(error, REFUSED_BACKOFF, 1) - self._clock.now_ms()
                 self._chat_pauses[chat_id] = max(
                     self._chat_pauses.get(chat_id, 0), self._monotonic_ms() + wait_ms
                 )
@@ -382,11 +404,11 @@ class Line:
 
     def _is_current(self, channel: Channel) -> bool:
         """Whether the channel has not been changed since: of another bot, an old failure says nothing."""
-        return self._service.channels.get(self.key) is channel
+        return self._channels.get(self.key) is channel
 
     async def _note_outage(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
         """Writes that the platform is away, or, after a trial, that it still is."""
-        outages = self._service.channel_outages
+        outages = self._outages
         async with self._writing_state("outage_not_written") as tx:
             if permit.trial is None or not await outages.trial_failed(
                 tx, channel, permit.trial, error.text
@@ -395,7 +417,7 @@ class Line:
 
     async def _end_outage(self, channel: Channel) -> None:
         async with self._writing_state("recovery_not_written") as tx:
-            await self._service.channel_outages.end(tx, channel)
+            await self._outages.end(tx, channel)
 
     @asynccontextmanager
     async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:
@@ -403,7 +425,7 @@ class Line:
         the next call shows anew how the platform is."""
         self._writing += 1
         try:
-            async with self._service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 yield tx
         except Exception:
             log.exception(failure, channel=self.key)
@@ -414,7 +436,7 @@ class Line:
         if error.retry_after_s is None and not self.closed:
             self._refusals += 1
         until_ms = self.retry_at_ms(error, REFUSED_BACKOFF, max(1, self._refusals))
-        self._pause_for(until_ms - self._service.clock.now_ms())
+        self._pause_for(until_ms - self._clock.now_ms())
         self._until_ms = max(self._until_ms, until_ms)
         if self._noting:
             return
@@ -423,8 +445,8 @@ class Line:
             # Of a hundred calls that are refused at once, the first writes for all.
             while self._noted_ms < self._until_ms:
                 noted_ms = self._until_ms
-                async with self._service.db.transaction() as tx:
-                    await self._service.channel_states.pause(tx, self.key, noted_ms)
+                async with self._db.transaction() as tx:
+                    await self._states.pause(tx, self.key, noted_ms)
                 self._noted_ms = noted_ms
         except DatabaseUnavailable as failure:
             log.warning("pause_not_written", channel=self.key, error=str(failure))
@@ -436,7 +458,7 @@ class Line:
         if noted_ms < self._noted_ms:
             self._until_ms = self._noted_ms = noted_ms
             self._pause_ends_ms = 0
-            self._pause_for(noted_ms - self._service.clock.now_ms())
+            self._pause_for(noted_ms - self._clock.now_ms())
 
     def _pause_for(self, wait_ms: int) -> None:
         self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
@@ -444,7 +466,7 @@ class Line:
     async def _stopped_by(self, channel: Channel, error: DeliveryError) -> bool:
         """Whether this ban stops the bot: one message tells it, the others wait. One that meant the
         bot before says nothing of the one that is there now, which makes the call anew."""
-        current = self._service.channels.get(self.key)
+        current = self._channels.get(self.key)
         if current is None:
             return True
         return current is channel and not self._stopped and await self._stop(channel, error)
@@ -454,10 +476,8 @@ class Line:
         self._stopped = True
         self._writing += 1
         try:
-            async with self._service.db.transaction() as tx:
-                return await self._service.channel_states.stop(
-                    tx, channel, str(error.reason), error.text
-                )
+            async with self._db.transaction() as tx:
+                return await self._states.stop(tx, channel, str(error.reason), error.text)
         except Exception:
             # The edge, be it the database or a plugin's hook. The next look will find the bot working,
             # and one call be refused again: if each cost a message, none would be left.
@@ -484,7 +504,7 @@ class Line:
         except BaseException:
             entry.cancel()
             raise
-        self._service.metrics.channels.waited(self.key, time.monotonic() - began_s)
+        self._metrics.waited(self.key, time.monotonic() - began_s)
         return entry
 
     async def _enter_bot(self, bot: Window, entry: Entry, chat_id: str | None) -> None:
@@ -511,7 +531,7 @@ class Line:
 
     def _paced(self) -> Pacer | None:
         """The pacer for what the channel's pace is now; None if it has none."""
-        channel = self._service.channels.get(self.key)
+        channel = self._channels.get(self.key)
         pace = UNPACED if channel is None else channel.pace
         if self._pace is not pace:
             if channel is None or pace == UNPACED:
@@ -528,31 +548,53 @@ class Line:
         return math.ceil(1000 / pacer.pace.per_chat_s)
 
     def _monotonic_ms(self) -> int:
-        return self._service.clock.monotonic_ms()
+        return self._clock.monotonic_ms()
 
 
 class Lines:
     """`service.lines`, by channel key."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        jobs: JobQueue,
+        channels: Channels,
+        states: ChannelStates,
+        outages: ChannelOutages,
+        metrics: ChannelMetrics,
+        settings: JobSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._new_line = partial(
+            Line,
+            clock=clock,
+            db=db,
+            channels=channels,
+            states=states,
+            outages=outages,
+            metrics=metrics,
+            settings=settings,
+        )
         self._lines: dict[str, Line] = {}
 
     def __getitem__(self, key: str) -> Line:
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = Line(self._service, key)
+            line = self._lines[key] = self._new_line(key)
         return line
 
     def changed(self, key: str, *, stopped: bool) -> None:
         """Tells the line, and the runner, of a change that was committed here."""
         self[key].changed(stopped=stopped)
-        self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
+        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
 
     def outage_changed(self, key: str) -> None:
         """The same of an outage of the channel's platform."""
         self[key].outage_changed()
-        self._service.jobs.wake(f"channel:{key}", self._service.clock.now_ms())
+        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
 
     def gate_of(self, lane: str) -> Line:
         """The gate of a lane `channel:<key>`."""

@@ -5,22 +5,20 @@ and again, and finds out from time to time who the bot is. A process that dies l
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.reception import Reception
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.channels.reception import Lease, Reception
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.lease_clock import LeaseClock
 from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.channels.registry import Channels
-    from msgsvc_core.service import Service
 
 #: Begins the names of leases on bots; no lane of jobs begins so.
 PREFIX = "receive:"
@@ -35,14 +33,24 @@ log = structlog.get_logger(__name__)
 
 
 class Receiver:
-    """One process's part in it."""
+    """`service.receiver`: one process's part in it. `new_reception` makes what is done for one bot."""
 
-    def __init__(self, service: "Service", channels: "Channels") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        lease_s: float,
+        new_reception: Callable[[Channel, Lease], Reception],
+    ) -> None:
+        self._clock = clock
+        self._db = db
         self._channels = channels
+        self._new_reception = new_reception
         self._owner = new_id("rcv")
-        self._lease_ms = round(service.settings.jobs.lease_s * 1000)
-        self._lease_clock = LeaseClock(service.clock, self._lease_ms)
+        self._lease_ms = round(lease_s * 1000)
+        self._lease_clock = LeaseClock(clock, self._lease_ms)
         #: Until when, of the loop's time, what we have is surely ours.
         self._ours_until = 0.0
         self._renewed_at = 0.0
@@ -52,23 +60,27 @@ class Receiver:
         channels.watch(self._woken.set)
 
     async def start(self) -> None:
+        """Begins to take updates in."""
         self._keeper = asyncio.create_task(self._keep(), name="keep bots")
 
     async def stop(self) -> None:
-        """Ends what is under way, and gives the bots to other processes at once."""
+        """Takes no more updates, and gives the bots to other processes at once.
+
+        What is being handled has been committed or will come again.
+        """
         if self._keeper is None:
             return
         await end(self._keeper)
         self._keeper = None
         await self._end_tasks(list(self._tasks))
         try:
-            async with self._service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 await lanes.release(tx, runner_id=self._owner)
         except DatabaseUnavailable as error:
             log.warning("bots_not_released", error=str(error))
 
     async def _keep(self) -> None:
-        look_s = self._service.settings.jobs.lease_s / LOOKS_A_LEASE
+        look_s = self._lease_ms / 1000 / LOOKS_A_LEASE
         while True:
             self._woken.clear()
             try:
@@ -99,7 +111,7 @@ class Receiver:
         free = wanted.keys() - self._tasks.keys()
         if not free:
             return
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             free -= await lanes.owned_by_others(
                 tx, runner_id=self._owner, over_ms=self._lease_clock.over_ms()
             )
@@ -113,9 +125,9 @@ class Receiver:
         lease_s = self._lease_ms / 1000
         if not self._tasks or now - self._renewed_at < lease_s / RENEWALS_A_LEASE:
             return
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             ours = await lanes.renew_owned(
-                tx, runner_id=self._owner, until_ms=self._service.clock.now_ms() + self._lease_ms
+                tx, runner_id=self._owner, until_ms=self._clock.now_ms() + self._lease_ms
             )
         self._renewed_at, self._ours_until = now, now + lease_s
         lost = [lane for lane in self._tasks if lane not in ours]
@@ -125,12 +137,12 @@ class Receiver:
 
     async def _own(self, lane: str) -> bool:
         now = asyncio.get_running_loop().time()
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             owned = await lanes.own(
                 tx,
                 lane,
                 runner_id=self._owner,
-                now_ms=self._service.clock.now_ms(),
+                now_ms=self._clock.now_ms(),
                 over_ms=self._lease_clock.over_ms(),
                 lease_ms=self._lease_ms,
             )
@@ -140,9 +152,7 @@ class Receiver:
         return taken
 
     def _begin(self, lane: str, channel: Channel) -> None:
-        reception = Reception(
-            self._service, channel, lane=lane, owner=self._owner, may_poll=self._is_ours
-        )
+        reception = self._new_reception(channel, Lease(lane, self._owner, self._is_ours))
         task = asyncio.create_task(reception.run(), name=f"receive {channel.key}")
         self._tasks[lane] = (channel, task)
 

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
+from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx

@@ -2,32 +2,44 @@
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import structlog
 
 from msgsvc_core.channels import bots
-from msgsvc_core.channels.contract import ChannelIdentity
+from msgsvc_core.channels.contract import BotProfile, ChannelIdentity
 from msgsvc_core.channels.kinds import WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import OwnChannel, row_of
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.kernel.aio import end
-from msgsvc_core.security import DecryptionError
-
-if TYPE_CHECKING:
-    from msgsvc_core.channels.registry import Channels
-    from msgsvc_core.service import Service
+from msgsvc_core.security import DecryptionError, SecretBox
 
 log = structlog.get_logger(__name__)
+
+
+class Registry(Protocol):
+    """What is told of projects' own channels."""
+
+    def put(
+        self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
+    ) -> None: ...
+    def put_broken(self, identity: ChannelIdentity, why: str) -> None: ...
+    def drop(self, key: str) -> None: ...
+    def learn(self, key: str, settings_digest: str, profile: BotProfile) -> None: ...
 
 
 class Follower:
     """Asks for one number again and again, and for the rest only when that has grown."""
 
-    def __init__(self, service: "Service", channels: "Channels") -> None:
-        self._service = service
+    def __init__(
+        self, *, db: Database, secrets: SecretBox, channels: Registry, follow_s: float
+    ) -> None:
+        self._db = db
+        self._secrets = secrets
         self._channels = channels
+        self._follow_s = follow_s
         #: All changes up to this revision are known.
         self._seen = 0
         #: The revisions of the channels that are here, and of removals that were seen early.
@@ -49,7 +61,7 @@ class Follower:
     async def look(self) -> None:
         """Takes over what has been committed until now. Raises `DatabaseUnavailable`."""
         async with self._looking:
-            async with self._service.db.read() as tx:
+            async with self._db.read() as tx:
                 # First: what is committed while we read the rest will be found again.
                 revision = await bots.revision(tx)
                 if revision == self._seen:
@@ -82,7 +94,7 @@ class Follower:
         self._revisions[key] = channel.revision
         identity = ChannelIdentity(channel.name, key, channel.project_id)
         try:
-            options = json.loads(self._service.secrets.decrypt(channel.sealed, row_of(key)))
+            options = json.loads(self._secrets.decrypt(channel.sealed, row_of(key)))
             self._channels.put(identity, channel.plugin, options)
         except (WrongSettings, DecryptionError) as error:
             log.error("own_channel_broken", channel=key, error=str(error))
@@ -104,7 +116,7 @@ class Follower:
 
     async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(self._service.settings.own_channels.follow_s)
+            await asyncio.sleep(self._follow_s)
             try:
                 await self.look()
             except DatabaseUnavailable as error:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from msgsvc_core.api.endpoint import Answer, Body
 from msgsvc_core.channels.contract import Receiving
-from msgsvc_core.channels.reception_health import ReceptionAnswer
+from msgsvc_core.channels.reception_models import ReceptionAnswer
 
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
 ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
@@ -22,16 +22,16 @@ from msgsvc_core.channels.project_channels.models import (
     UpdateChannelBody,
     row_of,
 )
-from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
-from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
-from msgsvc_core.security import DecryptionError
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.security import DecryptionError, SecretBox
 
 #: Prefix of the ids; the key of the channel everywhere else.
 ID_PREFIX = "chn"
@@ -40,8 +40,23 @@ ID_PREFIX = "chn"
 class OwnChannels:
     """`service.own_channels`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        channels: Channels,
+        states: ChannelStates,
+        settings: Settings,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._channels = channels
+        self._states = states
+        self._shared = settings.channels
+        self._per_project = settings.own_channels.per_project
 
     async def create(self, tx: Tx, project_id: str, body: CreateChannelBody) -> OwnChannel:
         """A new channel, working in this process from the commit on, in others a moment later.
@@ -51,12 +66,12 @@ class OwnChannels:
         """
         self._check(body.plugin, body.settings)
         await tx.lock(f"channels of {project_id}")
-        limit = self._service.settings.own_channels.per_project
+        limit = self._per_project
         if await store.count(tx, project_id) >= limit:
             raise Conflict(f"a project has at most {limit} channels of its own")
         before = await store.find(tx, project_id, body.name)
         self._check_name(body, before)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         # Who came by the bot that had this name is reached by the one that has it now.
         channel_id = before.channel_id if before else new_id(ID_PREFIX)
         channel = OwnChannel(
@@ -70,7 +85,7 @@ class OwnChannels:
             updated_at_ms=now_ms,
         )
         await store.put(tx, channel)
-        tx.on_commit(partial(self._service.channels.follower.put, channel))
+        tx.on_commit(partial(self._channels.follower.put, channel))
         return channel
 
     async def find(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
@@ -111,14 +126,14 @@ class OwnChannels:
             channel,
             sealed=self._seal(channel.channel_id, options),
             revision=await bots.next_revision(tx),
-            updated_at_ms=self._service.clock.now_ms(),
+            updated_at_ms=self._clock.now_ms(),
         )
         await store.update(tx, changed)
         if self._is_same_bot(channel.plugin, before, options):
-            await self._service.channel_states.forget_stop(tx, channel.channel_id)
+            await self._states.forget_stop(tx, channel.channel_id)
         else:
-            await self._service.channel_states.forget(tx, channel.channel_id)
-        tx.on_commit(partial(self._service.channels.follower.put, changed))
+            await self._states.forget(tx, channel.channel_id)
+        tx.on_commit(partial(self._channels.follower.put, changed))
         return changed
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
@@ -128,11 +143,11 @@ class OwnChannels:
         """
         await tx.lock(f"channels of {project_id}")
         channel = await self.find(tx, project_id, name)
-        await store.remove(tx, channel, self._service.clock.now_ms())
-        await self._service.channel_states.forget(tx, channel.channel_id)
+        await store.remove(tx, channel, self._clock.now_ms())
+        await self._states.forget(tx, channel.channel_id)
         await bots.forget(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
-        tx.on_commit(partial(self._service.channels.follower.drop, channel.channel_id, revision))
+        tx.on_commit(partial(self._channels.follower.drop, channel.channel_id, revision))
 
     async def check(
         self, project_id: str, name: str
@@ -141,17 +156,17 @@ class OwnChannels:
 
         With it comes how the bot receives, as it is known here. Raises `NotFound`.
         """
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             row = await self.find(tx, project_id, name)
-        async with self._service.channels.use(row.channel_id) as channel:
+        async with self._channels.use(row.channel_id) as channel:
             if channel is None:
                 raise NotFound(f"there is no channel {name!r} of your own")
-            asked_at_ms = self._service.clock.now_ms()
+            asked_at_ms = self._clock.now_ms()
             health = await check_channel(channel)
-            await self._service.channels.remember(channel, health)
-            await self._service.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
-            async with self._service.db.read() as tx:
-                state = await self._service.channel_states.find(tx, channel.key)
+            await self._channels.remember(channel, health)
+            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+            async with self._db.read() as tx:
+                state = await self._states.find(tx, channel.key)
             return health, reception_of(channel, state)
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
@@ -163,7 +178,7 @@ class OwnChannels:
         """Has settings that an older secret key encrypted encrypted by the current one."""
         for channel in await store.list_all(tx):
             try:
-                sealed = self._service.secrets.renewed(channel.sealed, row_of(channel.channel_id))
+                sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
             except DecryptionError:
                 # Told by the follower, and by GET.
                 continue
@@ -176,7 +191,7 @@ class OwnChannels:
         detail = receiving = profile = link = unavailable_since = reception = None
         try:
             options = self._options(row)
-            shown = self._service.channels.kinds.shown(row.plugin, options)
+            shown = self._channels.kinds.shown(row.plugin, options)
             channel = self._channel(row, options)
         except (DecryptionError, WrongSettings) as error:
             status, detail = "broken", str(error)
@@ -209,7 +224,7 @@ class OwnChannels:
 
     def _channel(self, row: OwnChannel, options: dict[str, Any]) -> Channel:
         """The channel that works here; before the commit of a change, what it will be."""
-        channels = self._service.channels
+        channels = self._channels
         here = channels.get(row.channel_id)
         if here is not None and channels.follower.has(row):
             return here
@@ -217,7 +232,7 @@ class OwnChannels:
         return channels.kinds.create(identity, row.plugin, options)
 
     def _is_same_bot(self, plugin: str, before: dict[str, Any], options: dict[str, Any]) -> bool:
-        kinds = self._service.channels.kinds
+        kinds = self._channels.kinds
         try:
             known = kinds.digests(plugin, before)
         except WrongSettings:
@@ -227,16 +242,16 @@ class OwnChannels:
     def _options(self, row: OwnChannel) -> dict[str, Any]:
         """The settings as they were given. Raises `DecryptionError`."""
         options: dict[str, Any] = json.loads(
-            self._service.secrets.decrypt(row.sealed, row_of(row.channel_id))
+            self._secrets.decrypt(row.sealed, row_of(row.channel_id))
         )
         return options
 
     def _seal(self, channel_id: str, options: dict[str, Any]) -> str:
-        return self._service.secrets.encrypt(to_json(options), row_of(channel_id))
+        return self._secrets.encrypt(to_json(options), row_of(channel_id))
 
     def _check(self, plugin: str, options: dict[str, Any]) -> None:
         try:
-            self._service.channels.kinds.check_own(plugin, options)
+            self._channels.kinds.check_own(plugin, options)
         except WrongSettings as error:
             prefix = "" if str(error).startswith("plugin:") else "settings."
             raise ValidationFailed(f"{prefix}{error}") from None
@@ -248,7 +263,7 @@ class OwnChannels:
         """
         if before is not None and before.removed_at_ms is None:
             raise Conflict(f"name: you have a channel {body.name!r} of your own already")
-        shared = self._service.settings.channels.get(body.name)
+        shared = self._shared.get(body.name)
         for other in (before, shared):
             if other is not None and other.plugin != body.plugin:
                 raise Conflict(

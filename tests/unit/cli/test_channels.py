@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
-from msgsvc_core.channels.reception_health import InterruptionReason
+from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 
