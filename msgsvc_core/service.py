@@ -42,10 +42,13 @@ from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.receiving import Receiver
+from msgsvc_core.channels.reception import Reception
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
 from msgsvc_core.dashboard.writing import MessageChoices
@@ -452,6 +455,23 @@ class Service:
             dispatcher=self.dispatcher,
             commands=self.commands,
             service=self,
+        )
+        self.receiver = Receiver(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            lease_s=settings.jobs.lease_s,
+            new_reception=partial(
+                Reception,
+                clock=self.clock,
+                db=self.db,
+                secrets=self.secrets,
+                settings=settings,
+                channels=self.channels,
+                states=self.channel_states,
+                health=self.reception_health,
+                updates=self.inbound,
+            ),
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),

@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
-from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import BATCH, BATCHES, PATIENCE_S, Held, Line
-from msgsvc_core.channels.outbox import EXPIRED, JOB, LANE, SENT, channel_of
+from msgsvc_core.channels.lines import BATCH, BATCHES, PATIENCE_S, Held, Line, Lines
+from msgsvc_core.channels.outbox import EXPIRED, JOB, LANE, SENT, BotOutbox, channel_of
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.turns import receiver_of
+from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
@@ -33,10 +34,9 @@ from msgsvc_core.jobs.contract import (
     PutBack,
     exponential,
 )
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import DecryptionError
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Seconds to wait after the n-th failed try, and how many tries there are.
 BACKOFF = exponential(first_s=1, most_s=60)
@@ -56,39 +56,6 @@ MOST_AGE_S = 3600
 log = structlog.get_logger(__name__)
 
 
-async def run_calls(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
-    key = channel_of(jobs[0].lane)
-    channels, line = ctx.service.channels, ctx.service.lines[key]
-    async with channels.use(key) as channel:
-        if channel is None:
-            log.warning("channel_gone", channel=key, calls=len(jobs))
-            gone = _Ended(str(Reason.UNKNOWN), "the channel is not there any more")
-            async with ctx.completing(*jobs) as tx:
-                for job in jobs:
-                    await _tell(ctx.service, tx, job, gone)
-            return
-        async with channels.turns.take(map(receiver_of, jobs)):
-            by_chat: dict[str, list[Job]] = defaultdict(list)
-            for job in await line.in_order(ctx, jobs):
-                by_chat[job.payload.get("chat_id", job.job_id)].append(job)
-            await _run_chats(ctx, line, channel, by_chat)
-
-
-async def _run_chats(
-    ctx: JobContext, line: Line, channel: Channel, by_chat: Mapping[str, list[Job]]
-) -> None:
-    # All chats are awaited even if one fails: a call that went on beside the retry of its own job
-    # would be made twice.
-    ended = await asyncio.gather(
-        *(_run_in_order(ctx, line, channel, chat) for chat in by_chat.values()),
-        return_exceptions=True,
-    )
-    for failure in ended:
-        if failure is not None:
-            raise failure
-
-
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """How a call ended that is not made again."""
@@ -98,41 +65,139 @@ class _Ended:
     message_ref: str | None = None
 
 
-async def _run_in_order(ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]) -> None:
-    for number, job in enumerate(jobs):
-        end = await _run(ctx, line, channel, jobs[number:])
-        if not isinstance(end, _Ended):
-            async with ctx.putting_back(end):
+class BotCalls:
+    """The job that makes a bot's own calls: see `BotOutbox`."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        outbox: BotOutbox,
+        channels: Channels,
+        lines: Lines,
+        sender: ChannelSender,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._outbox = outbox
+        self._channels = channels
+        self._lines = lines
+        self._sender = sender
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(
+            JOB, self.run, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF, on_dead=self.on_dead
+        )
+
+    async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
+        key = channel_of(jobs[0].lane)
+        channels, line = self._channels, self._lines[key]
+        async with channels.use(key) as channel:
+            if channel is None:
+                log.warning("channel_gone", channel=key, calls=len(jobs))
+                gone = _Ended(str(Reason.UNKNOWN), "the channel is not there any more")
+                async with ctx.completing(*jobs) as tx:
+                    for job in jobs:
+                        await self._tell(tx, job, gone)
                 return
-        async with ctx.completing(job) as tx:
-            await _tell(ctx.service, tx, job, end)
+            async with channels.turns.take(map(receiver_of, jobs)):
+                by_chat: dict[str, list[Job]] = defaultdict(list)
+                for job in await line.in_order(ctx, jobs):
+                    by_chat[job.payload.get("chat_id", job.job_id)].append(job)
+                await self._run_chats(ctx, line, channel, by_chat)
 
+    async def _run_chats(
+        self, ctx: JobContext, line: Line, channel: Channel, by_chat: Mapping[str, list[Job]]
+    ) -> None:
+        # All chats are awaited even if one fails: a call that went on beside the retry of its own job
+        # would be made twice.
+        ended = await asyncio.gather(
+            *(self._run_in_order(ctx, line, channel, chat) for chat in by_chat.values()),
+            return_exceptions=True,
+        )
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
-async def _run(
-    ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
-) -> _Ended | list[PutBack]:
-    """Makes the first of a chat's calls; returns how it ended, or what puts it and those after it
-    back, if it must be made later."""
-    job, service = jobs[0], ctx.service
-    now_ms = service.clock.now_ms()
-    chat_id = job.payload.get("chat_id")
-    if now_ms >= min(
-        job.created_at_ms + MOST_AGE_S * 1000, job.payload.get("expires_at_ms", sys.maxsize)
-    ):
-        log.warning("channel_call_too_late", channel=channel.key, job_id=job.job_id)
-        return _Ended(EXPIRED)
-    wait_s = None if chat_id is None else line.too_early_s(chat_id, PATIENCE_S)
-    if wait_s is not None:
-        return line.later(jobs, now_ms + ceil(wait_s * 1000))
-    try:
-        made = partial(_call, service, channel, job)
-        return _Ended(message_ref=await line.call(channel, job, chat_id, made))
-    except Held:
-        return line.again(jobs)
-    except DeliveryError as error:
-        return _after_failure(line, channel, jobs, error)
-    except Exception as error:  # noqa: BLE001 - `_after_fault` logs it; no channel may stop its lane
-        return _after_fault(channel, job, error)
+    async def _run_in_order(
+        self, ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
+    ) -> None:
+        for number, job in enumerate(jobs):
+            end = await self._run(ctx, line, channel, jobs[number:])
+            if not isinstance(end, _Ended):
+                async with ctx.putting_back(end):
+                    return
+            async with ctx.completing(job) as tx:
+                await self._tell(tx, job, end)
+
+    async def _run(
+        self, ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
+    ) -> _Ended | list[PutBack]:
+        """Makes the first of a chat's calls; returns how it ended, or what puts it and those after it
+        back, if it must be made later."""
+        job, now_ms = jobs[0], self._clock.now_ms()
+        chat_id = job.payload.get("chat_id")
+        if now_ms >= min(
+            job.created_at_ms + MOST_AGE_S * 1000, job.payload.get("expires_at_ms", sys.maxsize)
+        ):
+            log.warning("channel_call_too_late", channel=channel.key, job_id=job.job_id)
+            return _Ended(EXPIRED)
+        wait_s = None if chat_id is None else line.too_early_s(chat_id, PATIENCE_S)
+        if wait_s is not None:
+            return line.later(jobs, now_ms + ceil(wait_s * 1000))
+        try:
+            made = partial(self._call, channel, job)
+            return _Ended(message_ref=await line.call(channel, job, chat_id, made))
+        except Held:
+            return line.again(jobs)
+        except DeliveryError as error:
+            return _after_failure(line, channel, jobs, error)
+        except Exception as error:  # noqa: BLE001 - `_after_fault` logs it; no channel may stop its lane
+            return _after_fault(channel, job, error)
+
+    async def _tell(self, tx: Tx, job: Job, end: _Ended) -> None:
+        then = job.payload.get("then")
+        if then is None:
+            return
+        told = {"outcome": end.outcome, "error": end.error, "message_ref": end.message_ref}
+        await self._jobs.enqueue(tx, NewJob(then["job"], {**then["payload"], **told}))
+
+    async def on_dead(self, tx: Tx, job: Job, _error: str) -> None:
+        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        await self._tell(tx, job, _Ended(str(Reason.UNKNOWN), "the service could not deliver it"))
+
+    async def _call(self, channel: Channel, job: Job) -> str | None:
+        """One call, adapted to what the platform can: no edit is a new message, also where people answer in
+        words, as they look for what is new at the end of the chat. What it can't take at all is logged, and
+        not sent. Returns the reference of a message that was sent."""
+        payload = job.payload
+        if payload["call"] == "answer_button":
+            await channel.answer_button(payload["button_ref"], payload["text"])
+            return None
+        try:
+            return await self._show(channel, payload, payload["sealed"], job.job_id)
+        except DeliveryError as error:
+            otherwise = payload.get("otherwise")
+            if otherwise is None or error.reason is not Reason.INVALID_MESSAGE:
+                raise
+            log.warning("channel_call_otherwise", channel=channel.key, error=error.text)
+            return await self._show(channel, payload, otherwise, f"{job.job_id}-otherwise")
+
+    async def _show(
+        self, channel: Channel, payload: dict[str, Any], sealed: str, key: str
+    ) -> str | None:
+        message = _adapted(self._outbox.unseal(sealed), channel.capabilities)
+        if problem := channel.problem(message):
+            raise DeliveryError(Reason.INVALID_MESSAGE, problem)
+        takes = channel.capabilities
+        if payload["call"] == "edit" and takes.edit and takes.buttons == "native":
+            await channel.edit(payload["chat_id"], payload["message_ref"], message)
+            return None
+        chat_id, lang = payload["chat_id"], payload.get("lang")
+        return await self._sender.send(channel, chat_id, message.with_key(key), lang=lang)
 
 
 def _after_fault(channel: Channel, job: Job, error: Exception) -> _Ended:
@@ -160,51 +225,6 @@ def _after_failure(
     return _Ended(str(error.reason), error.text)
 
 
-async def _tell(service: "Service", tx: Tx, job: Job, end: _Ended) -> None:
-    then = job.payload.get("then")
-    if then is None:
-        return
-    told = {"outcome": end.outcome, "error": end.error, "message_ref": end.message_ref}
-    await service.jobs.enqueue(tx, NewJob(then["job"], {**then["payload"], **told}))
-
-
-async def _settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
-    # What went wrong is the operator's to know: it may name hosts and files of theirs.
-    await _tell(service, tx, job, _Ended(str(Reason.UNKNOWN), "the service could not deliver it"))
-
-
-async def _call(service: "Service", channel: Channel, job: Job) -> str | None:
-    """One call, adapted to what the platform can: no edit is a new message, also where people answer in
-    words, as they look for what is new at the end of the chat. What it can't take at all is logged, and
-    not sent. Returns the reference of a message that was sent."""
-    payload = job.payload
-    if payload["call"] == "answer_button":
-        await channel.answer_button(payload["button_ref"], payload["text"])
-        return None
-    try:
-        return await _show(service, channel, payload, payload["sealed"], job.job_id)
-    except DeliveryError as error:
-        otherwise = payload.get("otherwise")
-        if otherwise is None or error.reason is not Reason.INVALID_MESSAGE:
-            raise
-        log.warning("channel_call_otherwise", channel=channel.key, error=error.text)
-        return await _show(service, channel, payload, otherwise, f"{job.job_id}-otherwise")
-
-
-async def _show(
-    service: "Service", channel: Channel, payload: dict[str, Any], sealed: str, key: str
-) -> str | None:
-    message = _adapted(service.outbox.unseal(sealed), channel.capabilities)
-    if problem := channel.problem(message):
-        raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-    takes = channel.capabilities
-    if payload["call"] == "edit" and takes.edit and takes.buttons == "native":
-        await channel.edit(payload["chat_id"], payload["message_ref"], message)
-        return None
-    chat_id, lang = payload["chat_id"], payload.get("lang")
-    return await words.send(service, channel, chat_id, message.with_key(key), lang=lang)
-
-
 def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
     if message.format not in takes.formats and "plain" in takes.formats:
         spans = to_spans(message.text, message.format)
@@ -215,14 +235,3 @@ def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
         rows = (tuple(b for b in row if b.url is not None) for row in message.buttons)
         message = replace(message, buttons=tuple(row for row in rows if row))
     return message
-
-
-def call_job(service: "Service") -> JobSpec:
-    """The job that makes a bot's own calls."""
-    return JobSpec(
-        JOB,
-        run_calls,
-        max_attempts=MAX_ATTEMPTS,
-        backoff=BACKOFF,
-        on_dead=partial(_settle_dead, service),
-    )

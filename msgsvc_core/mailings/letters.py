@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
@@ -137,7 +136,7 @@ async def send(post: Post, letter: Letter) -> None:
             return
         # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
         content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
-        made = partial(words.send, post.service, channel, chat_id, content)
+        made = partial(post.service.channel_sender.send, channel, chat_id, content)
         letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
     except Held:
         letter.again_in_ms = 0

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels import words
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
@@ -160,7 +159,9 @@ async def _call(batch: Batch, job: Job, message: Message, subscriber: Subscriber
             content = replace(content, media=None)
         if problem := channel.problem(message.content):
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-        make = partial(words.edit, batch.service, channel, chat_id, message.message_ref, content)
+        make = partial(
+            batch.service.channel_sender.edit, channel, chat_id, message.message_ref, content
+        )
     else:
         make = partial(channel.delete, chat_id, message.message_ref)
     wait_s = line.too_early_s(chat_id, PATIENCE_S)
