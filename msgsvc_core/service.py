@@ -420,22 +420,7 @@ class Service:
             sender=self.channel_sender,
         )
         self.channel_states.observers.append(self.lines)
-        self.providers = self._core_providers()
-        for section in self._sections.values():
-            self.providers.add(section)
-        create_plugins(self.plugins, self._plugin_context())
-        for objects in hook.register_services(service=self):
-            for kind, provided in objects.items():
-                self.providers.add(provided, kind=kind)
         self.dispatcher = InboundDispatcher(
-            rules=[
-                *self.conversation.rules(),
-                *self.links.rules(),
-                *self.consents.rules(),
-                *self.member_links.rules(),
-                *(questions.rules() if self.messenger_sign_in.is_on else []),
-                *answers(hook.register_inbound(service=self)),
-            ],
             texts=self.texts,
             typed_answers=TypedAnswers(
                 clock=self.clock,
@@ -455,6 +440,23 @@ class Service:
             dispatcher=self.dispatcher,
             commands=self.commands,
             service=self,
+        )
+        self.providers = self._core_providers()
+        for section in self._sections.values():
+            self.providers.add(section)
+        create_plugins(self.plugins, self._plugin_context())
+        for objects in hook.register_services(service=self):
+            for kind, provided in objects.items():
+                self.providers.add(provided, kind=kind)
+        self.dispatcher.declare(
+            [
+                *self.conversation.rules(),
+                *self.links.rules(),
+                *self.consents.rules(),
+                *self.member_links.rules(),
+                *(questions.rules() if self.messenger_sign_in.is_on else []),
+                *answers(hook.register_inbound(service=self)),
+            ]
         )
         self.receiver = Receiver(
             clock=self.clock,
@@ -757,6 +759,8 @@ class Service:
             self.channel_states,
             self.channel_outages,
             self.reception_health,
+            self.inbound,
+            self.commands,
         )
         for part in parts:
             found.add(part)

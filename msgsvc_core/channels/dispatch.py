@@ -57,19 +57,24 @@ class InboundDispatcher:
     def __init__(
         self,
         *,
-        rules: Iterable[InboundRule],
         texts: Texts,
         typed_answers: TypedAnswers,
         start_codes: StartCodes,
         reachable: Reachable,
         on_project_button: InboundHandler,
     ) -> None:
-        self._rules = sorted(rules, key=lambda rule: (rule.priority, -len(rule.prefix)))
         self._texts = texts
         self._typed_answers = typed_answers
         self._start_codes = start_codes
         self._reachable = reachable
         self._on_project_button = on_project_button
+        self._rules: list[InboundRule] = []
+
+    def declare(self, rules: Iterable[InboundRule]) -> None:
+        """Adds rules, before the first update. Raises `ValueError` for those that clash."""
+        self._rules = sorted(
+            (*self._rules, *rules), key=lambda rule: (rule.priority, -len(rule.prefix))
+        )
         self._refuse_clashes()
 
     @property
