@@ -63,6 +63,7 @@ from msgsvc_core.db import (
 from msgsvc_core.events import Event, Events, Listener
 from msgsvc_core.events.forgetting import forget_events
 from msgsvc_core.events.routes import router as events_router
+from msgsvc_core.events.tracked import TrackedEvents
 from msgsvc_core.files import Files, StoredFile
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files.pages import file_routes
@@ -104,6 +105,7 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
+from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
@@ -115,6 +117,7 @@ from msgsvc_core.subscribers.export_routes import router as export_router
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.leaving_routes import router as leaving_router
 from msgsvc_core.subscribers.links import SubscriptionLinks
+from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
 from msgsvc_core.subscribers.routes import router as subscribers_router
@@ -173,6 +176,7 @@ class Service:
     ) -> None:
         configure_unless_done()
         self.settings = settings
+        limits = settings.limits
         self.clock = clock or SystemClock()
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
@@ -236,6 +240,29 @@ class Service:
             quote=self._quote,
             plan_of=self.account_plans.of_project,
         )
+        self.files = Files(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            settings=settings.media,
+            jobs=self.jobs,
+            base_url=settings.base_url,
+        )
+        self.start_codes = StartCodes(clock=self.clock, secrets=self.secrets)
+        self.channels = Channels(
+            db=self.db,
+            secrets=self.secrets,
+            kinds=ChannelKinds(
+                answers(hook.register_channel_kinds()),
+                context=self,
+                secrets=self.secrets,
+                settings=settings.own_channels,
+            ),
+            configured=settings.channels,
+            start_codes=self.start_codes,
+            base_url=settings.base_url,
+            follow_s=settings.own_channels.follow_s,
+        )
         self.erasure = SubscriberErasure(
             clock=self.clock,
             jobs=self.jobs,
@@ -248,12 +275,59 @@ class Service:
                 self._erase_in_plugins,
             ],
         )
-        self.subscribers = Subscribers(self)
-        self.tags = Tags(self)
-        self.permissions = Permissions(self)
-        self.links = SubscriptionLinks(self)
-        self.consents = Consents(self)
-        self.greetings = Greetings(self)
+        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_given=self._on_tags_given)
+        self.permissions = Permissions(
+            clock=self.clock, events=self.events, max_permissions=limits.permissions
+        )
+        self.greetings = Greetings(texts=self.texts, outbox=self.outbox, projects=self.projects)
+        self.subscribers = Subscribers(
+            clock=self.clock,
+            db=self.db,
+            texts=self.texts,
+            events=self.events,
+            channels=self.channels,
+            tags=self.tags,
+            permissions=self.permissions,
+            greetings=self.greetings,
+            erasure=self.erasure,
+            attributes_bytes=limits.attributes_bytes,
+        )
+        self.consents = Consents(
+            clock=self.clock,
+            secrets=self.secrets,
+            texts=self.texts,
+            projects=self.projects,
+            channels=self.channels,
+            outbox=self.outbox,
+            personal_link_s=limits.personal_link_s,
+        )
+        self.links = SubscriptionLinks(
+            clock=self.clock,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            permissions=self.permissions,
+            consents=self.consents,
+            personal_link_s=limits.personal_link_s,
+        )
+        self.mini_apps = MiniAppSubscribing(
+            clock=self.clock,
+            channels=self.channels,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            max_age_hours=limits.mini_app_hours,
+        )
+        self.tracked_events = TrackedEvents(
+            events=self.events,
+            find_person=self.subscribers.find_named,
+            max_bytes=limits.event_properties_bytes,
+        )
+        self.project_overview = ProjectOverview(
+            projects=self.projects,
+            limits=limits,
+            plan_of=self.billing.plan_of,
+            channels_of=self.channels.all_of,
+        )
         self.members = Members(
             clock=self.clock, quota=self.account_plans, on_changed=self._on_member_changed
         )
@@ -282,34 +356,19 @@ class Service:
             subscribers=self.subscribers,
             members=self.members,
         )
-        self.start_codes = StartCodes(clock=self.clock, secrets=self.secrets)
-        self.conversation = Conversation(self)
+        self.conversation = Conversation(
+            clock=self.clock,
+            texts=self.texts,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            permissions=self.permissions,
+            greetings=self.greetings,
+            commands=self.commands.listed,
+        )
         self.messages = Messages(self)
         self.templates = Templates(self)
         self.batches = Batches(self)
         self.mailings = Mailings(self)
-        self.files = Files(
-            clock=self.clock,
-            db=self.db,
-            secrets=self.secrets,
-            settings=settings.media,
-            jobs=self.jobs,
-            base_url=settings.base_url,
-        )
-        self.channels = Channels(
-            db=self.db,
-            secrets=self.secrets,
-            kinds=ChannelKinds(
-                answers(hook.register_channel_kinds()),
-                context=self,
-                secrets=self.secrets,
-                settings=settings.own_channels,
-            ),
-            configured=settings.channels,
-            start_codes=self.start_codes,
-            base_url=settings.base_url,
-            follow_s=settings.own_channels.follow_s,
-        )
         self.channel_states = ChannelStates(
             clock=self.clock,
             db=self.db,
@@ -739,6 +798,9 @@ class Service:
             self.links,
             self.consents,
             self.greetings,
+            self.mini_apps,
+            self.tracked_events,
+            self.project_overview,
             self.accounts,
             self.account_plans,
             self.account_links,
@@ -844,6 +906,14 @@ class Service:
     async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
         hook = self.plugins.hook.on_channel_unavailable
         await in_turn(hook(service=self, tx=tx, channel=channel, detail=detail))
+
+    async def _on_tags_given(
+        self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
+    ) -> None:
+        given = self.plugins.hook.on_tags_given(
+            service=self, tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
+        )
+        await in_turn(given)
 
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed

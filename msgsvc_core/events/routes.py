@@ -6,7 +6,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Answer, Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.events import store
-from msgsvc_core.events.tracked import TrackAnswer, TrackBody, track
+from msgsvc_core.events.tracked import TrackAnswer, TrackBody, TrackedEvents
 from msgsvc_core.kernel.errors import (
     BadRequest,
     InvalidExternalId,
@@ -58,7 +58,7 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     errors=(SubscriberNotFound, InvalidExternalId, MutuallyExclusiveIdentifiers),
     shows_secrets=False,
 )
-async def track_event(ctx: Context, body: TrackBody) -> TrackAnswer:
+async def track_event(ctx: Context, body: TrackBody, tracked: TrackedEvents) -> TrackAnswer:
     """Tells of something that a subscriber did: it becomes the event `event.tracked`."""
-    event = await track(ctx.service, ctx.tx, ctx.project_id, body)
+    event = await tracked.track(ctx.tx, ctx.project_id, body)
     return TrackAnswer(event_id=event.event_id)

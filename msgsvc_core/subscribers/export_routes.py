@@ -4,16 +4,23 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.billing import BillingGate
+from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
+from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/subscribers/export", holds_connection=False, media_type="text/csv")
 async def export_subscribers(
-    ctx: Context, query: SubscriberFilters, billing: BillingGate, clock: Clock
+    ctx: Context,
+    query: SubscriberFilters,
+    db: Database,
+    subscribers: Subscribers,
+    billing: BillingGate,
+    clock: Clock,
 ) -> Response:
     """Streams the project's subscribers as CSV, newest first, for a spreadsheet.
 
@@ -22,6 +29,6 @@ async def export_subscribers(
     apostrophe.
     """
     await billing.check_export(ctx.project_id)
-    pieces = to_csv(ctx.service, ctx.project_id, query)
+    pieces = to_csv(db, subscribers, ctx.project_id, query)
     day = to_rfc3339(clock.now_ms()).partition("T")[0]
     return await csv_response(pieces, f"subscribers-{day}.csv")

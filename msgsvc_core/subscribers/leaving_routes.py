@@ -10,8 +10,7 @@ from msgsvc_core.kernel.errors import (
     InvalidExternalId,
     SubscriberNotFound,
 )
-from msgsvc_core.subscribers import mini_app
-from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody
+from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody, MiniAppSubscribing
 from msgsvc_core.subscribers.models import SubscriberAnswer
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -55,11 +54,13 @@ async def subscribe_again(
 
 
 @router.post("/v1/subscribers/mini-app", errors=(Conflict, InvalidExternalId))
-async def subscribe_in_mini_app(ctx: Context, body: MiniAppBody) -> MiniAppAnswer:
+async def subscribe_in_mini_app(
+    ctx: Context, body: MiniAppBody, mini_apps: MiniAppSubscribing
+) -> MiniAppAnswer:
     """Subscribes who opened the bot's mini app, known by what the messenger gave its page.
 
     Hand on what the page was given, from your own server: this endpoint verifies that the messenger
     signed it for the bot within the last day. Doing so twice is harmless.
     """
-    subscriber, created = await mini_app.subscribe(ctx.service, ctx.tx, ctx.project_id, body)
+    subscriber, created = await mini_apps.subscribe(ctx.tx, ctx.project_id, body)
     return MiniAppAnswer.after(subscriber, created=created)

@@ -54,11 +54,10 @@ async def update_subscriber(
 
 @router.post("/v1/subscribers/links", status=201, errors=(Conflict, InvalidExternalId))
 async def create_link(
-    ctx: Context, body: LinkBody, all_links: SubscriptionLinks, all_channels: Channels
+    ctx: Context, body: LinkBody, subscription_links: SubscriptionLinks, channels: Channels
 ) -> LinkAnswer:
     """Makes a link by which a person subscribes: one per channel, also as a QR code."""
-    payload, expires_at_ms = await all_links.create(ctx.tx, ctx.project_id, body)
-    channels = all_channels
+    payload, expires_at_ms = await subscription_links.create(ctx.tx, ctx.project_id, body)
     links = channels.deep_links(ctx.project_id, payload)
     await channels.remember_start(ctx.tx, ctx.project_id, payload, expires_at_ms)
     return LinkAnswer(

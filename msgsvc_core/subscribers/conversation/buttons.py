@@ -40,14 +40,14 @@ def read(ctx: InboundContext) -> tuple[str, list[str]]:
     return action, parts
 
 
-def stamp(ctx: InboundContext) -> str:
+def stamp(now_ms: int) -> str:
     """When a question was asked, for `is_fresh`."""
-    return f"{ctx.service.clock.now_ms() // 1000:x}"
+    return f"{now_ms // 1000:x}"
 
 
-def is_fresh(ctx: InboundContext, asked: str) -> bool:
+def is_fresh(asked: str, now_ms: int) -> bool:
     try:
-        age_s = ctx.service.clock.now_ms() // 1000 - int(asked, 16)
+        age_s = now_ms // 1000 - int(asked, 16)
     except ValueError:
         return False
     return 0 <= age_s <= QUESTION_TTL_S
@@ -93,4 +93,4 @@ async def replace(ctx: InboundContext, message: OutgoingMessage, notice: str | N
 
 def are_shown(ctx: InboundContext) -> bool:
     """Whether this messenger has buttons; where it has none, people write commands."""
-    return ctx.service.channels[ctx.channel].capabilities.buttons == "native"
+    return ctx.bot.capabilities.buttons == "native"

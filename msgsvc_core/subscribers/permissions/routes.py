@@ -19,16 +19,16 @@ from msgsvc_core.subscribers.permissions.models import (
     UpdatePermissionBody,
 )
 from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/permissions", errors=(BadRequest,))
 async def list_permissions(
-    ctx: Context, query: PageQuery, all_permissions: Permissions
+    ctx: Context, query: PageQuery, permissions: Permissions
 ) -> PermissionList:
     """Lists the project's permissions, newest first, with how many active subscribers granted each."""
-    permissions = all_permissions
     found = await permissions.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda one: position_of(one.created_at_ms, one.key))
     active = await permissions.count_active(ctx.tx, ctx.project_id, page)
@@ -55,7 +55,8 @@ async def get_permission(
     ctx: Context, permission_key: str, permissions: Permissions
 ) -> PermissionAnswer:
     """Shows one permission."""
-    return await _answer(ctx, await permissions.find(ctx.tx, ctx.project_id, permission_key))
+    found = await permissions.find(ctx.tx, ctx.project_id, permission_key)
+    return await _answer(ctx, permissions, found)
 
 
 @router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
@@ -63,9 +64,8 @@ async def update_permission(
     ctx: Context, permission_key: str, body: UpdatePermissionBody, permissions: Permissions
 ) -> PermissionAnswer:
     """Changes a permission's texts and its default; its key, and who granted it, stay."""
-    return await _answer(
-        ctx, await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
-    )
+    updated = await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
+    return await _answer(ctx, permissions, updated)
 
 
 @router.delete(
@@ -84,10 +84,10 @@ async def delete_permission(ctx: Context, permission_key: str, permissions: Perm
     errors=(NotFound, SubscriberNotFound),
 )
 async def grant_permission(
-    ctx: Context, subscriber_id: str, permission_key: str
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Grants a permission in a subscriber's name; what they had granted stays as it is."""
-    return await _set(ctx, subscriber_id, permission_key, granted=True)
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
 
 
 @router.delete(
@@ -95,22 +95,27 @@ async def grant_permission(
     errors=(NotFound, SubscriberNotFound),
 )
 async def revoke_permission(
-    ctx: Context, subscriber_id: str, permission_key: str
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Revokes a permission in a subscriber's name, who need not have granted it."""
-    return await _set(ctx, subscriber_id, permission_key, granted=False)
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
 
 
 async def _set(
-    ctx: Context, subscriber_id: str, permission_key: str, *, granted: bool
+    ctx: Context,
+    subscribers: Subscribers,
+    subscriber_id: str,
+    permission_key: str,
+    *,
+    granted: bool,
 ) -> SubscriberAnswer:
-    await ctx.service.permissions.set(
-        ctx.tx, ctx.project_id, subscriber_id, permission_key, granted
-    )
-    subscriber = await ctx.service.subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
-async def _answer(ctx: Context, permission: Permission) -> PermissionAnswer:
-    active = await ctx.service.permissions.count_active(ctx.tx, ctx.project_id, [permission])
+async def _answer(
+    ctx: Context, permissions: Permissions, permission: Permission
+) -> PermissionAnswer:
+    active = await permissions.count_active(ctx.tx, ctx.project_id, [permission])
     return PermissionAnswer.of(permission, active.get(permission.key, 0))

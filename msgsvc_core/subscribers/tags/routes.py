@@ -47,19 +47,19 @@ async def delete_tag(ctx: Context, tag: str, tags: Tags) -> None:
 
 @router.put("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound))
 async def add_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, tags: Tags, subscribers: Subscribers
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Gives a subscriber a tag, which is made if there is none of that name."""
-    await tags.add(ctx.tx, ctx.project_id, subscriber_id, tag)
+    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
     subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
 @router.delete("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound))
 async def remove_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, tags: Tags, subscribers: Subscribers
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Takes a tag from a subscriber, who need not carry it."""
-    await tags.remove(ctx.tx, ctx.project_id, subscriber_id, tag)
+    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
     subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)

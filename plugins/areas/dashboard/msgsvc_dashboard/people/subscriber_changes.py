@@ -7,9 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, PageContext
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
-from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
@@ -31,26 +29,27 @@ async def edit(page: PageContext, subscribers: Subscribers) -> Moved:
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/add", access="manage", again=subscriber)
-async def add_tag(page: PageContext, tags: Tags) -> Moved:
+async def add_tag(page: PageContext, subscribers: Subscribers) -> Moved:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
-    await tags.add(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await subscribers.add_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("They carry the tag now."))
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/remove", access="manage", again=subscriber)
-async def remove_tag(page: PageContext, tags: Tags) -> Moved:
+async def remove_tag(page: PageContext, subscribers: Subscribers) -> Moved:
     tag = page.form.text("tag")
     page.note(tag=tag)
-    await tags.remove(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await subscribers.remove_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("The tag is gone from them."))
 
 
 @pages.post("/subscribers/{subscriber_id}/permission", access="manage", again=subscriber)
-async def set_permission(page: PageContext, permissions: Permissions) -> Moved:
+async def set_permission(page: PageContext, subscribers: Subscribers) -> Moved:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
-    await permissions.set(page.tx, page.project_id, page.params["subscriber_id"], key, granted)
+    subscriber_id = page.params["subscriber_id"]
+    await subscribers.set_permission(page.tx, page.project_id, subscriber_id, key, granted)
     said = page._("The permission is granted.") if granted else page._("The permission is revoked.")
     return _back(page, said)
 

@@ -7,6 +7,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
+from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 from msgsvc_core.messages.service import Messages
@@ -70,14 +71,16 @@ async def subscribers(
 
 
 @pages.get("/subscribers/export", access="manage", holds_connection=False)
-async def export(page: PageContext, clock: Clock) -> Download | Moved:
+async def export(
+    page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
+) -> Download | Moved:
     if not may_export(page):
         return Moved(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
         raise ValidationFailed(refused)
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
-    pieces = to_csv(page.service, page.project_id, filters)
+    pieces = to_csv(db, all_subscribers, page.project_id, filters)
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
 
 
