@@ -15,8 +15,9 @@ from msgsvc_core.channels import (
     ReceivedFile,
 )
 from msgsvc_core.db import Tx
-from msgsvc_core.files import StoredFile, fetching, store
+from msgsvc_core.files import Files, StoredFile, fetching, store
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S
@@ -43,6 +44,16 @@ class Album:
         self.failures: list[Exception] = []
 
     @hookimpl
+    def create_plugin(self, context: PluginContext) -> "AlbumPlugin":
+        return AlbumPlugin(self, context.files)
+
+
+class AlbumPlugin:
+    def __init__(self, album: Album, files: Files) -> None:
+        self._album = album
+        self._files = files
+
+    @hookimpl
     def register_inbound(self) -> list[InboundRule]:
         return [InboundRule("message", self._take)]
 
@@ -54,15 +65,15 @@ class Album:
             {"user_id": update.user.user_id},
         )
         assert subscriber is not None
-        self.files += await ctx.service.files.receive(
+        self._album.files += await self._files.receive(
             ctx, subscriber["project_id"], subscriber["subscriber_id"], update.files
         )
 
     @hookimpl
-    async def on_file_fetched(self, service: Service, tx: Tx, file: StoredFile) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
-        self.told.append(await service.files.find(tx, file.project_id, file.file_id))
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        if self._album.failures:
+            raise self._album.failures.pop(0)
+        self._album.told.append(await self._files.find(tx, file.project_id, file.file_id))
 
 
 @pytest.fixture
