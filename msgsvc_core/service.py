@@ -214,13 +214,6 @@ class Service:
         self.commands = CommandCatalogue(
             texts=self.texts, declared=lambda: self.dispatcher.commands
         )
-        self.channel_sender = ChannelSender(
-            db=self.db,
-            clock=self.clock,
-            secrets=self.secrets,
-            texts=self.texts,
-            on_moved=self._on_chat_moved,
-        )
         self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
         self.events = Events(
             clock=self.clock,
@@ -291,6 +284,13 @@ class Service:
             greetings=self.greetings,
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
+        )
+        self.channel_sender = ChannelSender(
+            db=self.db,
+            clock=self.clock,
+            secrets=self.secrets,
+            texts=self.texts,
+            on_moved=self.subscribers.move_chat,
         )
         self.consents = Consents(
             clock=self.clock,
@@ -498,7 +498,6 @@ class Service:
             outbox=self.outbox,
             dispatcher=self.dispatcher,
             commands=self.commands,
-            service=self,
         )
         self.providers = self._core_providers()
         for section in self._sections.values():
@@ -918,9 +917,6 @@ class Service:
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed
         await in_turn(hook(service=self, tx=tx, before=before, after=after))
-
-    async def _on_chat_moved(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
-        await self.subscribers.move_chat(tx, channel, chat_id, new_chat_id)
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import structlog
 
@@ -43,7 +43,6 @@ class InboundContext:
     `argument` is what follows the name of a command.
     """
 
-    service: Any
     tx: Tx
     bot: Channel
     outbox: BotOutbox
@@ -168,16 +167,14 @@ class Inbound:
         outbox: BotOutbox,
         dispatcher: Dispatcher,
         commands: CommandCatalogue,
-        service: Any,
     ) -> None:
-        self._service = service
-        self.commands = commands
         self._db = db
         self._clock = clock
         self._texts = texts
         self._channels = channels
         self._outbox = outbox
         self._dispatcher = dispatcher
+        self.commands = commands
 
     def menu(self) -> list[BotCommand]:
         """The commands that people are told of, as platforms show them."""
@@ -223,7 +220,6 @@ class Inbound:
         )
         lang = self._texts.choose(row["lang"] or update.user.lang)
         return InboundContext(
-            service=self._service,
             tx=tx,
             bot=channel,
             outbox=self._outbox,
