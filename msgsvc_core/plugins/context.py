@@ -19,6 +19,7 @@ from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.members.service import Members
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.plugins.tickets import TicketDesk
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -61,6 +62,7 @@ class PluginContext:
     messages: Messages
     templates: Templates
     mailings: Mailings
+    tickets: TicketDesk
     #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
     media: "Callable[[], MediaFiles]"
     sections: Mapping[str, Section]

@@ -3,9 +3,11 @@
 Without such a plugin nobody takes it, and whoever asked is told so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from msgsvc_core.db import Tx
 
 Priority = Literal["low", "normal", "high", "urgent"]
 
@@ -30,3 +32,31 @@ class TicketRequest:
     priority: Priority = "normal"
     tags: Sequence[str] = field(default=())
     file_ids: Sequence[str] = field(default=())
+
+
+class TicketDesk:
+    """Has tickets opened by the plugin that keeps them, whichever that is."""
+
+    def __init__(
+        self,
+        *,
+        open_ticket: Callable[[Tx, TicketRequest], Awaitable[str | None]],
+        forget_source: Callable[[Tx, str, str, str], Awaitable[None]],
+        is_open: Callable[[], bool],
+    ) -> None:
+        self._open_ticket = open_ticket
+        self._forget_source = forget_source
+        self._is_open = is_open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a loaded plugin keeps tickets."""
+        return self._is_open()
+
+    async def open(self, tx: Tx, request: TicketRequest) -> str | None:
+        """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
+        return await self._open_ticket(tx, request)
+
+    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        """Has what tickets copied of their source taken out of them."""
+        await self._forget_source(tx, project_id, source, source_id)

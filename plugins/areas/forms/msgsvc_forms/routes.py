@@ -5,6 +5,7 @@ from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.billing import BillingGate
+from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
@@ -24,7 +25,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.service import Forms
-from msgsvc_forms.sharing import shown
+from msgsvc_forms.sharing import Sharing
 
 router = Router(area="forms")
 
@@ -35,32 +36,36 @@ _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 @router.post(
     "/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False, audited=True
 )
-async def create_form(ctx: Context, body: CreateFormBody, forms: Forms) -> FormAnswer:
+async def create_form(
+    ctx: Context, body: CreateFormBody, forms: Forms, sharing: Sharing
+) -> FormAnswer:
     """Makes a form, for pages and for the messenger."""
-    return shown(ctx.service, await forms.create(ctx.tx, ctx.project_id, body))
+    return sharing.shown(await forms.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/forms", errors=(BadRequest,))
-async def list_forms(ctx: Context, query: PageQuery, forms: Forms) -> FormList:
+async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Sharing) -> FormList:
     """Lists the project's forms, newest first."""
     found = await forms.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda form: form.form_id)
-    return FormList(data=[shown(ctx.service, form) for form in page], next_cursor=following)
+    return FormList(data=[sharing.shown(form) for form in page], next_cursor=following)
 
 
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
-async def get_form(ctx: Context, form_id: str, forms: Forms) -> FormAnswer:
+async def get_form(ctx: Context, form_id: str, forms: Forms, sharing: Sharing) -> FormAnswer:
     """Shows a form, as its newest version has it."""
-    return shown(ctx.service, await forms.find(ctx.tx, ctx.project_id, form_id))
+    return sharing.shown(await forms.find(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
-async def update_form(ctx: Context, form_id: str, body: UpdateFormBody, forms: Forms) -> FormAnswer:
+async def update_form(
+    ctx: Context, form_id: str, body: UpdateFormBody, forms: Forms, sharing: Sharing
+) -> FormAnswer:
     """Changes a form; what is left out stays. Each change makes a new version.
 
     Who is under way, in the messenger or on a page that is open, finishes the version that they began.
     """
-    return shown(ctx.service, await forms.update(ctx.tx, ctx.project_id, form_id, body))
+    return sharing.shown(await forms.update(ctx.tx, ctx.project_id, form_id, body))
 
 
 @router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
@@ -93,7 +98,12 @@ async def list_form_submissions(
     media_type="text/csv",
 )
 async def export_form_submissions(
-    ctx: Context, form_id: str, query: SubmissionFilters, billing: BillingGate
+    ctx: Context,
+    form_id: str,
+    query: SubmissionFilters,
+    db: Database,
+    billing: BillingGate,
+    forms: Forms,
 ) -> Response:
     """Streams what was sent in as CSV, newest first, for a spreadsheet.
 
@@ -102,7 +112,7 @@ async def export_form_submissions(
     apostrophe.
     """
     await billing.check_export(ctx.project_id)
-    pieces = to_csv(ctx.service, ctx.project_id, form_id, query)
+    pieces = to_csv(db, forms, ctx.project_id, form_id, query)
     return await csv_response(pieces, f"submissions-{form_id}.csv")
 
 

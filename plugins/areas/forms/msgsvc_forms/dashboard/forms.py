@@ -7,7 +7,7 @@ from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.models import SubmissionFilters
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
-from msgsvc_forms.sharing import shown, snippet
+from msgsvc_forms.sharing import Sharing
 
 #: Beyond it submissions are "many": a page never counts them all.
 MOST_COUNTED = 100
@@ -20,7 +20,9 @@ MOST_FORMS = 100
 
 
 @pages.get("/forms", access="look", nav=Nav("Forms", icon="form", group="intake", order=10))
-async def forms(page: PageContext, all_forms: Forms) -> Shown:
+async def forms(
+    page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
+) -> Shown:
     found = await all_forms.page(page.tx, page.project_id, None, MOST_FORMS)
     rows = []
     for form in found:
@@ -34,26 +36,30 @@ async def forms(page: PageContext, all_forms: Forms) -> Shown:
                 "last_ms": newest[0].created_at_ms if newest else None,
             }
         )
-    limit = page.service.section(FormsSettings).forms_per_project
-    values = {"rows": rows, "limit": limit, "most": MOST_COUNTED, "say": Wording(page)}
+    values = {
+        "rows": rows,
+        "limit": settings.forms_per_project,
+        "most": MOST_COUNTED,
+        "say": Wording(page, config.default_lang),
+    }
     return Shown("forms.html", values)
 
 
 @pages.get("/forms/{form_id}/share", access="look")
-async def share(page: PageContext, settings: Settings, all_forms: Forms) -> Shown:
+async def share(page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing) -> Shown:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
     form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
-    answer = shown(page.service, form)
+    answer = sharing.shown(form)
     base_url = settings.base_url
     mounted_at = page.root.removesuffix("/dashboard")
     given = (page.tx, page.project_id, form.form_id)
     values = {
         "form": form,
         "answer": answer,
-        "say": Wording(page),
+        "say": Wording(page, settings.default_lang),
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
-        "snippet": snippet(page.service, form, page.lang),
+        "snippet": sharing.snippet(form, page.lang),
         "count": await all_forms.count(*given, spam=False, most=MOST_NAMED),
         "spam": await all_forms.count(*given, spam=True, most=MOST_NAMED),
         "most": MOST_NAMED,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
 from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
@@ -21,7 +22,7 @@ SHOWN_ANSWERS = 3
 
 
 @pages.get("/forms/{form_id}", access="look")
-async def submissions(page: PageContext, all_forms: Forms) -> Shown:
+async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Shown:
     """What was sent in with a form, newest first; spam with `spam=1`."""
     forms = all_forms
     form = await forms.find(page.tx, page.project_id, page.params["form_id"])
@@ -46,16 +47,18 @@ async def submissions(page: PageContext, all_forms: Forms) -> Shown:
         "spam": query.spam,
         "source": query.source or "",
         "shown_answers": SHOWN_ANSWERS,
-        "say": Wording(page),
+        "say": Wording(page, settings.default_lang),
         "may_export": _may_export(page),
     }
     return Shown("submissions.html", values)
 
 
 @pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
-async def submission(page: PageContext, all_files: Files, all_forms: Forms) -> Shown:
+async def submission(
+    page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
+) -> Shown:
     """One submission, with the questions of its own version of the form."""
-    forms, form = all_forms, await _form(page)
+    forms, form = all_forms, await _form(page, all_forms)
     row = await forms.find_submission(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
@@ -66,8 +69,11 @@ async def submission(page: PageContext, all_files: Files, all_forms: Forms) -> S
         "definition": (version or form).definition,
         "row": row,
         "leads": from_json(row.leads),
-        "files": {file.file_id: (file, _address(page, file)) for file in files},
-        "say": Wording(page),
+        "files": {
+            file.file_id: (file, _address(page, all_files, settings.base_url, file))
+            for file in files
+        },
+        "say": Wording(page, settings.default_lang),
     }
     return Shown("submission.html", values)
 
@@ -80,7 +86,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
         await forms.find(tx, page.project_id, form_id)
     if not _may_export(page):
         raise Forbidden(page._("Your plan has no export of files; a larger one has."))
-    pieces = to_csv(page.service, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
+    pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
     return Download(pieces, f"submissions-{form_id}.csv")
 
 
@@ -89,7 +95,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
 )
 async def not_spam(page: PageContext, forms: Forms) -> Moved:
     """Takes in what was taken for spam, as if it had just been sent."""
-    form = await _form(page)
+    form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
@@ -109,7 +115,7 @@ async def empty_spam(page: PageContext, forms: Forms) -> Moved:
 
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
 async def delete_submission(page: PageContext, forms: Forms) -> Moved:
-    form = await _form(page)
+    form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
@@ -117,8 +123,8 @@ async def delete_submission(page: PageContext, forms: Forms) -> Moved:
     return Moved(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
 
 
-async def _form(page: PageContext) -> Form:
-    return await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+async def _form(page: PageContext, forms: Forms) -> Form:
+    return await forms.find(page.tx, page.project_id, page.params["form_id"])
 
 
 def _is_spam(page: PageContext) -> bool:
@@ -129,9 +135,9 @@ def _may_export(page: PageContext) -> bool:
     return page.plan is None or page.plan.csv_export
 
 
-def _address(page: PageContext, file: StoredFile) -> str:
+def _address(page: PageContext, files: Files, base_url: str, file: StoredFile) -> str:
     """Where this browser reads a file: at the host of the page, which its policy asks for."""
     if not file.is_ready:
         return ""
-    url, _expires_s = page.service.files.address(file)
-    return page.root.removesuffix("/dashboard") + url.removeprefix(page.service.settings.base_url)
+    url, _expires_s = files.address(file)
+    return page.root.removesuffix("/dashboard") + url.removeprefix(base_url)
