@@ -29,16 +29,15 @@ router = Router(area="auth")
 
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
 async def create_session(
-    ctx: Context, body: SessionBody, all_channels: Channels, clock: Clock, all_sign_in: SignIn
+    ctx: Context, body: SessionBody, channels: Channels, clock: Clock, sign_in: SignIn
 ) -> SessionAnswer:
     """Begins a sign-in: links and QR codes to the bots, which ask the person.
 
     Poll the status every `interval` seconds, or send the person along a link and wait for them at
     `callback_url`. Or both: the code is the same.
     """
-    sign_in = all_sign_in
     new = await sign_in.open(ctx.tx, ctx.project_id, body)
-    channels, payload = all_channels, session_payload(new.token)
+    payload = session_payload(new.token)
     links = sign_in.links(new)
     return SessionAnswer(
         session_id=new.session.session_id,
@@ -52,14 +51,13 @@ async def create_session(
 
 @router.get("/v1/auth/session/{session_id}/status", errors=(NotFound,), holds_connection=False)
 async def get_session_status(
-    ctx: Context, session_id: str, query: StatusQuery, clock: Clock, all_sign_in: SignIn
+    ctx: Context, session_id: str, query: StatusQuery, clock: Clock, sign_in: SignIn
 ) -> StatusAnswer:
     """Shows where a sign-in stands, and its code once the person has said Yes.
 
     The code is the same until it is exchanged, so an answer that was lost does no harm. With `wait`
     the answer is held until the person decides, at most so many seconds.
     """
-    sign_in = all_sign_in
     session = await sign_in.wait(ctx.project_id, session_id, query.wait)
     now_ms = clock.now_ms()
     return StatusAnswer(
@@ -84,38 +82,44 @@ async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswe
 
 @router.get("/v1/auth/links", errors=(BadRequest,))
 async def list_auth_links(
-    ctx: Context, query: StaticLinkQuery, static_links: StaticLinks
+    ctx: Context, query: StaticLinkQuery, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkList:
     """Lists the project's static sign-in links, newest first."""
     found = await static_links.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda link: link.link_id)
     return StaticLinkList(
-        data=[_link_answer(ctx, link) for link in page],
+        data=[_link_answer(ctx.project_id, channels, link) for link in page],
         next_cursor=following,
     )
 
 
 @router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl), audited=True)
 async def create_auth_link(
-    ctx: Context, body: StaticLinkBody, static_links: StaticLinks
+    ctx: Context, body: StaticLinkBody, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
     """Makes a static sign-in link, to be put on a page or in print once and for all."""
-    return _link_answer(ctx, await static_links.create(ctx.tx, ctx.project_id, body))
+    return _link_answer(
+        ctx.project_id, channels, await static_links.create(ctx.tx, ctx.project_id, body)
+    )
 
 
 @router.get("/v1/auth/links/{slug}", errors=(NotFound,))
-async def get_auth_link(ctx: Context, slug: str, static_links: StaticLinks) -> StaticLinkAnswer:
+async def get_auth_link(
+    ctx: Context, slug: str, static_links: StaticLinks, channels: Channels
+) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
-    return _link_answer(ctx, await static_links.find(ctx.tx, ctx.project_id, slug))
+    return _link_answer(
+        ctx.project_id, channels, await static_links.find(ctx.tx, ctx.project_id, slug)
+    )
 
 
 @router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl), audited=True)
 async def update_auth_link(
-    ctx: Context, slug: str, body: StaticLinkChange, static_links: StaticLinks
+    ctx: Context, slug: str, body: StaticLinkChange, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
     """Changes name, callback or `match` of a static sign-in link; what is left out stays."""
     changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
-    return _link_answer(ctx, changed)
+    return _link_answer(ctx.project_id, channels, changed)
 
 
 @router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
@@ -124,16 +128,16 @@ async def delete_auth_link(ctx: Context, slug: str, static_links: StaticLinks) -
     await static_links.delete(ctx.tx, ctx.project_id, slug)
 
 
-def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
-    channels, payload = ctx.service.channels, link_payload(link.slug)
-    links = channels.deep_links(ctx.project_id, payload, asks=True)
+def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> StaticLinkAnswer:
+    payload = link_payload(link.slug)
+    links = channels.deep_links(project_id, payload, asks=True)
     return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
         match=link.number_matching,
         links=links,
-        qr=channels.qr_links(links, ctx.project_id, payload),
-        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
+        qr=channels.qr_links(links, project_id, payload),
+        start_messages=channels.start_messages(project_id, payload, links) or None,
         created_at=to_rfc3339(link.created_at_ms),
     )

@@ -377,7 +377,7 @@ class _Dove:
         return [ChannelKind("dove", Section, _dove, title="Dove Post")]
 
 
-def _dove(_service, identity, _settings):
+def _dove(_context, identity, _settings):
     return RecordingChannel(identity)
 
 

@@ -20,7 +20,9 @@ from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
 
 pages = Pages("auth", package="msgsvc_auth.dashboard")
@@ -28,24 +30,32 @@ pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 @pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
 async def sign_in(
-    page: PageContext, subscribers: Subscribers, static_links: StaticLinks, all_sign_in: SignIn
+    page: PageContext,
+    subscribers: Subscribers,
+    static_links: StaticLinks,
+    sign_ins: SignIn,
+    clock: Clock,
+    channels: Channels,
+    config: Settings,
+    settings: AuthSettings,
 ) -> Shown:
     links = await static_links.page(
         page.tx, page.project_id, StaticLinkQuery(limit=100, cursor=None)
     )
     query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
-    found = await all_sign_in.page(page.tx, page.project_id, query)
+    found = await sign_ins.page(page.tx, page.project_id, query)
     sessions, following = query.cut(found, lambda each: each.position)
     people = await subscribers.find_many(
         page.tx,
         [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
     )
+    now_ms = clock.now_ms()
     values = {
-        "links": [(link, _addresses(page, link)) for link in links],
+        "links": [(link, _addresses(channels, config, link)) for link in links],
         "sessions": [
             (
                 each,
-                each.status(_now_ms(page)),
+                each.status(now_ms),
                 people.get((page.project_id, each.subscriber_id or "")),
             )
             for each in sessions
@@ -53,7 +63,7 @@ async def sign_in(
         "older": following and page.url("/sign-in", cursor=following),
         "statuses": statuses(page._),
         "tones": TONES,
-        "settings": page.service.section(AuthSettings),
+        "settings": settings,
     }
     return Shown("sign_in.html", values)
 
@@ -72,9 +82,11 @@ async def create_link(page: PageContext, static_links: StaticLinks) -> Moved:
 
 
 @pages.get("/sign-in/links/{slug}", access="look")
-async def link(page: PageContext, static_links: StaticLinks) -> Shown:
+async def link(
+    page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
+) -> Shown:
     found = await static_links.find(page.tx, page.project_id, page.params["slug"])
-    return Shown("link.html", {"link": found, "addresses": _addresses(page, found)})
+    return Shown("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
 @pages.post("/sign-in/links/{slug}", access="manage", again=link)
@@ -92,15 +104,16 @@ async def delete_link(page: PageContext, static_links: StaticLinks) -> Moved:
 
 
 @pages.post("/sign-in/try", access="manage")
-async def begin_trial(page: PageContext, all_channels: Channels, all_sign_in: SignIn) -> Shown:
+async def begin_trial(
+    page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
+) -> Shown:
     """A sign-in like that of a site, of which the owner plays the user."""
-    all_channels.check_answers(page.project_id, None)
-    new = await all_sign_in.open_trial(page.tx, page.project_id)
-    channels, payload = all_channels, session_payload(new.token)
+    channels.check_answers(page.project_id, None)
+    new = await sign_ins.open_trial(page.tx, page.project_id)
+    payload = session_payload(new.token)
     links = channels.deep_links(page.project_id, payload, asks=True)
-    settings = page.service.section(AuthSettings)
     values = {
-        **_state(page, new.session),
+        **_state(page, new.session, clock.now_ms()),
         "links": [
             (messenger_name(settings, channels, name, page.project_id), url)
             for name, url in links.items()
@@ -111,9 +124,11 @@ async def begin_trial(page: PageContext, all_channels: Channels, all_sign_in: Si
 
 
 @pages.get("/sign-in/try/{session_id}", access="manage")
-async def trial(page: PageContext, subscribers: Subscribers, all_sign_in: SignIn) -> Shown:
-    session = await all_sign_in.find_trial(page.tx, page.project_id, page.params["session_id"])
-    values: dict[str, Any] = _state(page, session)
+async def trial(
+    page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
+) -> Shown:
+    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    values: dict[str, Any] = _state(page, session, clock.now_ms())
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
         values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
@@ -121,18 +136,16 @@ async def trial(page: PageContext, subscribers: Subscribers, all_sign_in: SignIn
 
 
 @pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
-async def exchange_code(page: PageContext, all_sign_in: SignIn) -> Shown:
+async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Shown:
     """What the site's server would do with the code, and what it gets."""
-    sign_in_service = all_sign_in
-    session = await sign_in_service.find_trial(page.tx, page.project_id, page.params["session_id"])
-    code = sign_in_service.code_of(session, _now_ms(page)) or ""
-    session, person = await sign_in_service.verify(page.project_id, code, page.tx)
+    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    code = sign_ins.code_of(session, clock.now_ms()) or ""
+    session, person = await sign_ins.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
     return Shown("exchanged.html", {"answer": answer, "person": person})
 
 
-def _state(page: PageContext, session: Session) -> dict[str, Any]:
-    now_ms = _now_ms(page)
+def _state(page: PageContext, session: Session, now_ms: int) -> dict[str, Any]:
     return {
         "session": session,
         "status": session.status(now_ms),
@@ -142,13 +155,12 @@ def _state(page: PageContext, session: Session) -> dict[str, Any]:
     }
 
 
-def _addresses(page: PageContext, link: StaticLink) -> dict[str, Any]:
+def _addresses(channels: Channels, config: Settings, link: StaticLink) -> dict[str, Any]:
     """Where a link can be put: the hosted page, and the bots themselves."""
-    base_url = page.service.settings.base_url.rstrip("/")
-    links = page.service.channels.deep_links(page.project_id, link_payload(link.slug), asks=True)
+    base_url = config.base_url.rstrip("/")
     return {
         "page": f"{base_url}/login/{link.slug}",
-        "bots": links,
+        "bots": channels.deep_links(link.project_id, link_payload(link.slug), asks=True),
         "callback": with_code(link.callback_url, "CODE", "STATE"),
     }
 
@@ -159,7 +171,3 @@ def _typed(page: PageContext) -> dict[str, Any]:
         "callback_url": page.form.text("callback_url").strip(),
         "match": page.form.checked("match"),
     }
-
-
-def _now_ms(page: PageContext) -> int:
-    return page.service.clock.now_ms()
