@@ -31,7 +31,12 @@ from msgsvc_core.accounts.questions import Questions
 from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.billing import BillingGate, Charge, Plan
-from msgsvc_core.channels import Channel, Channels, Inbound
+from msgsvc_core.channels import (
+    Channel,
+    ChannelContext,
+    Channels,
+    Inbound,
+)
 from msgsvc_core.channels.calls import BotCalls, channel_lanes
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
@@ -51,6 +56,7 @@ from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -82,26 +88,34 @@ from msgsvc_core.kernel.hooks import answers, in_turn
 from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
-from msgsvc_core.mailings import Mailings
-from msgsvc_core.mailings.expansion import expand_job
-from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
-from msgsvc_core.mailings.sending import send_job_spec
+from msgsvc_core.mailings import Mailing, Mailings
+from msgsvc_core.mailings.burial import DeadMailings
+from msgsvc_core.mailings.expansion import MailingExpansion
+from msgsvc_core.mailings.judging import MailingValidation
+from msgsvc_core.mailings.letters import Letters
+from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.purging import LedgerPurge
+from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
-from msgsvc_core.messages.batches import Batches
-from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
+from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.routes import router as batches_router
-from msgsvc_core.messages.changing import change_job
-from msgsvc_core.messages.delivery import deliver_job
+from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.changes import MessageChanges
+from msgsvc_core.messages.changing import MessageEditor
+from msgsvc_core.messages.delivery import MessageDelivery
 from msgsvc_core.messages.erasure import erase_messages
-from msgsvc_core.messages.filing import SPEC as FILE_JOB
+from msgsvc_core.messages.files import MessageFiles
+from msgsvc_core.messages.filing import MessageFiling
+from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.context import DashboardParts, PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
@@ -247,14 +261,15 @@ class Service:
             secrets=self.secrets,
             kinds=ChannelKinds(
                 answers(hook.register_channel_kinds()),
-                context=self,
+                context=self._channel_context(),
                 secrets=self.secrets,
                 settings=settings.own_channels,
             ),
-            configured=settings.channels,
+            settings=settings,
             start_codes=self.start_codes,
-            base_url=settings.base_url,
-            follow_s=settings.own_channels.follow_s,
+            commands=self.commands,
+            receive=self._receive_update,
+            note_health=self._note_channel_health,
         )
         self.erasure = SubscriberErasure(
             clock=self.clock,
@@ -365,10 +380,6 @@ class Service:
             greetings=self.greetings,
             commands=self.commands.listed,
         )
-        self.messages = Messages(self)
-        self.templates = Templates(self)
-        self.batches = Batches(self)
-        self.mailings = Mailings(self)
         self.channel_states = ChannelStates(
             clock=self.clock,
             db=self.db,
@@ -385,6 +396,70 @@ class Service:
             channels=self.channels,
             states=self.channel_states,
             settings=settings,
+        )
+        self.message_files = MessageFiles(
+            enabled=settings.media.check, checks=lambda: self.media.checks
+        )
+        message_limits = MessageLimits.of(settings.limits)
+        self.templates = Templates(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            limits=message_limits,
+            languages=settings.languages,
+            default_lang=settings.default_lang,
+            most=settings.limits.templates,
+        )
+        self.batch_counts = BatchCounts(clock=self.clock, events=self.events)
+        self.messages = Messages(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            events=self.events,
+            billing=self.billing,
+            channels=self.channels,
+            subscribers=self.subscribers,
+            templates=self.templates,
+            changes=MessageChanges(
+                clock=self.clock,
+                jobs=self.jobs,
+                metrics=self.metrics,
+                channels=self.channels,
+                batches=self.batch_counts,
+                limits=message_limits,
+            ),
+            limits=message_limits,
+        )
+        self.message_outcomes = MessageOutcomes(
+            clock=self.clock,
+            events=self.events,
+            metrics=self.metrics,
+            subscribers=self.subscribers,
+            batches=self.batch_counts,
+        )
+        self.batches = Batches(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            billing=self.billing,
+            messages=self.messages,
+            most=settings.limits.batch_messages,
+        )
+        self.mailings = Mailings(
+            clock=self.clock,
+            jobs=self.jobs,
+            billing=self.billing,
+            validation=MailingValidation(
+                clock=self.clock,
+                channels=self.channels,
+                templates=self.templates,
+                limits=settings.limits,
+                message_limits=message_limits,
+                languages=settings.languages,
+                default_lang=settings.default_lang,
+            ),
+            limits=settings.limits,
+            on_ended=self._on_mailing_ended,
         )
         self.messenger_sign_in = MessengerSignIn(
             clock=self.clock,
@@ -470,6 +545,68 @@ class Service:
             metrics=self.metrics.channels,
             settings=settings.jobs,
         )
+        self.message_delivery = MessageDelivery(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            files=self.message_files,
+            outcomes=self.message_outcomes,
+            limits=settings.limits,
+            sender=self.channel_sender,
+        )
+        self.message_editor = MessageEditor(
+            clock=self.clock,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            changes=self.messages.changes,
+            files=self.message_files,
+            limits=settings.limits,
+            sender=self.channel_sender,
+        )
+        self.message_filing = MessageFiling(db=self.db)
+        mailing_outcomes = MailingOutcomes(
+            clock=self.clock,
+            events=self.events,
+            subscribers=self.subscribers,
+            limits=settings.limits,
+            default_lang=settings.default_lang,
+            count=self.message_outcomes.count_endings,
+        )
+        self.dead_mailings = DeadMailings(
+            clock=self.clock,
+            lines=self.lines,
+            mailings=self.mailings,
+            outcomes=mailing_outcomes,
+        )
+        self.mailing_expansion = MailingExpansion(
+            clock=self.clock,
+            jobs=self.jobs,
+            mailings=self.mailings,
+            most=settings.limits.broadcast_recipients,
+            on_dead=self.dead_mailings.bury,
+        )
+        self.mailing_sender = MailingSender(
+            clock=self.clock,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            letters=Letters(
+                limits=message_limits,
+                default_lang=settings.default_lang,
+                files=self.message_files,
+                sender=self.channel_sender,
+            ),
+            outcomes=mailing_outcomes,
+            mailings=self.mailings,
+            attempts=settings.limits.delivery_attempts,
+            on_dead=self.dead_mailings.bury,
+        )
+        self.ledger_purge = LedgerPurge(
+            clock=self.clock, recipient_days=settings.limits.recipient_days
+        )
         self.bot_calls = BotCalls(
             clock=self.clock,
             jobs=self.jobs,
@@ -530,7 +667,6 @@ class Service:
                 channels=self.channels,
                 states=self.channel_states,
                 health=self.reception_health,
-                updates=self.inbound,
             ),
         )
         self.endpoints: list[Endpoint] = [
@@ -660,16 +796,20 @@ class Service:
         plugins = answers(self.plugins.hook.register_jobs(service=self))
         own = [
             self.bot_calls.spec,
-            deliver_job(self),
-            change_job(self),
-            BATCH_JOB,
+            self.message_delivery.spec,
+            self.message_editor.spec,
+            self.batch_counts.spec,
             self.erasure.spec,
             self.retention.spec,
         ]
-        mailing = [expand_job(self), send_job_spec(self), PURGE_LEDGERS_JOB]
+        mailing = [
+            self.mailing_expansion.spec,
+            self.mailing_sender.spec,
+            self.ledger_purge.spec,
+        ]
         files = [self.file_fetcher.spec, self.file_purge.spec]
         channels = [self.channel_states.spec, self.channel_outages.spec]
-        filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
+        filing = [self.message_filing.spec] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, *channels, *plugins]
 
     @cached_property
@@ -837,6 +977,17 @@ class Service:
         )
         return found
 
+    def _channel_context(self) -> ChannelContext:
+        return ChannelContext(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            base_url=self.settings.base_url,
+            media=lambda: self.media,
+            is_own_address=self.files.is_own_address,
+            provided=self.get,
+        )
+
     def _plugin_context(self) -> PluginContext:
         return PluginContext(
             clock=self.clock,
@@ -867,7 +1018,23 @@ class Service:
             ),
             media=lambda: self.media,
             sections=self._sections,
+            dashboard=DashboardParts(
+                accounts=self.accounts,
+                account_links=self.account_links,
+                audit=self.audit,
+                sign_in=self.sign_in,
+                messenger_sign_in=self.messenger_sign_in,
+                team=self.team,
+                areas=self._dashboard_areas,
+                endpoints=lambda: self.endpoints,
+                service=self,
+            ),
         )
+
+    def _dashboard_areas(self) -> list[Pages]:
+        """Every plugin's pages, with what their handlers ask for by type."""
+        found = answers(self.plugins.hook.register_dashboard(service=self))
+        return [area.bound(self.providers) for area in found]
 
     async def _charge(self, tx: Tx, charge: Charge) -> None:
         await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
@@ -894,6 +1061,14 @@ class Service:
             hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
         )
 
+    async def _receive_update(self, channel_key: str, update: Update) -> None:
+        await self.inbound.receive(channel_key, update)
+
+    async def _note_channel_health(
+        self, channel: Channel, health: ChannelHealth, asked_at_ms: int
+    ) -> bool:
+        return await self.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
+
     async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
         hook = self.plugins.hook.on_channel_stopped
         await in_turn(hook(service=self, tx=tx, channel=channel, reason=reason, detail=detail))
@@ -917,6 +1092,10 @@ class Service:
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed
         await in_turn(hook(service=self, tx=tx, before=before, after=after))
+
+    async def _on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
+        hook = self.plugins.hook.on_mailing_ended
+        await in_turn(hook(service=self, tx=tx, mailing=mailing))
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))

@@ -43,7 +43,7 @@ class PhoneChannel(Channel):
 
     receiving = "webhook"
 
-    def __init__(self, _service: Any, identity: ChannelIdentity, settings: PhoneSettings) -> None:
+    def __init__(self, _context: Any, identity: ChannelIdentity, settings: PhoneSettings) -> None:
         super().__init__(identity)
         self._outbox = settings.outbox
         self._delay_s = settings.delay_s

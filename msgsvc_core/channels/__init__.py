@@ -1,6 +1,7 @@
 """Messengers: the contract a plugin implements, and the way in and out of them."""
 
 from msgsvc_core.channels.commands import BotCommand
+from msgsvc_core.channels.context import ChannelContext, FetchedFile, MediaSource
 from msgsvc_core.channels.contract import (
     BotProfile,
     Capabilities,
@@ -48,6 +49,7 @@ __all__ = [
     "ButtonPressed",
     "Capabilities",
     "Channel",
+    "ChannelContext",
     "ChannelHealth",
     "ChannelIdentity",
     "ChannelKind",
@@ -57,6 +59,7 @@ __all__ = [
     "Chat",
     "ChatMoved",
     "DeliveryError",
+    "FetchedFile",
     "ForeignBot",
     "Format",
     "Inbound",
@@ -65,6 +68,7 @@ __all__ = [
     "InvalidMiniApp",
     "InvalidWebhook",
     "Media",
+    "MediaSource",
     "MediaType",
     "MessageEdited",
     "MessageReceived",

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
+from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
 from msgsvc_core.config.sections import OwnChannelSettings
 from msgsvc_core.config.settings import Section
@@ -29,7 +30,7 @@ class ChannelKind:
 
     name: str
     settings: type[Section]
-    create: Callable[[Any, ChannelIdentity, Any], Channel]
+    create: Callable[[ChannelContext, ChannelIdentity, Any], Channel]
     operator_settings: frozenset[str] = frozenset()
     #: What people call the messenger ("Telegram"), for pages and texts. Without it they read the name of
     #: the channel, which suits a kind that stands for any messenger.
@@ -62,11 +63,12 @@ class ChannelKinds:
         self,
         kinds: Iterable[ChannelKind],
         *,
-        context: Any,
+        context: ChannelContext,
         secrets: SecretBox,
         settings: OwnChannelSettings,
     ) -> None:
-        self._context = context
+        #: What channels are made with.
+        self.context = context
         self._secrets = secrets
         self._settings = settings
         self._kinds = by_name("kind of messenger", kinds)
@@ -85,7 +87,7 @@ class ChannelKinds:
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
         titled = replace(identity, title=kind.title)
-        return kind.create(self._context, titled, validated(kind, options))
+        return kind.create(self.context, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
         """Raises `WrongSettings` for what a project can't set, too."""

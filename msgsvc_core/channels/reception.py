@@ -3,21 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
 from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.bots import Bot
-from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
-from msgsvc_core.channels.updates import Update
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.jobs.contract import exponential
@@ -62,16 +59,6 @@ class Lease:
     may_poll: Callable[[], bool]
 
 
-class UpdateSink(Protocol):
-    """Who takes a bot's updates."""
-
-    async def receive(self, channel: str, update: Update) -> None:
-        """Handles an update; `channel` is the bot's key. Raises `DatabaseUnavailable`."""
-
-    def menu(self) -> Sequence[BotCommand]:
-        """The commands that a bot's menu shows."""
-
-
 class Reception:
     """`run` until it is cancelled; it outlives every failure of platform, handlers and database."""
 
@@ -87,7 +74,6 @@ class Reception:
         channels: Channels,
         states: ChannelStates,
         health: ReceptionHealth,
-        updates: UpdateSink,
     ) -> None:
         self._channel = channel
         self._lease = lease
@@ -98,7 +84,6 @@ class Reception:
         self._webhook_check_s = settings.jobs.webhook_check_s
         self._channels = channels
         self._states = states
-        self._updates = updates
         self._bot: Bot | None = None
         self._cursor: str | None = None
         self._webhook_is_set = False
@@ -164,7 +149,7 @@ class Reception:
     async def _show_commands(self) -> float | None:
         """Fills the bot's menu. A platform that won't have it is not asked again: people can do without."""
         try:
-            await self._channel.set_commands(self._updates.menu(), self._default_lang)
+            await self._channel.set_commands(self._channels.commands.menu(), self._default_lang)
         except DeliveryError as error:
             if error.reason.retryable:
                 # Not a word of updates: they may come all the same.
@@ -218,7 +203,7 @@ class Reception:
         asked_at = asyncio.get_running_loop().time()
         polled = await self._channel.poll_updates(self._cursor)
         for update in polled.updates:
-            await self._updates.receive(self._channel.key, update)
+            await self._channels.receive(self._channel.key, update)
         if polled.cursor != self._cursor:
             await self._save_cursor(bot, polled.cursor)
         if polled.error is not None:

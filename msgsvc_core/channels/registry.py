@@ -2,24 +2,32 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from msgsvc_core.channels import bots
 from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
 from msgsvc_core.channels.project_channels.following import Follower
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.turns import Turns
+from msgsvc_core.channels.updates import Update
 from msgsvc_core.channels.uses import Uses, close_quietly
-from msgsvc_core.config.settings import ChannelSettings, SettingsError
+from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.security import SecretBox
+
+#: Handles an update of the bot with that key.
+Receive = Callable[[str, Update], Awaitable[None]]
+
+#: Stops or resumes a channel by what its `check` found, and when it was asked, in Unix milliseconds.
+NoteHealth = Callable[[Channel, ChannelHealth, int], Awaitable[bool]]
 
 
 class Channels:
@@ -31,20 +39,25 @@ class Channels:
         db: Database,
         secrets: SecretBox,
         kinds: ChannelKinds,
-        configured: Mapping[str, ChannelSettings],
+        settings: Settings,
         start_codes: StartCodes,
-        base_url: str,
-        follow_s: float,
+        commands: CommandCatalogue,
+        receive: Receive,
+        note_health: NoteHealth,
     ) -> None:
         self._db = db
         self._secrets = secrets
         self.kinds = kinds
         self._start_codes = start_codes
-        self._base_url = base_url
+        self._base_url = settings.base_url
+        #: What bots' menus show.
+        self.commands = commands
+        self._receive = receive
+        self._note_health = note_health
         #: The digests of a channel's settings under every secret key, the current one first.
         self._digests: dict[str, tuple[str, ...]] = {}
         self._shared = {
-            name: self._create_shared(name, settings) for name, settings in configured.items()
+            name: self._create_shared(name, each) for name, each in settings.channels.items()
         }
         #: Whom the bots' tokens belong to, as far as this process noted it.
         self._accounts: dict[str, str] = {}
@@ -52,7 +65,9 @@ class Channels:
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
         self._uses = Uses()
         self._watchers: list[Callable[[], None]] = []
-        self.follower = Follower(db=db, secrets=secrets, channels=self, follow_s=follow_s)
+        self.follower = Follower(
+            db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
+        )
         #: Keeps the order in each chat, where batches of a lane are under way at once.
         self.turns = Turns()
 
@@ -224,6 +239,21 @@ class Channels:
         """
         derived = self._secrets.derive_all("channel hook", channel.key)
         return tuple(secret.hex() for secret in derived)
+
+    # ---- what platforms tell --------------------------------------------------------------------
+
+    async def receive(self, key: str, update: Update) -> None:
+        """Handles an update of a bot, once, however often it comes.
+
+        Raises `DatabaseUnavailable` when it could not be taken, and is to come again.
+        """
+        await self._receive(key, update)
+
+    async def note_health(
+        self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
+    ) -> bool:
+        """Stops or resumes the channel by what its `check` found; True if that changed anything."""
+        return await self._note_health(channel, health, asked_at_ms)
 
     # ---- projects' own, as the follower finds them ----------------------------------------------
 

@@ -122,7 +122,7 @@ class RecordingPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return RecordingChannel(identity)
 
         return [ChannelKind("recording", Section, create)]

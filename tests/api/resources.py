@@ -160,7 +160,7 @@ class MiniAppPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return MiniAppChannel(identity)
 
         return [ChannelKind("mini_app", Section, create)]

@@ -50,7 +50,7 @@ class CourierChannel(SendOnlyChannel):
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    def create(_service: Any, identity: ChannelIdentity, settings: CourierSettings) -> Channel:
+    def create(_context: Any, identity: ChannelIdentity, settings: CourierSettings) -> Channel:
         return CourierChannel(identity, settings)
 
     return [ChannelKind("courier", CourierSettings, create)]

@@ -18,7 +18,7 @@ class SinkChannel(SendOnlyChannel):
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+    def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
         return SinkChannel(identity)
 
     return [ChannelKind("sink", Section, create)]

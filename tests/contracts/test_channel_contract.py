@@ -27,7 +27,7 @@ class PigeonPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
             return self._made(identity, self.pigeons, settings)
 
         made = self._made

@@ -48,7 +48,7 @@ class HeldPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, _name: str, _settings: Section) -> Channel:
+        def create(_context: Any, _name: str, _settings: Section) -> Channel:
             return self.channel
 
         return [ChannelKind("held", Section, create)]

@@ -46,7 +46,7 @@ class MailroomChannel(SendOnlyChannel):
     receiving = "poll"
 
     def __init__(
-        self, _service: Any, identity: ChannelIdentity, settings: MailroomSettings
+        self, _context: Any, identity: ChannelIdentity, settings: MailroomSettings
     ) -> None:
         super().__init__(identity)
         self._folder = settings.folder

@@ -56,7 +56,7 @@ class Recorder:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return RecordedChannel(identity, self)
 
         return [ChannelKind("recorder", Section, create)]

@@ -29,7 +29,7 @@ class SlowOutboxChannel(SendOnlyChannel):
     """Appends each message to the outbox, slowly."""
 
     def __init__(
-        self, _service: Any, identity: ChannelIdentity, settings: SlowOutboxSettings
+        self, _context: Any, identity: ChannelIdentity, settings: SlowOutboxSettings
     ) -> None:
         super().__init__(identity)
         self._outbox = settings.outbox

@@ -200,7 +200,7 @@ class SlowPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, name: str, _settings: Section) -> Channel:
+        def create(_context: Any, name: str, _settings: Section) -> Channel:
             return SlowChannel(name, self.texts, self.may_go)
 
         return [ChannelKind("slow", Section, create)]

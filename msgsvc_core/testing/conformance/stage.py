@@ -120,7 +120,7 @@ def second_channel(service: Service, kind: str, channel: Channel) -> Channel:
     """The channel once more, made of the same settings."""
     declared, options = kind_of(service, kind), service.settings.channels[CHANNEL].options
     settings = declared.settings.model_validate(options)
-    second = declared.create(service, channel.identity, settings)
+    second = declared.create(service.channels.kinds.context, channel.identity, settings)
     second.profile = channel.profile
     return second
 

@@ -47,7 +47,7 @@ class GatePlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return Gate(identity)
 
         return [ChannelKind("gate", Section, create)]

@@ -10,6 +10,7 @@ import pytest
 import msgsvc_core
 from msgsvc_core.channels import (
     Channel,
+    ChannelContext,
     ChannelIdentity,
     ChannelKind,
     DeliveryError,
@@ -236,7 +237,9 @@ class DeafChannel(RecordingChannel):
 class DeafKind:
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Service, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(
+            _context: ChannelContext, identity: ChannelIdentity, _settings: Section
+        ) -> Channel:
             return DeafChannel(identity)
 
         return [ChannelKind("deaf", Section, create, frozenset())]
