@@ -1,10 +1,16 @@
-"""/v1/subscribers."""
+"""/v1/subscribers, and the tags and permissions of one."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidExternalId, SubscriberNotFound
+from msgsvc_core.kernel.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    NotFound,
+    SubscriberNotFound,
+)
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import (
     LinkAnswer,
@@ -49,6 +55,61 @@ async def update_subscriber(
 ) -> SubscriberAnswer:
     """Changes what you know of a subscriber; what is left out stays. Tags are made if need be."""
     subscriber = await subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.put("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound))
+async def add_subscriber_tag(
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Gives a subscriber a tag, which is made if there is none of that name."""
+    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.delete("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound))
+async def remove_subscriber_tag(
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Takes a tag from a subscriber, who need not carry it."""
+    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.put(
+    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    errors=(NotFound, SubscriberNotFound),
+)
+async def grant_permission(
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Grants a permission in a subscriber's name; what they had granted stays as it is."""
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
+
+
+@router.delete(
+    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    errors=(NotFound, SubscriberNotFound),
+)
+async def revoke_permission(
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Revokes a permission in a subscriber's name, who need not have granted it."""
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
+
+
+async def _set(
+    ctx: Context,
+    subscribers: Subscribers,
+    subscriber_id: str,
+    permission_key: str,
+    *,
+    granted: bool,
+) -> SubscriberAnswer:
+    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 

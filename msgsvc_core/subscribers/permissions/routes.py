@@ -1,4 +1,4 @@
-"""/v1/permissions, and those of a subscriber."""
+"""/v1/permissions."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
@@ -8,9 +8,7 @@ from msgsvc_core.kernel.errors import (
     Conflict,
     NotFound,
     PermissionHasSubscribers,
-    SubscriberNotFound,
 )
-from msgsvc_core.subscribers.models import SubscriberAnswer
 from msgsvc_core.subscribers.permissions.models import (
     CreatePermissionBody,
     Permission,
@@ -19,7 +17,6 @@ from msgsvc_core.subscribers.permissions.models import (
     UpdatePermissionBody,
 )
 from msgsvc_core.subscribers.permissions.service import Permissions
-from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
@@ -77,41 +74,6 @@ async def update_permission(
 async def delete_permission(ctx: Context, permission_key: str, permissions: Permissions) -> None:
     """Removes a permission that no active subscriber granted."""
     await permissions.delete(ctx.tx, ctx.project_id, permission_key)
-
-
-@router.put(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
-    errors=(NotFound, SubscriberNotFound),
-)
-async def grant_permission(
-    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
-) -> SubscriberAnswer:
-    """Grants a permission in a subscriber's name; what they had granted stays as it is."""
-    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
-
-
-@router.delete(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
-    errors=(NotFound, SubscriberNotFound),
-)
-async def revoke_permission(
-    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
-) -> SubscriberAnswer:
-    """Revokes a permission in a subscriber's name, who need not have granted it."""
-    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
-
-
-async def _set(
-    ctx: Context,
-    subscribers: Subscribers,
-    subscriber_id: str,
-    permission_key: str,
-    *,
-    granted: bool,
-) -> SubscriberAnswer:
-    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
 
 
 async def _answer(

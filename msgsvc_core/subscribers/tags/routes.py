@@ -1,11 +1,9 @@
-"""/v1/tags, and those of a subscriber."""
+"""/v1/tags."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery, position_of
-from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
-from msgsvc_core.subscribers.models import SubscriberAnswer
-from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.subscribers.tags.models import TagAnswer, TagBody, TagList
 from msgsvc_core.subscribers.tags.service import Tags
 
@@ -43,23 +41,3 @@ async def rename_tag(ctx: Context, tag: str, body: TagBody, tags: Tags) -> TagAn
 async def delete_tag(ctx: Context, tag: str, tags: Tags) -> None:
     """Removes a tag, from its subscribers too; links that carry it go on without it."""
     await tags.delete(ctx.tx, ctx.project_id, tag)
-
-
-@router.put("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound))
-async def add_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
-) -> SubscriberAnswer:
-    """Gives a subscriber a tag, which is made if there is none of that name."""
-    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
-
-
-@router.delete("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound))
-async def remove_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
-) -> SubscriberAnswer:
-    """Takes a tag from a subscriber, who need not carry it."""
-    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
