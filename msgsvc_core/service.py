@@ -34,8 +34,10 @@ from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels import (
     Channel,
     ChannelContext,
+    ChannelHealth,
     Channels,
     Inbound,
+    Update,
 )
 from msgsvc_core.channels.calls import BotCalls, channel_lanes
 from msgsvc_core.channels.commands import CommandCatalogue
