@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from msgsvc_core.accounts import Account
     from msgsvc_core.billing import Plan
     from msgsvc_core.db import Tx
+    from msgsvc_core.kernel.clock import Clock
     from msgsvc_core.kernel.errors import ApiError
     from msgsvc_core.kernel.i18n import Translate
     from msgsvc_core.members.models import Member, Role
@@ -41,7 +42,10 @@ class PageContext:
     member: "Member | None"
     plan: "Plan | None"
     lang: str
+    #: Those in which texts may be written: the setting's, for forms and for `validate`.
+    languages: tuple[str, ...]
     timezone: ZoneInfo
+    clock: "Clock"
     _: "Translate"
     params: Mapping[str, str]
     query: Mapping[str, str]
@@ -70,11 +74,6 @@ class PageContext:
         if self.project is None:
             raise NotFound("this page belongs to no project")
         return self.project.project_id
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Those in which texts may be written: the setting's, for forms and for `validate`."""
-        return self.service.settings.languages
 
     def language_choices(self, chosen: str = "") -> list[tuple[str, str]]:
         """The same for a field, each with its own name; what is `chosen` stands there although it is listed

@@ -1,13 +1,23 @@
 """What of the core a plugin may use: the parts from which it builds its own objects."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgsvc_core.accounts import (
+    AccountLinks,
+    Accounts,
+    Audit,
+    MessengerSignIn,
+    SignIn,
+    Team,
+)
+from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Section, Settings
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Database
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
@@ -31,6 +41,24 @@ if TYPE_CHECKING:
     from msgsvc_core.files.media import MediaFiles
 
 S = TypeVar("S", bound=Section)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardParts:
+    """What the dashboard alone uses, until accounts are its own."""
+
+    accounts: Accounts
+    account_links: AccountLinks
+    audit: Audit
+    sign_in: SignIn
+    messenger_sign_in: MessengerSignIn
+    team: Team
+    #: Asks all plugins for their pages (hook `register_dashboard`); they come bound.
+    areas: Callable[[], Sequence[Pages]]
+    #: All endpoints of the API, once every plugin has given its own.
+    endpoints: Callable[[], Sequence[Endpoint]]
+    #: For pages that still ask `page.service`.
+    service: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +94,8 @@ class PluginContext:
     #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
     media: "Callable[[], MediaFiles]"
     sections: Mapping[str, Section]
+    #: For the dashboard; no other plugin uses it.
+    dashboard: DashboardParts
 
     def settings(self, model: type[S]) -> S:
         """A plugin's section of the configuration, by its type. Raises `LookupError`."""

@@ -56,14 +56,16 @@ async def new_channel(page: PageContext, all_channels: Channels) -> Shown:
 
 
 @pages.post("/channels/new", access="manage", again=new_channel)
-async def create_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
+async def create_channel(
+    page: PageContext, own_channels: OwnChannels, all_channels: Channels
+) -> Moved:
     plugin = page.form.text("plugin")
     body = validate(
         CreateChannelBody,
         {
             "name": page.form.text("name").strip(),
             "plugin": plugin,
-            "settings": _typed(page, _fields(page, plugin)),
+            "settings": _typed(page, _fields(page, all_channels, plugin)),
         },
     )
     await own_channels.create(page.tx, page.project_id, body)
@@ -72,7 +74,7 @@ async def create_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
 
 
 @pages.get("/channels/{name}", access="look")
-async def channel(page: PageContext, own_channels: OwnChannels) -> Shown:
+async def channel(page: PageContext, own_channels: OwnChannels, all_channels: Channels) -> Shown:
     name = page.params["name"]
     found = await own_channels.find(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
@@ -80,7 +82,7 @@ async def channel(page: PageContext, own_channels: OwnChannels) -> Shown:
     values = {
         "channel": answer,
         "interrupted_since_ms": since and from_rfc3339(since),
-        "fields": _fields(page, answer.plugin),
+        "fields": _fields(page, all_channels, answer.plugin),
         "tones": TONES,
         "words": _words(page),
         "health": None,
@@ -89,10 +91,12 @@ async def channel(page: PageContext, own_channels: OwnChannels) -> Shown:
 
 
 @pages.post("/channels/{name}", access="manage", again=channel)
-async def change_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
+async def change_channel(
+    page: PageContext, own_channels: OwnChannels, all_channels: Channels
+) -> Moved:
     name = page.params["name"]
     found = await own_channels.find(page.tx, page.project_id, name)
-    fields = _fields(page, found.plugin)
+    fields = _fields(page, all_channels, found.plugin)
     given: dict[str, Any] = _typed(page, fields)
     # What was emptied goes back to its default; a secret that is left empty stays.
     gone = {field.name: None for field in fields if field.sort not in {"secret", "switch"}}
@@ -122,8 +126,8 @@ async def delete_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
     return Moved(page.url("/channels"), page._("Removed."))
 
 
-def _fields(page: PageContext, plugin: str) -> list[SettingField]:
-    kind = page.service.channels.kinds.for_projects.get(plugin)
+def _fields(page: PageContext, all_channels: Channels, plugin: str) -> list[SettingField]:
+    kind = all_channels.kinds.for_projects.get(plugin)
     if kind is None:
         raise NotFound(page._("There is no such kind of messenger any more."))
     return fields_of(kind)

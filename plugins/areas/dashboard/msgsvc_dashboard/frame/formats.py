@@ -41,7 +41,7 @@ def day(context: "Context", value: int | date, page: PageContext | None = None) 
 def ago(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
     """`{{ at_ms | ago }}`: "3 hours ago", "in 2 days"."""
     reader = _reader(context, page)
-    passed = timedelta(milliseconds=at_ms - reader.service.clock.now_ms())
+    passed = timedelta(milliseconds=at_ms - reader.clock.now_ms())
     return format_timedelta(passed, add_direction=True, locale=reader.lang)
 
 

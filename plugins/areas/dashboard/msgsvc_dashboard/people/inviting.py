@@ -6,19 +6,30 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import PageContext, Shown
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 
 DAY_S = 24 * 3600
 
 
 @pages.get("/invite", access="manage")
-async def invite(page: PageContext) -> Shown:
-    return Shown("invite.html", {"links": None, **await _choices(page)})
+async def invite(
+    page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
+) -> Shown:
+    return Shown(
+        "invite.html", {"links": None, **await _choices(page, tags, permissions, settings)}
+    )
 
 
 @pages.post("/invite", access="manage", again=invite)
 async def make_link(
-    page: PageContext, all_links: SubscriptionLinks, channels: Channels, settings: Settings
+    page: PageContext,
+    all_links: SubscriptionLinks,
+    channels: Channels,
+    settings: Settings,
+    tags: Tags,
+    permissions: Permissions,
 ) -> Shown:
     form = page.form
     new_tags = form.text("new_tags").replace(",", " ").split()
@@ -42,14 +53,16 @@ async def make_link(
             # The pictures by the address that the page came from: its policy allows no other.
             "links": [(name, links[name], here + qr[name].removeprefix(base)) for name in links],
             "expires_at_ms": expires_at_ms,
-            **await _choices(page),
+            **await _choices(page, tags, permissions, settings),
         },
     )
 
 
-async def _choices(page: PageContext) -> dict[str, object]:
+async def _choices(
+    page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
+) -> dict[str, object]:
     return {
-        "tags": await page.service.tags.all_of(page.tx, page.project_id, 0),
-        "permissions": await page.service.permissions.all_of(page.tx, page.project_id),
-        "default_lang": page.service.settings.default_lang,
+        "tags": await tags.all_of(page.tx, page.project_id, 0),
+        "permissions": await permissions.all_of(page.tx, page.project_id),
+        "default_lang": settings.default_lang,
     }

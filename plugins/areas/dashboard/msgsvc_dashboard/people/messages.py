@@ -52,7 +52,9 @@ async def messages(
 
 
 @pages.get("/messages/{message_id}", access="look")
-async def message(page: PageContext, all_messages: Messages, channels: Channels) -> Shown:
+async def message(
+    page: PageContext, all_messages: Messages, channels: Channels, subscribers: Subscribers
+) -> Shown:
     project_id = page.project_id
     found = await all_messages.find(page.tx, project_id, page.params["message_id"])
     channel = channels.get(found.bot)
@@ -64,7 +66,7 @@ async def message(page: PageContext, all_messages: Messages, channels: Channels)
         "message_state.html" if page.fragment == "state" else "message.html",
         {
             "message": found,
-            "person": await receiver(page, found.subscriber_id),
+            "person": await receiver(page, subscribers, found.subscriber_id),
             "words": words,
             "previews": all_messages.previews(project_id, shown, [found.channel]),
             "metadata": json.dumps(found.metadata, ensure_ascii=False, indent=2)
@@ -81,9 +83,11 @@ async def message(page: PageContext, all_messages: Messages, channels: Channels)
     )
 
 
-async def receiver(page: PageContext, subscriber_id: str) -> Subscriber | None:
+async def receiver(
+    page: PageContext, subscribers: Subscribers, subscriber_id: str
+) -> Subscriber | None:
     """None for who was erased meanwhile, or is not there at all."""
     try:
-        return await page.service.subscribers.find(page.tx, page.project_id, subscriber_id)
+        return await subscribers.find(page.tx, page.project_id, subscriber_id)
     except SubscriberNotFound:
         return None

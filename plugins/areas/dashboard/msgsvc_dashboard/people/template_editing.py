@@ -7,6 +7,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     TemplateContent,
@@ -41,11 +42,13 @@ async def create(page: PageContext, templates: Templates) -> Moved:
 
 
 @pages.get("/templates/{template}", access="look")
-async def template(page: PageContext, templates: Templates, settings: Settings) -> Shown:
+async def template(
+    page: PageContext, templates: Templates, settings: Settings, messages: Messages
+) -> Shown:
     key = page.params["template"]
     content = await templates.content_of(page.tx, page.project_id, key)
     given = of_template(content, settings.default_lang)
-    return _form(page, key, given, *_tried(page, content))
+    return _form(page, key, given, *_tried(page, templates, messages, content))
 
 
 @pages.post("/templates/{template}", access="manage", again=template)
@@ -67,13 +70,13 @@ async def delete(page: PageContext, templates: Templates) -> Moved:
 
 
 @pages.post("/template-preview", access="look", asks=True)
-async def preview(page: PageContext) -> Shown:
+async def preview(page: PageContext, templates: Templates, messages: Messages) -> Shown:
     """How what is in the form would look: alone for htmx, else with the form."""
     tried: Tried
     try:
         given = read_content(page.form, page.languages)
         content = validate(TemplateContent, given, languages=page.languages)
-        tried = _tried(page, content)
+        tried = _tried(page, templates, messages, content)
     except ApiError as error:
         tried = [], [], error.message
     if page.fragment:
@@ -101,23 +104,25 @@ def _form(
     return Shown("template.html", values)
 
 
-def _tried(page: PageContext, content: TemplateContent) -> Tried:
+def _tried(
+    page: PageContext, templates: Templates, messages: Messages, content: TemplateContent
+) -> Tried:
     variables: list[str] = []
     try:
-        variables = page.service.templates.variables_of(content)
-        return variables, _previews(page, content), ""
+        variables = templates.variables_of(content)
+        return variables, _previews(page, messages, templates, content), ""
     except ApiError as error:
         return variables, [], error.message
 
 
-def _previews(page: PageContext, content: TemplateContent) -> Previews:
-    service, values = page.service, read_variables(page.form)
+def _previews(
+    page: PageContext, messages: Messages, templates: Templates, content: TemplateContent
+) -> Previews:
+    values = read_variables(page.form)
     return [
         (
             lang,
-            service.messages.previews(
-                page.project_id, service.templates.try_out(content, values, lang)
-            ),
+            messages.previews(page.project_id, templates.try_out(content, values, lang)),
         )
         for lang in page.languages
     ]

@@ -2,19 +2,19 @@
 
 from zoneinfo import available_timezones
 
+from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.models import Browser, TooMany
 from msgsvc_core.accounts.second_factor import SecondFactor
 from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.pages import known
 from msgsvc_core.pages.user_agents import readable_agent
 from msgsvc_dashboard.team.declared import ACCOUNT
-
-#: Milliseconds after signing in during which who has no password yet may set one, or another way in.
-JUST_NOW_MS = 15 * 60_000
+from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
 @ACCOUNT.get("", access="self", nav=Nav("Your account", icon="person", group="overview", order=0))
@@ -59,19 +59,19 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Moved:
 
 
 @ACCOUNT.post("/password", access="self", again=account, holds_connection=False)
-async def change_password(page: PageContext) -> Moved:
+async def change_password(
+    page: PageContext, sign_in: SignIn, db: Database, audit: Audit, owner: Reauthentication
+) -> Moved:
     """Comparing and hashing takes a while, in which nobody else should wait for the database."""
-    service, mine, form = page.service, page.account, page.form
-    await check_own(page)
+    mine, form = page.account, page.form
+    await owner.check(page)
     new = form.text("new_password")
     if new != form.text("new_password_again"):
         raise ValidationFailed(page._("The new passwords differ."))
-    hashed = await service.sign_in.hashed(new, mine.email)
-    async with service.db.transaction() as tx:
-        ended = await service.sign_in.set_password(
-            tx, mine.account_id, hashed, session_id=page.session_id
-        )
-        await service.audit.write(
+    hashed = await sign_in.hashed(new, mine.email)
+    async with db.transaction() as tx:
+        ended = await sign_in.set_password(tx, mine.account_id, hashed, session_id=page.session_id)
+        await audit.write(
             tx,
             "account.change_password",
             account_id=mine.account_id,
@@ -100,50 +100,3 @@ async def end_other_sessions(page: PageContext, accounts: Accounts) -> Moved:
         "{count} browser is signed out.", "{count} browsers are signed out.", ended
     )
     return Moved(page.url("/account") + "#sessions", notice)
-
-
-async def check_own(page: PageContext) -> None:
-    """Raises unless it is the owner: by the password, by a code where there is none, and where there is
-    neither by having signed in just now."""
-    if page.account.has_password:
-        await check_own_password(page)
-    elif page.account.has_totp:
-        await check_own_code(page)
-    else:
-        await _check_signed_in_just_now(page)
-
-
-async def _check_signed_in_just_now(page: PageContext) -> None:
-    service = page.service
-    async with service.db.read() as tx:
-        sessions = await service.accounts.sessions_of(tx, page.account.account_id)
-    after_ms = service.clock.now_ms() - JUST_NOW_MS
-    if not any(
-        each.session_id == page.session_id and each.created_at_ms > after_ms for each in sessions
-    ):
-        raise ValidationFailed(
-            page._("Sign in again first: you have no password that could be asked for.")
-        )
-
-
-async def check_own_password(page: PageContext) -> None:
-    """Raises for a wrong one in the field `password`: a browser left open is not its owner."""
-    fits = await page.service.sign_in.check_own(
-        page.account.account_id, page.form.text("password"), Browser(page.ip, "")
-    )
-    _refuse_unless(page, fits, page._("Your password is wrong."))
-
-
-async def check_own_code(page: PageContext) -> None:
-    """The same for who has no password, of a code of the second factor in the field `code`."""
-    fits = await page.service.sign_in.check_own_code(
-        page.account.account_id, page.form.text("code"), Browser(page.ip, "")
-    )
-    _refuse_unless(page, fits, page._("The code is wrong, or was used."))
-
-
-def _refuse_unless(page: PageContext, fits: TooMany | bool, refusal: str) -> None:
-    if isinstance(fits, TooMany):
-        raise RateLimitProject(page._("Too many tries."), retry_after_s=fits.retry_after_s)
-    if not fits:
-        raise ValidationFailed(refusal)

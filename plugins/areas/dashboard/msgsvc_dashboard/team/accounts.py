@@ -1,6 +1,7 @@
 """For who runs the installation: all accounts, and whose projects are."""
 
 from msgsvc_core.accounts import Account
+from msgsvc_core.accounts.links import AccountLinks
 from msgsvc_core.accounts.models import LinkPurpose
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.sign_in import SignIn
@@ -26,7 +27,7 @@ async def accounts(page: PageContext, all_accounts: Accounts) -> Shown:
 
 
 @OPERATOR.post("/accounts", access="operate", again=accounts)
-async def create(page: PageContext, all_accounts: Accounts) -> Shown:
+async def create(page: PageContext, all_accounts: Accounts, account_links: AccountLinks) -> Shown:
     """The link is shown this once."""
     form = page.form
     account = await all_accounts.create(
@@ -36,18 +37,20 @@ async def create(page: PageContext, all_accounts: Accounts) -> Shown:
         is_operator=form.checked("is_operator"),
     )
     page.note(created=account.account_id)
-    return await _link(page, account, "password")
+    return await _link(page, account_links, account, "password")
 
 
 @OPERATOR.post("/accounts/{account_id}/link", access="operate")
-async def make_link(page: PageContext, all_accounts: Accounts, sign_in: SignIn) -> Shown:
+async def make_link(
+    page: PageContext, all_accounts: Accounts, sign_in: SignIn, account_links: AccountLinks
+) -> Shown:
     """A link for who can't sign in."""
     account = await all_accounts.find(page.tx, page.params["account_id"])
     wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
     page.note(purpose=wanted)
     if wanted == "password":
         await sign_in.reset(page.tx, account.account_id)
-    return await _link(page, account, wanted)
+    return await _link(page, account_links, account, wanted)
 
 
 @OPERATOR.post("/accounts/{account_id}/disable", access="operate", again=accounts)
@@ -94,10 +97,11 @@ def _somebody_else(page: PageContext) -> str:
     return account_id
 
 
-async def _link(page: PageContext, account: Account, purpose: LinkPurpose) -> Shown:
-    links = page.service.account_links
-    token = await links.for_account(page.tx, account.account_id, purpose)
-    values = {"account": account, "link": links.url(token), "purpose": purpose}
+async def _link(
+    page: PageContext, account_links: AccountLinks, account: Account, purpose: LinkPurpose
+) -> Shown:
+    token = await account_links.for_account(page.tx, account.account_id, purpose)
+    values = {"account": account, "link": account_links.url(token), "purpose": purpose}
     return Shown("account_link.html", values)
 
 

@@ -58,7 +58,7 @@ async def members(
 
 
 @TEAM.post("/members", access="manage", again=members)
-async def invite(page: PageContext, team: Team) -> Shown:
+async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Shown:
     """The link is shown this once."""
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
@@ -66,7 +66,7 @@ async def invite(page: PageContext, team: Team) -> Shown:
         page.tx, page.project_id, validate(AddMemberBody, values), by=_role(page)
     )
     page.note(member_id=member.member_id, role=member.role)
-    return _invitation(page, member, token)
+    return _invitation(page, account_links, member, token)
 
 
 @TEAM.get("/members/{member_id}", access="manage")
@@ -113,11 +113,13 @@ async def change(page: PageContext, team: Team, all_members: Members) -> Moved:
 
 
 @TEAM.post("/members/{member_id}/invitation", access="manage", again=member)
-async def invite_again(page: PageContext, team: Team, all_members: Members) -> Shown:
+async def invite_again(
+    page: PageContext, team: Team, all_members: Members, account_links: AccountLinks
+) -> Shown:
     member_id = page.params["member_id"]
     token = await team.invite_again(page.tx, page.project_id, member_id, by=_role(page))
     found = await all_members.find(page.tx, page.project_id, member_id)
-    return _invitation(page, found, token)
+    return _invitation(page, account_links, found, token)
 
 
 @TEAM.post("/members/{member_id}/remove", access="manage", again=member)
@@ -166,12 +168,14 @@ def _role(page: PageContext) -> Role:
     return cast("Role", page.role)
 
 
-def _invitation(page: PageContext, member: Member, token: str) -> Shown:
+def _invitation(
+    page: PageContext, account_links: AccountLinks, member: Member, token: str
+) -> Shown:
     return Shown(
         "invited.html",
         {
             "member": member,
-            "link": page.service.account_links.url(token),
+            "link": account_links.url(token),
             "role": roles(page)[member.role],
         },
     )

@@ -8,13 +8,18 @@ from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import account, check_own
+from msgsvc_dashboard.team.account import account
 from msgsvc_dashboard.team.declared import ACCOUNT
+from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
 @ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
 async def link(
-    page: PageContext, messenger_sign_in: MessengerSignIn, db: Database, audit: Audit
+    page: PageContext,
+    messenger_sign_in: MessengerSignIn,
+    db: Database,
+    audit: Audit,
+    owner: Reauthentication,
 ) -> Shown:
     """The links to the bots; whoever picks the page's number there signs in by it from then on.
 
@@ -24,7 +29,7 @@ async def link(
     sign_in = messenger_sign_in
     if not sign_in.is_on:
         raise NotFound("there is no such page")
-    await check_own(page)
+    await owner.check(page)
     async with db.transaction() as tx:
         begun = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
         await audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)

@@ -1,5 +1,6 @@
 """The projects of whoever is signed in."""
 
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.plans import AccountPlans
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
@@ -11,7 +12,12 @@ from msgsvc_dashboard.team.words import roles
 @ACCOUNT.get(
     "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
 )
-async def projects(page: PageContext, all_accounts: Accounts, plans: AccountPlans) -> Shown:
+async def projects(
+    page: PageContext,
+    all_accounts: Accounts,
+    plans: AccountPlans,
+    messenger_sign_in: MessengerSignIn,
+) -> Shown:
     accounts, account_id = all_accounts, page.account.account_id
     return Shown(
         "projects.html",
@@ -19,7 +25,7 @@ async def projects(page: PageContext, all_accounts: Accounts, plans: AccountPlan
             "projects": await accounts.projects_of(page.tx, account_id),
             "plan": await plans.plan_of(page.tx, account_id),
             "roles": roles(page),
-            "no_way_back": await has_no_way_back(page),
+            "no_way_back": await has_no_way_back(page, messenger_sign_in),
         },
     )
 

@@ -5,37 +5,53 @@ from urllib.parse import urlsplit
 from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.second_factor import SecondFactor
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Moved, PageContext, Shown
 from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import check_own
 from msgsvc_dashboard.team.declared import ACCOUNT
+from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 PATH = "/account/second-factor"
 
 
 @ACCOUNT.get("/second-factor", access="self")
-async def second_factor(page: PageContext) -> Shown:
-    return await _shown(page)
+async def second_factor(
+    page: PageContext, accounts: Accounts, settings: Settings, all_second_factor: SecondFactor
+) -> Shown:
+    return await _shown(page, accounts, settings, all_second_factor)
 
 
 @ACCOUNT.post("/second-factor", access="self", again=second_factor)
-async def offer(page: PageContext, all_second_factor: SecondFactor) -> Shown:
+async def offer(
+    page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
+) -> Shown:
     """A new secret, which counts once a code of it is entered.
 
     Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
     """
-    return await _shown(page, await all_second_factor.offer(page.tx, page.account))
+    return await _shown(
+        page,
+        accounts,
+        settings,
+        all_second_factor,
+        await all_second_factor.offer(page.tx, page.account),
+    )
 
 
 @ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor, holds_connection=False)
 async def confirm(
-    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
 ) -> Shown:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
     mine = page.account
-    await check_own(page)
+    await owner.check(page)
     async with db.transaction() as tx:
         codes = await all_second_factor.confirm(tx, mine.account_id, page.form.text("code"))
         await audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
@@ -44,10 +60,14 @@ async def confirm(
 
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
 async def renew_codes(
-    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
 ) -> Shown:
     """New recovery codes; the old ones work no more."""
-    await check_own(page)
+    await owner.check(page)
     account_id = page.account.account_id
     async with db.transaction() as tx:
         codes = await all_second_factor.renew_codes(tx, account_id)
@@ -57,9 +77,13 @@ async def renew_codes(
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
 async def remove(
-    page: PageContext, db: Database, all_second_factor: SecondFactor, audit: Audit
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
 ) -> Moved:
-    await check_own(page)
+    await owner.check(page)
     account_id = page.account.account_id
     async with db.transaction() as tx:
         await all_second_factor.remove(tx, account_id)
@@ -67,11 +91,17 @@ async def remove(
     return Moved(page.url("/account"), page._("The second factor is removed."))
 
 
-async def _shown(page: PageContext, secret: str = "") -> Shown:
+async def _shown(
+    page: PageContext,
+    accounts: Accounts,
+    settings: Settings,
+    all_second_factor: SecondFactor,
+    secret: str = "",
+) -> Shown:
     """The page as things stand; with the `secret` that was made just now, if one was."""
-    service, account_id = page.service, page.account.account_id
-    mine = await service.accounts.find(page.tx, account_id)
-    host = urlsplit(service.settings.base_url).hostname or "msgsvc"
+    account_id = page.account.account_id
+    mine = await accounts.find(page.tx, account_id)
+    host = urlsplit(settings.base_url).hostname or "msgsvc"
     link = totp.enrolment_link(secret, mine.email, host) if secret else ""
     return Shown(
         "second_factor.html",
@@ -79,7 +109,7 @@ async def _shown(page: PageContext, secret: str = "") -> Shown:
             "mine": mine,
             "secret": secret,
             "code": qr_code(link) if link else "",
-            "waits": await service.second_factor.offered(page.tx, account_id) is not None,
-            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+            "waits": await all_second_factor.offered(page.tx, account_id) is not None,
+            "codes_left": await all_second_factor.codes_left(page.tx, account_id),
         },
     )
