@@ -2,23 +2,25 @@
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import record
 from msgsvc_core.mailings import audience
 from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.models import TemplateContent
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.messages.templates.service import Templates
 
 #: What may be an id of a subscriber (decision 0075).
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
@@ -42,28 +44,129 @@ class Judged:
         return self.reachable + self.unreachable
 
 
-async def judge(service: "Service", tx: Tx, project_id: str, new: NewMailing) -> Judged:
-    """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
-    if new.send_at_ms is not None and new.send_at_ms < service.clock.now_ms():
-        raise ValidationFailed("send_at: is in the past")
-    _check_sizes(service, new)
-    await _check_names(service, tx, project_id, new)
-    content = await content_of(service, tx, project_id, new.message)
-    counts = await _counts(service, tx, project_id, new.audience)
-    _check_shown(service, read_column(content))
-    await _check_channels(service, read_column(content), counts)
-    reachable = sum(counts.values())
-    unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
-    return Judged(content, counts, unreachable)
+class MailingValidation:
+    """Whether a mailing can be sent, and to how many."""
 
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        channels: Channels,
+        templates: Templates,
+        limits: LimitSettings,
+        message_limits: MessageLimits,
+        languages: tuple[str, ...],
+        default_lang: str,
+    ) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._templates = templates
+        self._limits = limits
+        self._message_limits = message_limits
+        self.languages = languages
+        self.default_lang = default_lang
 
-async def reach(service: "Service", tx: Tx, project_id: str, asked: Audience) -> int:
-    """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
-    and for more than there may be."""
-    if missing := await missing_name(tx, project_id, asked):
-        raise ValidationFailed(missing)
-    _check_channel_names(service, project_id, asked)
-    return sum((await _counts(service, tx, project_id, asked)).values())
+    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> Judged:
+        """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
+        if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
+            raise ValidationFailed("send_at: is in the past")
+        self._check_sizes(new)
+        await self._check_names(tx, project_id, new)
+        content = await self.content_of(tx, project_id, new.message)
+        counts = await self._counts(tx, project_id, new.audience)
+        self._check_shown(read_column(content))
+        await self._check_channels(read_column(content), counts)
+        reachable = sum(counts.values())
+        unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
+        return Judged(content, counts, unreachable)
+
+    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
+        """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
+        and for more than there may be."""
+        if missing := await missing_name(tx, project_id, asked):
+            raise ValidationFailed(missing)
+        self._check_channel_names(project_id, asked)
+        return sum((await self._counts(tx, project_id, asked)).values())
+
+    async def content_of(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
+        """What is shown, as it is kept: a template's later changes don't reach it.
+
+        Raises `ValidationFailed` for a text that is no template, `NotFound` for a template's name.
+        """
+        if message.template is not None:
+            content = await self._templates.content_of(tx, project_id, message.template)
+        else:
+            fields = set(TemplateContent.model_fields)
+            given = message.model_dump(include=fields, exclude_unset=True)
+            content = validate(TemplateContent, given, languages=None)
+        return to_column(content, message.variables or {}, silent=message.silent)
+
+    def _check_sizes(self, new: NewMailing) -> None:
+        most = self._limits.broadcast_ids
+        if len(new.audience.subscriber_ids or ()) > most:
+            raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
+        # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
+        for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
+            if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
+                raise ValidationFailed(
+                    f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
+                )
+        metadata = new.message.metadata
+        if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
+            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+
+    async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
+        missing = await missing_name(tx, project_id, new.audience)
+        permission = new.message.permission
+        if missing is None and permission is not None:
+            missing = await _missing_permission(tx, project_id, "permission", permission)
+        if missing is not None:
+            raise ValidationFailed(missing)
+        self._check_channel_names(project_id, new.audience)
+
+    def _check_channel_names(self, project_id: str, asked: Audience) -> None:
+        for channel in asked.channels or ():
+            if self._channels.of(project_id, channel) is None:
+                raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
+
+    async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
+        """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
+        most = self._limits.broadcast_recipients
+        counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
+        if sum(counts.values()) > most:
+            raise ValidationFailed(f"audience: more than {most:,} subscribers")
+        return counts
+
+    def _check_shown(self, content: MailingContent) -> None:
+        """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
+        for name in content.unknown:
+            raise ValidationFailed(
+                f"variables.{name}: is required, or needs a default for who lacks it;"
+                f" every recipient has {', '.join(ALWAYS)}"
+            )
+        sample = dict.fromkeys(content.personal, "x")
+        for lang in self.languages:
+            self._message_limits.check_size(self.render(content, lang, sample))
+
+    async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
+        """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
+        sample = dict.fromkeys(content.personal, "x")
+        for bot in counts:
+            channel = await self._channels.find(bot)
+            for lang in self.languages if channel else ():
+                shown = content.render(lang, self.default_lang, sample, most=2**31)
+                if channel and (problem := channel.problem(shown)):
+                    raise ValidationFailed(f"on {channel.name}: {problem}")
+
+    def render(
+        self, content: MailingContent, lang: str, values: Mapping[str, str]
+    ) -> OutgoingMessage:
+        """What somebody is shown who reads `lang`. Raises `ValidationFailed` for a wrong variable."""
+        most = self._message_limits.text_length
+        try:
+            return content.render(lang, self.default_lang, values, most)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
 
 
 async def missing_name(tx: Tx, project_id: str, asked: Audience) -> str | None:
@@ -84,88 +187,3 @@ async def _missing_permission(tx: Tx, project_id: str, field: str, key: str) -> 
     if await find_permissions(tx, [(project_id, key)]):
         return None
     return f"{field}: this project has no permission {key!r}"
-
-
-def _check_sizes(service: "Service", new: NewMailing) -> None:
-    most = service.settings.limits.broadcast_ids
-    if len(new.audience.subscriber_ids or ()) > most:
-        raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
-    # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
-    for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
-        if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
-            raise ValidationFailed(
-                f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
-            )
-    metadata = new.message.metadata
-    if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
-        raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
-
-
-async def _check_names(service: "Service", tx: Tx, project_id: str, new: NewMailing) -> None:
-    missing = await missing_name(tx, project_id, new.audience)
-    permission = new.message.permission
-    if missing is None and permission is not None:
-        missing = await _missing_permission(tx, project_id, "permission", permission)
-    if missing is not None:
-        raise ValidationFailed(missing)
-    _check_channel_names(service, project_id, new.audience)
-
-
-def _check_channel_names(service: "Service", project_id: str, asked: Audience) -> None:
-    for channel in asked.channels or ():
-        if service.channels.of(project_id, channel) is None:
-            raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
-
-
-async def _counts(service: "Service", tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
-    """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
-    most = service.settings.limits.broadcast_recipients
-    counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
-    if sum(counts.values()) > most:
-        raise ValidationFailed(f"audience: more than {most:,} subscribers")
-    return counts
-
-
-async def content_of(service: "Service", tx: Tx, project_id: str, message: MailingMessage) -> str:
-    """What is shown, as it is kept: a template's later changes don't reach it.
-
-    Raises `ValidationFailed` for a text that is no template, `NotFound` for a template's name.
-    """
-    if message.template is not None:
-        content = await service.templates.content_of(tx, project_id, message.template)
-    else:
-        fields = set(TemplateContent.model_fields)
-        given = message.model_dump(include=fields, exclude_unset=True)
-        content = validate(TemplateContent, given, languages=None)
-    return to_column(content, message.variables or {}, silent=message.silent)
-
-
-def _check_shown(service: "Service", content: MailingContent) -> None:
-    """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
-    for name in content.unknown:
-        raise ValidationFailed(
-            f"variables.{name}: is required, or needs a default for who lacks it;"
-            f" every recipient has {', '.join(ALWAYS)}"
-        )
-    settings = service.settings
-    sample = dict.fromkeys(content.personal, "x")
-    for lang in settings.languages:
-        try:
-            shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
-        except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
-        service.messages.check_size(shown)
-
-
-async def _check_channels(
-    service: "Service", content: MailingContent, counts: dict[str, int]
-) -> None:
-    """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
-    settings = service.settings
-    sample = dict.fromkeys(content.personal, "x")
-    for bot in counts:
-        channel = await service.channels.find(bot)
-        for lang in settings.languages if channel else ():
-            shown = content.render(lang, settings.default_lang, sample, most=2**31)
-            if channel and (problem := channel.problem(shown)):
-                raise ValidationFailed(f"on {channel.name}: {problem}")

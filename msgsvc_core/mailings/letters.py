@@ -11,16 +11,19 @@ import structlog
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
+from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.messages.files import MessageFiles
+from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.subscribers.models import Subscriber
 
 if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+    from msgsvc_core.files.media_checks import Check
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +54,6 @@ class Letter:
 class Post:
     """What all letters of a way have in common. `failure` is why none of them can be sent."""
 
-    service: "Service"
     mailing: Mailing
     content: MailingContent
     channel: Channel | None
@@ -64,12 +66,91 @@ class Post:
         return self.channel is not None and self.channel.capabilities.repeatable
 
 
-def obstacle(post: Post, subscriber: Subscriber | None) -> str | None:
+class Letters:
+    """Writes and sends letters."""
+
+    def __init__(
+        self,
+        *,
+        limits: MessageLimits,
+        default_lang: str,
+        files: MessageFiles,
+        sender: ChannelSender,
+    ) -> None:
+        self._limits = limits
+        self._default_lang = default_lang
+        self._files = files
+        self._sender = sender
+
+    async def write(self, post: Post, letters: Sequence[Letter]) -> list[Letter]:
+        """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
+        for letter in letters:
+            letter.failure = post.failure
+            try:
+                letter.content = post.content.message_for(
+                    letter.subscriber, self._default_lang, self._limits.text_length
+                )
+                self._limits.check_size(letter.content)
+            except (ValidationFailed, WrongVariable) as error:
+                letter.failure = DeliveryError(Reason.INVALID_MESSAGE, str(error))
+                continue
+            assert post.channel is not None, "who is in hand has a channel"
+            if problem := post.channel.problem(letter.content):
+                letter.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+        await self._look_at_files(post, [letter for letter in letters if letter.failure is None])
+        return [each for each in letters if each.failure is None and each.again_in_ms is None]
+
+    async def check_shared(self, content: MailingContent) -> "Check | None":
+        """What is known of the file that all get; None where nothing has to be known."""
+        return await self._files.check_of(content.shared_media)
+
+    async def _look_at_files(self, post: Post, letters: Sequence[Letter]) -> None:
+        """Of files whose address is personal: one that all get is looked at before anybody is in hand.
+
+        Waits for a moment: what is known of so many is not remembered until they would be here again.
+        """
+        if post.content.shared_media is not None:
+            return
+        with_file = [
+            (letter, letter.content.media)
+            for letter in letters
+            if letter.content is not None and letter.content.media is not None
+        ]
+        checks = await self._files.check_all([media for _, media in with_file])
+        # None, where nothing has to be known.
+        for (letter, _), check in zip(with_file, checks, strict=False):
+            letter.failure = check.failure
+            if not check.done:
+                letter.again_in_ms = ceil(check.look_again_s * 1000)
+
+    async def send(self, post: Post, letter: Letter) -> None:
+        """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
+        channel, line, chat_id = post.channel, post.line, letter.subscriber.chat_id
+        assert channel is not None, "who is in hand has a channel"
+        assert letter.content is not None, "what is sent was written"
+        try:
+            wait_s = line.too_early_s(chat_id, PATIENCE_S)
+            if wait_s is not None:
+                letter.again_in_ms = ceil(wait_s * 1000)
+                return
+            # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
+            content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
+            made = partial(self._sender.send, channel, chat_id, content)
+            letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
+        except Held:
+            letter.again_in_ms = 0
+        except DeliveryError as error:
+            letter.failure = error
+        except Exception as error:
+            log.exception("channel_broke_contract", channel=channel.key)
+            letter.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
+
+
+def obstacle(post: Post, subscriber: Subscriber | None, now_ms: int) -> str | None:
     """Why a recipient is skipped; None if they are not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
     mailing = post.mailing
-    now_ms = post.service.clock.now_ms()
     if mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms:
         return "expired"
     if post.channel is None:
@@ -80,68 +161,3 @@ def obstacle(post: Post, subscriber: Subscriber | None) -> str | None:
     if subscriber.bot != post.channel.key:
         return "the person has gone over to another bot"
     return None
-
-
-async def write(post: Post, letters: Sequence[Letter]) -> list[Letter]:
-    """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
-    settings = post.service.settings
-    for letter in letters:
-        letter.failure = post.failure
-        try:
-            letter.content = post.content.message_for(
-                letter.subscriber, settings.default_lang, settings.limits.text_length
-            )
-            post.service.messages.check_size(letter.content)
-        except (ValidationFailed, WrongVariable) as error:
-            letter.failure = DeliveryError(Reason.INVALID_MESSAGE, str(error))
-            continue
-        assert post.channel is not None, "who is in hand has a channel"
-        if problem := post.channel.problem(letter.content):
-            letter.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
-    await _look_at_files(post, [letter for letter in letters if letter.failure is None])
-    return [each for each in letters if each.failure is None and each.again_in_ms is None]
-
-
-async def _look_at_files(post: Post, letters: Sequence[Letter]) -> None:
-    """Of files whose address is personal: one that all get is looked at before anybody is in hand.
-
-    Waits for a moment: what is known of so many is not remembered until they would be here again.
-    """
-    if post.content.shared_media is not None or not post.service.settings.media.check:
-        return
-    with_file = [
-        (letter, letter.content.media)
-        for letter in letters
-        if letter.content is not None and letter.content.media is not None
-    ]
-    if not with_file:
-        return
-    checks = post.service.media.checks.known([media for _, media in with_file])
-    await post.service.media.checks.wait(checks)
-    for (letter, _), check in zip(with_file, checks, strict=True):
-        letter.failure = check.failure
-        if not check.done:
-            letter.again_in_ms = ceil(check.look_again_s * 1000)
-
-
-async def send(post: Post, letter: Letter) -> None:
-    """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
-    channel, line, chat_id = post.channel, post.line, letter.subscriber.chat_id
-    assert channel is not None, "who is in hand has a channel"
-    assert letter.content is not None, "what is sent was written"
-    try:
-        wait_s = line.too_early_s(chat_id, PATIENCE_S)
-        if wait_s is not None:
-            letter.again_in_ms = ceil(wait_s * 1000)
-            return
-        # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
-        content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
-        made = partial(post.service.channel_sender.send, channel, chat_id, content)
-        letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
-    except Held:
-        letter.again_in_ms = 0
-    except DeliveryError as error:
-        letter.failure = error
-    except Exception as error:
-        log.exception("channel_broke_contract", channel=channel.key)
-        letter.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)

@@ -3,19 +3,21 @@ sending; what is still to be sent, at once."""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
-from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.messages import changes_store, store
-from msgsvc_core.messages.batches import counting
+from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, Ending, Message
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.telemetry import Metrics
 
 #: The job that edits or deletes what was sent; `changing` runs it.
 JOB = "message.change"
@@ -23,11 +25,33 @@ JOB = "message.change"
 Change = Literal["edit", "delete"]
 
 
+async def find(tx: Tx, project_id: str, message_id: str) -> Message:
+    """Raises `NotFound`, for another project's id as well."""
+    message = await store.find(tx, project_id, message_id)
+    if message is None:
+        raise NotFound(f"there is no message {message_id!r}")
+    return message
+
+
 class MessageChanges:
     """`service.messages.changes`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        metrics: Metrics,
+        channels: Channels,
+        batches: BatchCounts,
+        limits: MessageLimits,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._metrics = metrics
+        self._channels = channels
+        self._batches = batches
+        self._limits = limits
 
     async def edit(self, tx: Tx, project_id: str, message_id: str, body: EditBody) -> Message:
         """Has a message show something else. The same edit again changes nothing.
@@ -37,25 +61,25 @@ class MessageChanges:
         sent.
         """
         message = await self._locked(tx, project_id, message_id)
-        if await self._service.jobs.has_open(tx, JOB, _deletion(message)):
+        if await self._jobs.has_open(tx, JOB, _deletion(message)):
             raise Conflict("the message is being deleted")
         content = body.changed(message.content)
         if content == message.content:
             return message
-        channel = await self._service.channels.find(message.bot)
+        channel = await self._channels.find(message.bot)
         if channel is None:
             raise Conflict("the bot of this message is gone")
-        self._service.messages.check_content(channel, content)
+        self._limits.check_content(channel, content)
         problem = _edit_problem(channel, message, new_media=content.media != message.content.media)
         statuses = ("queued",) if problem else ("queued", "sending", "sent")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         status = await changes_store.change_content(tx, message, content, statuses, now_ms)
         if status is None:
-            now = await self._service.messages.find(tx, project_id, message_id)
+            now = await find(tx, project_id, message_id)
             raise Conflict(_why_not(now) or problem)
         if status != "queued":
             await self._enqueue(tx, message, "edit")
-        return await self._service.messages.find(tx, project_id, message_id)
+        return await find(tx, project_id, message_id)
 
     async def delete(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """Takes a message back: it is not sent, or removed from the chat. Again, it changes nothing.
@@ -66,7 +90,7 @@ class MessageChanges:
         if message.deleted_at_ms is not None:
             return message
         if not await self.skip(tx, message):
-            channel = await self._service.channels.find(message.bot)
+            channel = await self._channels.find(message.bot)
             if channel is None:
                 raise Conflict("the bot of this message is gone")
             if why := _why_not(message):
@@ -74,18 +98,18 @@ class MessageChanges:
             if not channel.capabilities.delete:
                 raise Conflict("this channel can't delete messages that were sent")
             await self._enqueue(tx, message, "delete")
-        return await self._service.messages.find(tx, project_id, message_id)
+        return await find(tx, project_id, message_id)
 
     async def skip(self, tx: Tx, message: Message) -> bool:
         """Deletes a message that is still to be sent; False if it is not."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await changes_store.delete_queued(tx, message, now_ms):
             return False
         ending = Ending(message, "skipped", error="deleted")
         ended = await store.finish(tx, [ending], now_ms)
-        count = self._service.metrics.count_deliveries
+        count = self._metrics.count_deliveries
         tx.on_commit(partial(count, 1, message.bot, "skipped"))
-        await counting.count(self._service, tx, [ending] if ended else [])
+        await self._batches.count(tx, [ending] if ended else [])
         return True
 
     async def blank(self, tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
@@ -112,11 +136,11 @@ class MessageChanges:
     async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """The message, which no other request changes until this one's commit."""
         await tx.lock(f"message {message_id}")
-        return await self._service.messages.find(tx, project_id, message_id)
+        return await find(tx, project_id, message_id)
 
     async def _enqueue(self, tx: Tx, message: Message, change: Change) -> None:
         is_deletion = change == "delete"
-        await self._service.jobs.enqueue(
+        await self._jobs.enqueue(
             tx,
             NewJob(
                 JOB,

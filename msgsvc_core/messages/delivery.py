@@ -8,7 +8,7 @@ what it knows once its calls end.
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +21,9 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held, Lines
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.words import Send
-from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.channels.turns import receiver_of
+from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx, again_if_undone
 from msgsvc_core.jobs.contract import (
@@ -74,7 +74,7 @@ class MessageDelivery:
         files: MessageFiles,
         outcomes: MessageOutcomes,
         limits: LimitSettings,
-        send: Send,
+        sender: ChannelSender,
     ) -> None:
         self._clock = clock
         self._db = db
@@ -84,7 +84,7 @@ class MessageDelivery:
         self._files = files
         self._outcomes = outcomes
         self._limits = limits
-        self._call = send
+        self._sender = sender
 
     @property
     def spec(self) -> JobSpec:
@@ -292,7 +292,7 @@ class MessageDelivery:
                 delivery.job,
                 chat_id,
                 partial(
-                    this.service.channel_sender.send,
+                    self._sender.send,
                     channel,
                     chat_id,
                     message.content.with_key(message.message_id),

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from msgsvc_core.db import Database
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 
+JOB = "messages.file"
+
 #: Seconds between two times. What came since is looked through by who asks for one subscriber's messages.
 EVERY_S = 30.0
 
@@ -34,9 +36,16 @@ async def _file_some(db: Database) -> bool:
     return filed == AT_ONCE
 
 
-async def _run(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    # What is left when the service stops is entered after its next start.
-    await file_all(ctx.service.db, is_over=lambda: ctx.stopping)
+class MessageFiling:
+    """The job that does so every half minute."""
 
+    def __init__(self, *, db: Database) -> None:
+        self._db = db
 
-SPEC = JobSpec("messages.file", _run, every_s=EVERY_S)
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self._run, every_s=EVERY_S)
+
+    async def _run(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        # What is left when the service stops is entered after its next start.
+        await file_all(self._db, is_over=lambda: ctx.stopping)

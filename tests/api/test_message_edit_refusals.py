@@ -164,7 +164,7 @@ async def test_an_edit_that_the_service_could_not_make_says_nothing_of_the_servi
 
     message_id = await send(text="old")
     await settled(service)
-    monkeypatch.setattr(changing, "_load", fail)
+    monkeypatch.setattr(changing.MessageEditor, "_load", fail)
     await edit(client, message_id, text="new")
 
     message = await until(refused)
