@@ -5,15 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, LaneSpec, Room
+from msgsvc_core.jobs import Job, JobQueue, LaneSpec, Room
 from msgsvc_core.kernel.clock import Clock
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Calls to one webhook that a process makes at once (decision 0075: concurrency 8).
 CALLS = 8
@@ -150,8 +146,9 @@ class Calls:
 class CallsByLane:
     """The `Calls` of each lane that is at work in this process."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, jobs: JobQueue) -> None:
+        self._clock = clock
+        self._jobs = jobs
         # Held by lanes and batches: when the last has ended, nothing is left of it.
         self._known: WeakValueDictionary[str, Calls] = WeakValueDictionary()
         self._slow_at_s = 0.0
@@ -162,8 +159,8 @@ class CallsByLane:
     def __getitem__(self, lane: str) -> Calls:
         calls = self._known.get(lane)
         if calls is None:
-            wake = partial(self._service.jobs.wake, lane, 0)
-            calls = self._known[lane] = Calls(self._service.clock, wake, self.slow_turn)
+            wake = partial(self._jobs.wake, lane, 0)
+            calls = self._known[lane] = Calls(self._clock, wake, self.slow_turn)
         return calls
 
     async def slow_turn(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
@@ -29,17 +30,16 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
     "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
 )
 async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Shown:
-    service = all_webhooks
-    found = await service.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
     return Shown(
         "webhooks.html",
-        {"webhooks": found, "most": service.settings.endpoints_per_project},
+        {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
     )
 
 
 @pages.get("/webhooks/new", access="manage")
-async def new_webhook(page: PageContext) -> Shown:
-    return Shown("edit.html", {"webhook": None, "events": _events(page), "chosen": _chosen(page)})
+async def new_webhook(page: PageContext, events: Events) -> Shown:
+    return Shown("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
 
 
 @pages.post("/webhooks/new", access="manage", again=new_webhook)
@@ -51,11 +51,11 @@ async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
 
 
 @pages.get("/webhooks/{webhook_id}", access="look")
-async def webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
-    service, webhook_id = all_webhooks, page.params["webhook_id"]
-    found = await service.find(page.tx, page.project_id, webhook_id)
+async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Shown:
+    webhook_id = page.params["webhook_id"]
+    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
-    logged = await service.deliveries(page.tx, page.project_id, webhook_id, query)
+    logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
     shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
     older = following and page.url(
         f"/webhooks/{webhook_id}", **{**_asked(page.query), "cursor": following}
@@ -71,22 +71,22 @@ async def webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
             "query": query,
             "statuses": statuses(page._),
             "tones": STATUS_TONES,
-            "event_choices": [("", page._("all")), *((name, name) for name in _events(page))],
+            "event_choices": [("", page._("all")), *((name, name) for name in _names(events))],
         },
     )
 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="manage")
-async def edit_webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
+async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Shown:
     found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
-    return Shown("edit.html", {"webhook": found, "events": _events(page), "chosen": chosen})
+    return Shown("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
 
 
 @pages.post("/webhooks/{webhook_id}/edit", access="manage", again=edit_webhook)
-async def change_webhook(page: PageContext) -> Moved:
+async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
     body = validate(UpdateWebhookBody, _typed(page))
-    return await _changed(page, body, page._("Saved."))
+    return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
@@ -95,7 +95,9 @@ async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Moved
     await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
-    return await _changed(page, body, page._("Switched on.") if on else page._("Switched off."))
+    return await _changed(
+        page, all_webhooks, body, page._("Switched on.") if on else page._("Switched off.")
+    )
 
 
 @pages.post("/webhooks/{webhook_id}/test", access="manage")
@@ -107,9 +109,9 @@ async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
 
 @pages.post("/webhooks/{webhook_id}/secret", access="manage")
 async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Shown:
-    service, webhook_id = all_webhooks, page.params["webhook_id"]
-    secret, until_ms = await service.rotate_secret(page.tx, page.project_id, webhook_id)
-    found = await service.find(page.tx, page.project_id, webhook_id)
+    webhook_id = page.params["webhook_id"]
+    secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
     return Shown("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
@@ -155,14 +157,16 @@ async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Moved:
     return Moved(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
 
 
-async def _changed(page: PageContext, body: UpdateWebhookBody, notice: str) -> Moved:
+async def _changed(
+    page: PageContext, all_webhooks: Webhooks, body: UpdateWebhookBody, notice: str
+) -> Moved:
     webhook_id = page.params["webhook_id"]
-    await page.get(Webhooks).update(page.tx, page.project_id, webhook_id, body)
+    await all_webhooks.update(page.tx, page.project_id, webhook_id, body)
     return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
-def _events(page: PageContext) -> list[str]:
-    return sorted(page.service.events.catalogue)
+def _names(events: Events) -> list[str]:
+    return sorted(events.catalogue)
 
 
 def _chosen(page: PageContext, webhook: Webhook | None = None) -> list[str]:
