@@ -22,9 +22,8 @@ router = Router(area="billing", owners_only=True)
 
 
 @router.get("/v1/billing")
-async def get_billing(ctx: Context, all_billing: Billing, statements: Statements) -> BillingAnswer:
+async def get_billing(ctx: Context, billing: Billing, statements: Statements) -> BillingAnswer:
     """Shows the plan, the credits that are left, and whether paid operations go on."""
-    billing = all_billing
     state = await billing.paying_for(ctx.tx, ctx.project_id)
     if state is None:
         return unbilled()
@@ -38,9 +37,8 @@ async def get_billing(ctx: Context, all_billing: Billing, statements: Statements
 
 
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
-async def list_ledger(ctx: Context, query: LedgerQuery, all_statements: Statements) -> LedgerAnswer:
+async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) -> LedgerAnswer:
     """Lists what was charged for this project, newest first, one line for each operation."""
-    statements = all_statements
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
@@ -51,9 +49,8 @@ async def list_ledger(ctx: Context, query: LedgerQuery, all_statements: Statemen
 
 
 @router.get("/v1/billing/usage")
-async def get_usage(ctx: Context, query: UsageQuery, all_statements: Statements) -> DaysAnswer:
+async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> DaysAnswer:
     """Shows what this project used, by day and operation."""
-    statements = all_statements
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return DaysAnswer(data=[])

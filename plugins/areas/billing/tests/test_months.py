@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from msgsvc_billing.jobs import renew
+from msgsvc_billing.jobs import Renewal
 from msgsvc_billing.months import period_at
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import BillingBlocked
@@ -136,10 +136,11 @@ async def _tried(payer: Payer, job: str, quantity: int) -> bool:
 
 async def _run_job(payer: Payer) -> None:
     class Context:
-        service = payer.service
+        transaction = payer.service.db.transaction
         stopping = False
 
-    await renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context
+    renewal = Renewal(clock=payer.service.clock, billing=payer.billing)
+    await renewal.renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context
 
 
 async def test_what_something_costs_is_told_as_it_is_charged(make_service: ServiceFactory) -> None:

@@ -14,8 +14,7 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
-async def accounts(page: PageContext, all_billing: Billing) -> Shown:
-    billing = all_billing
+async def accounts(page: PageContext, billing: Billing) -> Shown:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
     found = await billing.customers(page.tx, search, after, LIMIT + 1)
@@ -33,9 +32,9 @@ async def accounts(page: PageContext, all_billing: Billing) -> Shown:
 
 @pages.get("/billing/{account_id}", access="operate")
 async def account(
-    page: PageContext, all_accounts: Accounts, all_billing: Billing, statements: Statements
+    page: PageContext, all_accounts: Accounts, billing: Billing, statements: Statements
 ) -> Shown:
-    billing, account_id = all_billing, page.params["account_id"]
+    account_id = page.params["account_id"]
     who = await all_accounts.find(page.tx, account_id)
     state = await billing.state_of(page.tx, account_id)
     after = after_cursor(page.query.get("cursor") or None)
@@ -52,7 +51,10 @@ async def account(
             "standing": billing.standing(state),
             "grace_ends_ms": billing.grace_ends_ms(state),
             "unlimited": billing.is_unlimited(state.plan),
-            "plans": [(name, _described(page, name)) for name in billing.settings.plans],
+            "plans": [
+                (name, _described(page, name, billing.settings.terms(name).monthly_credits))
+                for name in billing.settings.plans
+            ],
             "lines": lines[:LIMIT],
             "following": following,
             "operations": operations(page._),
@@ -87,9 +89,8 @@ def _url(page: PageContext) -> str:
     return f"{page.root}/operator/billing/{page.params['account_id']}"
 
 
-def _described(page: PageContext, name: str) -> str:
+def _described(page: PageContext, name: str, monthly: int | None) -> str:
     """`basic: 700 credits a month`."""
-    monthly = page.get(Billing).settings.terms(name).monthly_credits
     if monthly is None:
         return page._("{plan}: without a limit", plan=name)
     credits_text = page._.ngettext("{count} credit a month", "{count} credits a month", monthly)

@@ -18,10 +18,7 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
-async def credits_left(
-    page: PageContext, all_billing: Billing, all_statements: Statements
-) -> Shown:
-    billing, statements = all_billing, all_statements
+async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Shown:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
         return Shown("unbilled.html")
@@ -44,11 +41,10 @@ async def credits_left(
 
 
 @pages.get("/billing/ledger", access="own")
-async def ledger_lines(page: PageContext, all_statements: Statements) -> Shown:
-    statements = all_statements
+async def ledger_lines(page: PageContext, statements: Statements) -> Shown:
     problem, wanted = "", None
     try:
-        wanted = await _wanted(page, page.tx)
+        wanted = await _wanted(page, page.tx, statements)
     except ValidationFailed as error:
         problem = error.message
     lines = []
@@ -80,16 +76,16 @@ async def export_ledger(
         said = page._("Your plan has no CSV export; a larger one has.")
         return Moved(page.url("/billing/ledger"), notice=said)
     async with db.read() as tx:
-        wanted = await _wanted(page, tx)
+        wanted = await _wanted(page, tx, statements)
     if wanted is None:
         raise NotFound("nobody pays for this project, so there is no ledger")
     day = to_rfc3339(clock.now_ms()).partition("T")[0]
     return Download(statements.csv(wanted), f"credits-{day}.csv")
 
 
-async def _wanted(page: PageContext, tx: Tx) -> LedgerFilter | None:
+async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFilter | None:
     """None where nobody pays. Raises `ValidationFailed` for what is no day."""
-    account_id = await page.get(Statements).payer_of(tx, page.project_id)
+    account_id = await statements.payer_of(tx, page.project_id)
     if account_id is None:
         return None
     operation, since = page.query.get("operation") or None, page.query.get("since")
