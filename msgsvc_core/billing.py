@@ -50,9 +50,9 @@ class CheckOperation(Protocol):
 class BillingGate:
     """`service.billing`: what the core asks of whoever bills.
 
-    `charge` is awaited with each paid operation, `check` before one is taken that is charged later; None
-    where nobody checks, so that a send then pays nothing for it. `quote` returns the credits that one
-    costs now, `plan_of` the plan of a project's owner, None where nothing is billed.
+    `charge` is awaited with each paid operation, `check` before one is taken that is charged later.
+    `quote` returns the credits that one costs now, `plan_of` the plan of a project's owner, None where
+    nothing is billed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BillingGate:
         *,
         db: Database,
         charge: Callable[[Tx, Charge], Awaitable[None]],
-        check: CheckOperation | None,
+        check: CheckOperation,
         quote: Callable[[Tx, str, str], Awaitable[int]],
         plan_of: Callable[[Tx, str], Awaitable[Plan | None]],
     ) -> None:
@@ -79,8 +79,7 @@ class BillingGate:
 
         `tx` is the caller's transaction, if there is one.
         """
-        if self._check is not None:
-            await self._check(project_id, operation, tx)
+        await self._check(project_id, operation, tx)
 
     async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
         """Credits that one paid operation costs a project; 0 where nothing is billed."""
