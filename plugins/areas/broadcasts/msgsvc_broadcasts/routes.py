@@ -13,6 +13,7 @@ from msgsvc_broadcasts.models import (
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import BadRequest, BillingBlocked, Conflict, NotFound
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.service import Mailings
@@ -31,27 +32,33 @@ async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -
 
 
 @router.get("/v1/broadcast", errors=(BadRequest,))
-async def list_broadcasts(ctx: Context, query: BroadcastQuery, mailings: Mailings) -> BroadcastList:
+async def list_broadcasts(
+    ctx: Context, query: BroadcastQuery, mailings: Mailings, clock: Clock
+) -> BroadcastList:
     """Lists the project's broadcasts, newest first. What was scheduled to an audience is found by its id."""
     found = await mailings.page(
         ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda mailing: mailing.job_id)
-    return BroadcastList(data=[_answer(ctx, each) for each in page], next_cursor=following)
+    return BroadcastList(
+        data=[_answer(mailings, clock, each) for each in page], next_cursor=following
+    )
 
 
 @router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
-async def get_broadcast(ctx: Context, job_id: str, broadcasts: Broadcasts) -> BroadcastAnswer:
+async def get_broadcast(
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+) -> BroadcastAnswer:
     """Shows how far a broadcast is, and how long it will take.
 
     This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
     """
-    return _answer(ctx, await broadcasts.find(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await broadcasts.find(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
 async def cancel_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Ends a broadcast before its time. Who is being sent to at the moment still gets it.
 
@@ -59,25 +66,25 @@ async def cancel_broadcast(
     then. Who has not got it is `skipped`.
     """
     await broadcasts.find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await mailings.cancel(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await mailings.cancel(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/pause", shows_secrets=False, errors=(Conflict, NotFound))
 async def pause_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Holds a running broadcast. Who is being sent to at the moment still gets it."""
     await broadcasts.find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await mailings.pause(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await mailings.pause(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/resume", shows_secrets=False, errors=(Conflict, NotFound))
 async def resume_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Has a paused broadcast go on from where it was."""
     await broadcasts.find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await mailings.resume(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await mailings.resume(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post(
@@ -112,6 +119,6 @@ async def list_broadcast_recipients(
     return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
 
 
-def _answer(ctx: Context, mailing: Mailing) -> BroadcastAnswer:
-    until_ms = ctx.service.mailings.recipients_until_ms(mailing)
-    return BroadcastAnswer.of(mailing, ctx.service.clock.now_ms(), until_ms)
+def _answer(mailings: Mailings, clock: Clock, mailing: Mailing) -> BroadcastAnswer:
+    until_ms = mailings.recipients_until_ms(mailing)
+    return BroadcastAnswer.of(mailing, clock.now_ms(), until_ms)
