@@ -274,6 +274,7 @@ async def test_without_a_database_it_gives_up_at_the_first_mailing(
     for _ in range(3):
         await post(tenant.client, "/v1/scheduled", audience={"all": True}, send_at=LATER)
     clock.advance(3601)
+    context: Any = SimpleNamespace(reading=service.db.read, stopping=False)
     tried = 0
 
     def away(*_: Any) -> Any:
@@ -282,11 +283,10 @@ async def test_without_a_database_it_gives_up_at_the_first_mailing(
     async def lose(*_: Any) -> Mailing:
         nonlocal tried
         tried += 1
-        monkeypatch.setattr(service.db, "read", away)
+        monkeypatch.setattr(context, "reading", away)
         raise DatabaseUnavailable("no answer in time")
 
     monkeypatch.setattr(service.mailings, "start", lose)
-    context: Any = SimpleNamespace(reading=service.db.read, stopping=False)
     with pytest.raises(DatabaseUnavailable):
         await service.get(ScheduleJobs).run_due(context, [])
 
