@@ -8,9 +8,8 @@ from typing import IO, Any
 from aiohttp import FormData
 from pydantic_core import PydanticSerializationError
 
-from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.channels import DeliveryError, FetchedFile, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
-from msgsvc_core.files.media import MediaFile
 from msgsvc_core.kernel.json import to_json
 from msgsvc_telegram.failures import refusal
 from msgsvc_telegram.settings import TelegramSettings
@@ -50,7 +49,7 @@ class BotApi:
         return self._result(answer, _chat_of(params))
 
     async def upload(
-        self, method: str, params: Mapping[str, Any], field: str, media: MediaFile
+        self, method: str, params: Mapping[str, Any], field: str, media: FetchedFile
     ) -> Any:
         """The same, with a file as the parameter `field`."""
         with _whole_characters():
@@ -110,7 +109,7 @@ def _whole_characters() -> Iterator[None]:
         ) from None
 
 
-def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> FormData:
+def _form(params: Mapping[str, Any], field: str, media: FetchedFile) -> FormData:
     # Quoted, a name would be shown as %D0%9C...
     form = FormData(quote_fields=False)
     for name, value in params.items():
