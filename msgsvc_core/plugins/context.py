@@ -94,7 +94,7 @@ class PluginContext:
     #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
     media: "Callable[[], MediaFiles]"
     sections: Mapping[str, Section]
-    #: For the dashboard; no other plugin uses it.
+    #: For the dashboard; of other plugins billing alone uses it, to know whose account is an operator's.
     dashboard: DashboardParts
 
     def settings(self, model: type[S]) -> S:
