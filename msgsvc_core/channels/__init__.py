@@ -1,7 +1,7 @@
 """Messengers: the contract a plugin implements, and the way in and out of them."""
 
 from msgsvc_core.channels.commands import BotCommand
-from msgsvc_core.channels.context import ChannelContext, FetchedFile, MediaSource
+from msgsvc_core.channels.context import ChannelContext, MediaFile, MediaSource
 from msgsvc_core.channels.contract import (
     BotProfile,
     Capabilities,
@@ -59,7 +59,6 @@ __all__ = [
     "Chat",
     "ChatMoved",
     "DeliveryError",
-    "FetchedFile",
     "ForeignBot",
     "Format",
     "Inbound",
@@ -68,6 +67,7 @@ __all__ = [
     "InvalidMiniApp",
     "InvalidWebhook",
     "Media",
+    "MediaFile",
     "MediaSource",
     "MediaType",
     "MessageEdited",

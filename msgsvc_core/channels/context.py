@@ -14,17 +14,14 @@ from msgsvc_core.security.guard import OutboundGuard
 T = TypeVar("T")
 
 
-class FetchedFile(Protocol):
-    """A file of a message, open at its beginning. `mime_type` is what its content says."""
+@dataclass(frozen=True, slots=True)
+class MediaFile:
+    """A fetched file, open at its beginning. `mime_type` is what its content says."""
 
-    @property
-    def file(self) -> IO[bytes]: ...
-    @property
-    def filename(self) -> str: ...
-    @property
-    def mime_type(self) -> str: ...
-    @property
-    def size(self) -> int: ...
+    file: IO[bytes]
+    filename: str
+    mime_type: str
+    size: int
 
 
 class MediaSource(Protocol):
@@ -35,8 +32,12 @@ class MediaSource(Protocol):
         """What of the addresses that others name may be called."""
         ...
 
-    def fetch(self, media: Media) -> AbstractAsyncContextManager[FetchedFile]:
-        """The file behind `media.url`, gone when the block ends. Raises `DeliveryError`."""
+    def fetch(self, media: Media) -> AbstractAsyncContextManager[MediaFile]:
+        """The file behind `media.url`, gone when the block ends.
+
+        Raises `DeliveryError`: `invalid_message` for what will not do however often it is tried, and
+        `platform_unavailable` for a host that may yet answer.
+        """
         ...
 
 

@@ -37,7 +37,7 @@ class ReceptionHealth:
         events: Events,
         channels: Channels,
         states: ChannelStates,
-        failing_s: int,
+        failing_s: float,
     ) -> None:
         self._clock = clock
         self._db = db
@@ -128,7 +128,7 @@ class ReceptionWatch:
         channels: Channels,
         states: ChannelStates,
         health: ReceptionHealth,
-        lasting_ms: int,
+        lasting_ms: float,
     ) -> None:
         self._channel = channel
         self._clock = clock

@@ -10,7 +10,6 @@ from msgsvc_core.channels import http
 from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
 from msgsvc_core.channels.calls import MOST_AGE_S
 from msgsvc_core.content import markup
-from msgsvc_core.files import media
 
 #: What is on the page, part by part.
 PARTS: dict[str, tuple[Any, ...]] = {
@@ -53,8 +52,9 @@ PARTS: dict[str, tuple[Any, ...]] = {
     "What it may use": (
         http.PlatformHttp,
         http.PlatformAnswer,
-        media.MediaFiles.fetch,
-        media.MediaFile,
+        channels.ChannelContext,
+        channels.MediaSource,
+        channels.MediaFile,
         markup.Span,
         markup.to_spans,
         markup.visible_length,

@@ -3,12 +3,12 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import IO
 
 import aiohttp
 
+from msgsvc_core.channels.context import MediaFile
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
@@ -32,16 +32,6 @@ MAX_REDIRECTS = 5
 
 #: Statuses of a host that may answer otherwise later, beside 5xx.
 _LATER = frozenset({408, 425, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class MediaFile:
-    """A fetched file, open at its beginning. `mime_type` is what its content says."""
-
-    file: IO[bytes]
-    filename: str
-    mime_type: str
-    size: int
 
 
 class MediaFiles:

@@ -8,7 +8,7 @@ from typing import IO, Any
 from aiohttp import FormData
 from pydantic_core import PydanticSerializationError
 
-from msgsvc_core.channels import DeliveryError, FetchedFile, Reason
+from msgsvc_core.channels import DeliveryError, MediaFile, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
 from msgsvc_core.kernel.json import to_json
 from msgsvc_telegram.failures import refusal
@@ -49,7 +49,7 @@ class BotApi:
         return self._result(answer, _chat_of(params))
 
     async def upload(
-        self, method: str, params: Mapping[str, Any], field: str, media: FetchedFile
+        self, method: str, params: Mapping[str, Any], field: str, media: MediaFile
     ) -> Any:
         """The same, with a file as the parameter `field`."""
         with _whole_characters():
@@ -109,7 +109,7 @@ def _whole_characters() -> Iterator[None]:
         ) from None
 
 
-def _form(params: Mapping[str, Any], field: str, media: FetchedFile) -> FormData:
+def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> FormData:
     # Quoted, a name would be shown as %D0%9C...
     form = FormData(quote_fields=False)
     for name, value in params.items():
