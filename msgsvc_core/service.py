@@ -1029,7 +1029,6 @@ class Service:
                 team=self.team,
                 areas=self._dashboard_areas,
                 endpoints=lambda: self.endpoints,
-                service=self,
             ),
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from msgsvc_core.kernel.i18n import Translate
     from msgsvc_core.members.models import Member, Role
     from msgsvc_core.projects import Project
-    from msgsvc_core.service import Service
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -33,7 +30,6 @@ class PageContext:
     it, and the page named by `again` is shown anew with `error` and with `form`, what was typed.
     """
 
-    service: "Service"
     account: "Account"
     #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
     project: "Project | None"
@@ -80,10 +76,6 @@ class PageContext:
         no more."""
         also = [chosen] if chosen and chosen not in self.languages else []
         return [(tag, own_name(tag)) for tag in (*self.languages, *also)]
-
-    def get(self, kind: type[T]) -> T:
-        """The service's one object of that type, as a plugin registered it."""
-        return self.service.get(kind)
 
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""

@@ -72,11 +72,6 @@ class MessageChoices:
         }
 
 
-async def choices(page: PageContext) -> dict[str, Any]:
-    """What a message may name, for the template's `offers`."""
-    return await page.get(MessageChoices).of(page)
-
-
 def message_of(form: PostedForm) -> dict[str, Any]:
     """The message that somebody wrote, for `validate` to judge."""
     message: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgsvc_core.accounts import (
     AccountLinks,
@@ -57,8 +57,6 @@ class DashboardParts:
     areas: Callable[[], Sequence[Pages]]
     #: All endpoints of the API, once every plugin has given its own.
     endpoints: Callable[[], Sequence[Endpoint]]
-    #: For pages that still ask `page.service`.
-    service: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

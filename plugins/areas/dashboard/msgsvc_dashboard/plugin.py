@@ -59,7 +59,6 @@ class DashboardPlugin:
                 accounts=parts.accounts,
             ),
             settings=context.config,
-            service=parts.service,
         )
         self.site = Site(
             db=context.db,

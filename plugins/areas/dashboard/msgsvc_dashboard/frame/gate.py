@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -76,7 +76,6 @@ class Gate:
         accounts: Accounts,
         places: Places,
         settings: Settings,
-        service: Any,
     ) -> None:
         self._clock = clock
         self._db = db
@@ -85,7 +84,6 @@ class Gate:
         self._accounts = accounts
         self._places = places
         self._settings = settings
-        self._service = service
 
     async def session(self, request: Request) -> AccountSession | None:
         """Who is signed in; None for nobody."""
@@ -115,7 +113,6 @@ class Gate:
         lang = self.lang(request, session)
         asks_by_htmx = "hx-request" in request.headers
         context = PageContext(
-            service=self._service,
             account=session.account,
             project=place.project,
             role=place.role,
