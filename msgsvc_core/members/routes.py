@@ -71,7 +71,7 @@ async def delete_member(
     member_id: str,
     query: RemovingQuery,
     owners: OwnerProtection,
-    all_members: Members,
+    members: Members,
 ) -> None:
     """Removes a member, who from then on works no more, in messengers neither.
 
@@ -79,7 +79,6 @@ async def delete_member(
     owner who signs in to the dashboard is removed there.
     """
     await owners.check_by_key(ctx.tx, ctx.project_id, member_id)
-    members = all_members
     end = members.erase if query.erase else members.remove
     await end(ctx.tx, ctx.project_id, member_id)
 
@@ -91,7 +90,7 @@ async def link_member(
     body: MemberLinkBody,
     owners: OwnerProtection,
     member_links: MemberLinks,
-    all_channels: Channels,
+    channels: Channels,
 ) -> LinkAnswer:
     """Makes a link by which a member works inside a messenger: whoever opens it first is that member.
 
@@ -102,7 +101,6 @@ async def link_member(
     payload, expires_at_ms = await member_links.create(
         ctx.tx, ctx.project_id, member_id, body.expires_in
     )
-    channels = all_channels
     links = channels.deep_links(ctx.project_id, payload)
     return LinkAnswer(
         links=links,
