@@ -117,7 +117,7 @@ class Letters:
             if letter.content is not None and letter.content.media is not None
         ]
         checks = await self._files.check_all([media for _, media in with_file])
-        # None, where nothing has to be known.
+        # No checks where nothing has to be known.
         for (letter, _), check in zip(with_file, checks, strict=False):
             letter.failure = check.failure
             if not check.done:
