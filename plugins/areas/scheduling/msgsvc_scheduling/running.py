@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class Running:
-    """`service.get(Running)`."""
+    """Does what is due, of all projects."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from msgsvc_scheduling.settings import SchedulingSettings
 
 
 class Scheduling:
-    """`service.get(Scheduling)`."""
+    """Scheduled and recurring messages of all projects."""
 
     def __init__(
         self,
