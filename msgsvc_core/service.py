@@ -713,7 +713,6 @@ class Service:
             ),
             write_audit=self.audit.write_call,
             settings=settings,
-            service=self,
         )
         readiness = Readiness(
             db=self.db,
@@ -1110,7 +1109,6 @@ class Service:
 
     def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
         return LaneRunner(
-            self,
             self.job_specs,
             self.lane_specs,
             db=self.db,

@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol
 
 from msgsvc_core.db import Tx, Unit
 from msgsvc_core.kernel.errors import Unauthorized
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
-T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -44,7 +39,6 @@ class Context:
     `own_tx`.
     """
 
-    service: "Service"
     request_id: str
     client_ip: str
     headers: Mapping[str, str]
@@ -82,7 +76,3 @@ class Context:
     @property
     def project_id(self) -> str:
         return self.project.project_id
-
-    def get(self, kind: type[T]) -> T:
-        """The service's one object of that type, as a plugin registered it."""
-        return self.service.get(kind)

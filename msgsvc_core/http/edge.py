@@ -1,7 +1,7 @@
 """Runs one endpoint: key, rate, body, idempotency, transaction, handler, answer, in that order."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import structlog
 from pydantic import BaseModel
@@ -35,9 +35,6 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.security import SecretBox
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 JSON = "application/json"
 
 #: The headers that an API key comes in.
@@ -67,7 +64,6 @@ class Edge:
         idempotency: Idempotency,
         write_audit: WriteAudit,
         settings: Settings,
-        service: "Service",
     ) -> None:
         self._db = db
         self._secrets = secrets
@@ -77,8 +73,6 @@ class Edge:
         self._media_settings = settings.media
         self._errors_url = settings.errors_url
         self._max_body_bytes = settings.server.max_body_bytes
-        # What is left of handlers that ask the context for the service.
-        self._service = service
         self._languages = settings.languages
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
@@ -124,7 +118,6 @@ class Edge:
         self, endpoint: Endpoint, request: Request, headers: list[tuple[bytes, bytes]]
     ) -> Response:
         ctx = Context(
-            service=self._service,
             request_id=request.scope["state"]["request_id"],
             client_ip=(request.scope.get("client") or ("", 0))[0],
             headers=request.headers,

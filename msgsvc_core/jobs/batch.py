@@ -4,7 +4,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,9 +21,6 @@ from msgsvc_core.jobs.contract import (
 )
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Runners that may die while they have a job, before the job is taken to be what kills them: as many
 #: as it has attempts, but no more than the second, and no fewer than the first, which power cuts and
@@ -45,7 +41,6 @@ class Batch:
         spec: JobSpec,
         jobs: Sequence[Job],
         *,
-        service: "Service",
         db: Database,
         clock: Clock,
         queue: JobQueue,
@@ -54,7 +49,6 @@ class Batch:
         settled: Callable[[str], None] = lambda job_id: None,
         gate: Gate | None = None,
     ) -> None:
-        self.service = service
         self._db = db
         self._clock = clock
         self._queue = queue

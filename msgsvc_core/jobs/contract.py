@@ -9,7 +9,6 @@ from msgsvc_core.kernel.values import record
 
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx
-    from msgsvc_core.service import Service
 
 #: Priorities within a lane, lower first (design: a login never waits behind a broadcast).
 URGENT, NORMAL, BULK = 0, 50, 90
@@ -101,8 +100,6 @@ class JobContext(Protocol):
 
     A handler that returns without `completing` a job has it completed by the runner.
     """
-
-    service: "Service"
 
     @property
     def stopping(self) -> bool:

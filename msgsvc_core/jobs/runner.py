@@ -10,7 +10,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -29,9 +28,6 @@ from msgsvc_core.kernel.aio import end
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.hooks import by_name
 from msgsvc_core.kernel.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Seconds until a lane whose database failed is looked at again.
 PAUSE_AFTER_FAULT_S = 1.0
@@ -61,7 +57,6 @@ class LaneRunner:
 
     def __init__(
         self,
-        service: "Service",
         specs: Iterable[JobSpec],
         lane_specs: Iterable[LaneSpec],
         *,
@@ -72,7 +67,6 @@ class LaneRunner:
         table_owners: Sequence[str],
         pass_on: Callable[[str], None] | None = None,
     ) -> None:
-        self._service = service
         self._db = db
         self._clock = clock
         self._queue = queue
@@ -226,7 +220,6 @@ class LaneRunner:
                     batch = Batch(
                         self._specs[part[0].name],
                         part,
-                        service=self._service,
                         db=self._db,
                         clock=self._clock,
                         queue=self._queue,

@@ -95,7 +95,7 @@ class Persevering:
         for job in jobs:
             async with ctx.holding(job) as tx:
                 await ctx.progressed(tx, job)
-            async with ctx.service.db.read() as tx:
+            async with ctx.reading() as tx:
                 left = await tx.fetch_val("SELECT deliveries FROM core_jobs WHERE name = 'doomed'")
             self.deliveries += [job.deliveries, left]
 

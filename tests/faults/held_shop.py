@@ -12,6 +12,7 @@ from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelU
 from msgsvc_core.config.settings import Section
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.channel import SendOnlyChannel
@@ -58,7 +59,7 @@ class HeldPlugin:
         router = Router(area="messages")
 
         @router.post("/v1/fault/write", status=202)
-        async def write(ctx: Context, body: SendBody) -> SendAnswer:
+        async def write(ctx: Context, body: SendBody, messages: Messages) -> SendAnswer:
             """Writes a message between two reads, and has its caller cancelled meanwhile."""
             task = asyncio.current_task()
             assert task is not None
@@ -66,7 +67,7 @@ class HeldPlugin:
                 cancel_soon(task)
             try:
                 await ctx.tx.fetch_all("SELECT * FROM core_subscribers")
-                message = await ctx.service.messages.queue(ctx.tx, ctx.project_id, body)
+                message = await messages.queue(ctx.tx, ctx.project_id, body)
                 await ctx.tx.fetch_all("SELECT * FROM core_jobs LIMIT 10")
             except asyncio.CancelledError:
                 self.cut_in_transaction += 1
