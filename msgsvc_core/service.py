@@ -642,7 +642,7 @@ class Service:
         for section in self._sections.values():
             self.providers.add(section)
         create_plugins(self.plugins, self._plugin_context())
-        for objects in hook.register_services(service=self):
+        for objects in hook.register_services():
             for kind, provided in objects.items():
                 self.providers.add(provided, kind=kind)
         self.dispatcher.declare(
@@ -652,7 +652,7 @@ class Service:
                 *self.consents.rules(),
                 *self.member_links.rules(),
                 *(questions.rules() if self.messenger_sign_in.is_on else []),
-                *answers(hook.register_inbound(service=self)),
+                *answers(hook.register_inbound()),
             ]
         )
         self.receiver = Receiver(
@@ -673,7 +673,7 @@ class Service:
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
-            *answers(hook.register_endpoints(service=self)),
+            *answers(hook.register_endpoints()),
         ]
         check_endpoints(self.endpoints)
         self.endpoints = [endpoint.bound(self.providers) for endpoint in self.endpoints]
@@ -723,7 +723,7 @@ class Service:
             has_redis=settings.redis_url is not None,
             keys_are_lost=lambda: self.keys_are_lost,
         )
-        pages = answers(self.plugins.hook.register_pages(service=self))
+        pages = answers(self.plugins.hook.register_pages())
         base_url, home = settings.base_url, home_of(pages)
         return build_app(
             endpoints=self.endpoints,
@@ -771,7 +771,7 @@ class Service:
 
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
-        opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
+        opening = self.plugins.hook.open_ticket(tx=tx, request=request)
         return None if opening is None else str(await opening)
 
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
@@ -794,7 +794,7 @@ class Service:
 
     @cached_property
     def job_specs(self) -> list[JobSpec]:
-        plugins = answers(self.plugins.hook.register_jobs(service=self))
+        plugins = answers(self.plugins.hook.register_jobs())
         own = [
             self.bot_calls.spec,
             self.message_delivery.spec,
@@ -820,7 +820,7 @@ class Service:
             channel_lanes(self.lines.gate_of),
             file_fetching.LANES,
         ]
-        return [*core, *answers(self.plugins.hook.register_lanes(service=self))]
+        return [*core, *answers(self.plugins.hook.register_lanes())]
 
     async def migrate(self) -> list[str]:
         """Brings the database up to date; returns the migrations that were applied."""
@@ -868,7 +868,7 @@ class Service:
             await self.events.start()
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
-            await in_turn(self.plugins.hook.on_start(service=self))
+            await in_turn(self.plugins.hook.on_start())
             await start_jobs(
                 self._new_runner,
                 queue=self.jobs,
@@ -899,7 +899,7 @@ class Service:
         """Has requests end that wait for something to happen, e.g. long polls. Call it when the server is
         told to stop, before it waits for its open requests; `stop` calls it too."""
         try:
-            self.plugins.hook.on_stopping(service=self)
+            self.plugins.hook.on_stopping()
         except Exception:
             # The edge to plugins: the stop goes on.
             log.exception("plugin_did_not_stop")
@@ -1033,33 +1033,29 @@ class Service:
 
     def _dashboard_areas(self) -> list[Pages]:
         """Every plugin's pages, with what their handlers ask for by type."""
-        found = answers(self.plugins.hook.register_dashboard(service=self))
+        found = answers(self.plugins.hook.register_dashboard())
         return [area.bound(self.providers) for area in found]
 
     async def _charge(self, tx: Tx, charge: Charge) -> None:
-        await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
+        await in_turn(self.plugins.hook.charge(tx=tx, charge=charge))
 
     async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
         hook = self.plugins.hook.admit
         # Sends ask many thousand times a second, and most installations have nobody to ask.
         if hook.get_hookimpls():
-            await in_turn(hook(service=self, project_id=project_id, operation=operation, tx=tx))
+            await in_turn(hook(project_id=project_id, operation=operation, tx=tx))
 
     async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
-        pricing = self.plugins.hook.price(
-            service=self, tx=tx, project_id=project_id, operation=operation
-        )
+        pricing = self.plugins.hook.price(tx=tx, project_id=project_id, operation=operation)
         return 0 if pricing is None else int(await pricing)
 
     async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
-        deciding = self.plugins.hook.decide_plan(service=self, tx=tx, account_id=account_id)
+        deciding = self.plugins.hook.decide_plan(tx=tx, account_id=account_id)
         return None if deciding is None else await deciding
 
     async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
         hook = self.plugins.hook.forget_source
-        await in_turn(
-            hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
-        )
+        await in_turn(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
 
     async def _receive_update(self, channel_key: str, update: Update) -> None:
         await self.inbound.receive(channel_key, update)
@@ -1071,41 +1067,41 @@ class Service:
 
     async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
         hook = self.plugins.hook.on_channel_stopped
-        await in_turn(hook(service=self, tx=tx, channel=channel, reason=reason, detail=detail))
+        await in_turn(hook(tx=tx, channel=channel, reason=reason, detail=detail))
 
     async def _on_channel_recovered(self, tx: Tx, channel: Channel) -> None:
         hook = self.plugins.hook.on_channel_recovered
-        await in_turn(hook(service=self, tx=tx, channel=channel))
+        await in_turn(hook(tx=tx, channel=channel))
 
     async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
         hook = self.plugins.hook.on_channel_unavailable
-        await in_turn(hook(service=self, tx=tx, channel=channel, detail=detail))
+        await in_turn(hook(tx=tx, channel=channel, detail=detail))
 
     async def _on_tags_given(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
         given = self.plugins.hook.on_tags_given(
-            service=self, tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
+            tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
         )
         await in_turn(given)
 
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed
-        await in_turn(hook(service=self, tx=tx, before=before, after=after))
+        await in_turn(hook(tx=tx, before=before, after=after))
 
     async def _on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
         hook = self.plugins.hook.on_mailing_ended
-        await in_turn(hook(service=self, tx=tx, mailing=mailing))
+        await in_turn(hook(tx=tx, mailing=mailing))
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        await in_turn(self.plugins.hook.on_file_fetched(service=self, tx=tx, file=file))
+        await in_turn(self.plugins.hook.on_file_fetched(tx=tx, file=file))
 
     async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
         hook = self.plugins.hook.erase_subscriber
-        await in_turn(hook(service=self, project_id=project_id, subscriber_id=subscriber_id))
+        await in_turn(hook(project_id=project_id, subscriber_id=subscriber_id))
 
     async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        await in_turn(self.plugins.hook.on_events(service=self, tx=tx, events=events))
+        await in_turn(self.plugins.hook.on_events(tx=tx, events=events))
 
     def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
         return LaneRunner(
@@ -1135,7 +1131,7 @@ class Service:
             await self.media.close()
 
     async def _stop_plugins(self) -> None:
-        for stopped in self.plugins.hook.on_stop(service=self):
+        for stopped in self.plugins.hook.on_stop():
             try:
                 await stopped
             except Exception:

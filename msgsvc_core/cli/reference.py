@@ -91,7 +91,7 @@ def _endpoints(service: Service) -> Iterator[str]:
 def _pages(service: Service) -> Iterator[str]:
     """What plugins serve beside the API, as far as it says what it is."""
     yield from ("", "## Pages", "", "For people, beside the API and without a key.", "")
-    for route in sorted(answers(service.plugins.hook.register_pages(service=service)), key=_path):
+    for route in sorted(answers(service.plugins.hook.register_pages()), key=_path):
         about = inspect.getdoc(getattr(route, "endpoint", None))
         if about and about != inspect.getdoc(partial):
             methods = ", ".join(sorted(set(route.methods) - {"HEAD"}))

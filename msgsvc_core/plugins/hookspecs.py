@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from msgsvc_core.plugins.context import PluginContext
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
-    from msgsvc_core.service import Service
 
 PROJECT = "msgsvc"
 
@@ -92,7 +91,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def register_services(self, service: "Service") -> Mapping[type, Any]:  # type: ignore[empty-body]
+    def register_services(self) -> Mapping[type, Any]:  # type: ignore[empty-body]
         """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
 
         Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
@@ -100,52 +99,52 @@ class HookSpecs:
         """
 
     @hookspec
-    def register_lanes(self, service: "Service") -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
+    def register_lanes(self) -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
         """Prefixes of job lanes, with their concurrency. Plain."""
 
     @hookspec
-    def register_jobs(self, service: "Service") -> "Sequence[JobSpec]":  # type: ignore[empty-body]
+    def register_jobs(self) -> "Sequence[JobSpec]":  # type: ignore[empty-body]
         """Kinds of jobs and their handlers. Plain; called after `register_services`."""
 
     @hookspec
-    def register_endpoints(self, service: "Service") -> "Sequence[Endpoint]":  # type: ignore[empty-body]
+    def register_endpoints(self) -> "Sequence[Endpoint]":  # type: ignore[empty-body]
         """Endpoints of the JSON API, typed and documented. Plain; after `register_services`."""
 
     @hookspec
-    def register_pages(self, service: "Service") -> Sequence[Any]:  # type: ignore[empty-body]
+    def register_pages(self) -> Sequence[Any]:  # type: ignore[empty-body]
         """Starlette routes outside the JSON API: pages, pictures, static files. Plain.
 
         `/` leads to the first route whose `name` is `home`, and to `/docs` where there is none.
         """
 
     @hookspec
-    def register_dashboard(self, service: "Service") -> "Sequence[Pages]":  # type: ignore[empty-body]
+    def register_dashboard(self) -> "Sequence[Pages]":  # type: ignore[empty-body]
         """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
 
         Asked for when the dashboard is there to show them.
         """
 
     @hookspec
-    def register_inbound(self, service: "Service") -> "Sequence[InboundRule]":  # type: ignore[empty-body]
+    def register_inbound(self) -> "Sequence[InboundRule]":  # type: ignore[empty-body]
         """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
 
     # ---- what a plugin observes -----------------------------------------------------------------
 
     @hookspec
-    async def on_start(self, service: "Service") -> None:
+    async def on_start(self) -> None:
         """The service is about to take requests; the database is migrated. Async."""
 
     @hookspec
-    def on_stopping(self, service: "Service") -> None:
+    def on_stopping(self) -> None:
         """The server was told to stop, and waits for the requests that are open: end those that wait for
         something to happen, with what there is to say by then. Plain; may be called twice."""
 
     @hookspec
-    async def on_stop(self, service: "Service") -> None:
+    async def on_stop(self) -> None:
         """The service takes no more requests and runs no more jobs. Async."""
 
     @hookspec
-    async def on_events(self, service: "Service", tx: "Tx", events: "Sequence[Event]") -> None:
+    async def on_events(self, tx: "Tx", events: "Sequence[Event]") -> None:
         """Events were emitted, in the transaction of what caused them. Async.
 
         A batch of deliveries brings hundreds at once, of several projects: ask and write for all of
@@ -154,7 +153,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_mailing_ended(self, service: "Service", tx: "Tx", mailing: "Mailing") -> None:
+    async def on_mailing_ended(self, tx: "Tx", mailing: "Mailing") -> None:
         """A mailing was completed or cancelled, in the transaction that says so, once. Async.
 
         `mailing.source` says whose it is; its counts are final.
@@ -163,7 +162,6 @@ class HookSpecs:
     @hookspec
     async def on_tags_given(
         self,
-        service: "Service",
         tx: "Tx",
         project_id: str,
         subscriber_id: str,
@@ -176,9 +174,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_member_changed(
-        self, service: "Service", tx: "Tx", before: "Member", after: "Member | None"
-    ) -> None:
+    async def on_member_changed(self, tx: "Tx", before: "Member", after: "Member | None") -> None:
         """A member of a project was changed, in the transaction of that. Async.
 
         Name, e-mail, role, who they are in messengers, or their removal: then `after.status` tells, and
@@ -186,7 +182,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def charge(self, service: "Service", tx: "Tx", charge: "Charge") -> None:
+    async def charge(self, tx: "Tx", charge: "Charge") -> None:
         """A paid operation takes place, in the transaction of what it is. Async.
 
         Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
@@ -197,9 +193,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def admit(
-        self, service: "Service", project_id: str, operation: str, tx: "Tx | None"
-    ) -> None:
+    async def admit(self, project_id: str, operation: str, tx: "Tx | None") -> None:
         """A paid operation is about to be taken that is charged later, or not at all. Async.
 
         `message.sent` comes many thousand times a second and without a `tx`: answer from what you
@@ -208,21 +202,21 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
-    async def price(self, service: "Service", tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+    async def price(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
         """What one of a paid operation costs a project now, in credits. Async.
 
         One plugin that has this hook is asked, and no other; without one nothing costs anything.
         """
 
     @hookspec(firstresult=True)
-    async def decide_plan(self, service: "Service", tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
+    async def decide_plan(self, tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
         """What an account may do by what it pays for. Async.
 
         One plugin that has this hook is asked, and no other; without one everybody may do everything.
         """
 
     @hookspec(firstresult=True)
-    async def open_ticket(self, service: "Service", tx: "Tx", request: "TicketRequest") -> str:  # type: ignore[empty-body]
+    async def open_ticket(self, tx: "Tx", request: "TicketRequest") -> str:  # type: ignore[empty-body]
         """Opens a ticket in the transaction of what asks for it, and returns its id. Async.
 
         One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
@@ -230,9 +224,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def forget_source(
-        self, service: "Service", tx: "Tx", project_id: str, source: str, source_id: str
-    ) -> None:
+    async def forget_source(self, tx: "Tx", project_id: str, source: str, source_id: str) -> None:
         """What a ticket was opened for was deleted: take out what you copied of it. Async.
 
         `source` and `source_id` are those of `TicketRequest`, e.g. `form` and the id of a submission.
@@ -240,7 +232,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_file_fetched(self, service: "Service", tx: "Tx", file: "StoredFile") -> None:
+    async def on_file_fetched(self, tx: "Tx", file: "StoredFile") -> None:
         """A file that a person sent is here, or will not come, in the transaction that says so. Async.
 
         `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
@@ -248,9 +240,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def erase_subscriber(
-        self, service: "Service", project_id: str, subscriber_id: str
-    ) -> None:
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
         """Remove for good what you keep of a person, their answers and copies of events included. Async.
 
         Called by a job, outside a transaction, after the person is gone from the core's tables; called
@@ -259,7 +249,7 @@ class HookSpecs:
 
     @hookspec
     async def on_channel_stopped(
-        self, service: "Service", tx: "Tx", channel: "Channel", reason: str, detail: str
+        self, tx: "Tx", channel: "Channel", reason: str, detail: str
     ) -> None:
         """A bot was banned or revoked, and makes no more calls. Async; in the transaction that says so.
 
@@ -268,14 +258,12 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_channel_recovered(self, service: "Service", tx: "Tx", channel: "Channel") -> None:
+    async def on_channel_recovered(self, tx: "Tx", channel: "Channel") -> None:
         """A bot that was stopped works again, or its platform answers again. Async; in the transaction that
         says so."""
 
     @hookspec
-    async def on_channel_unavailable(
-        self, service: "Service", tx: "Tx", channel: "Channel", detail: str
-    ) -> None:
+    async def on_channel_unavailable(self, tx: "Tx", channel: "Channel", detail: str) -> None:
         """The platform of a channel answers nobody. Async; in the transaction that says so.
 
         What is queued waits, the platform is probed, and `on_channel_recovered` tells when it is back.

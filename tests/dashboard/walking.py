@@ -48,7 +48,7 @@ class Walk:
 
 
 def pages_of(service: Service) -> list[Page]:
-    found = answers(service.plugins.hook.register_dashboard(service=service))
+    found = answers(service.plugins.hook.register_dashboard())
     return [page for area in found for page in area.pages]
 
 

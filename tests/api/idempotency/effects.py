@@ -21,7 +21,6 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.service import Service
 
 CountEffects = Callable[[], Awaitable[int]]
 
@@ -65,7 +64,7 @@ class Effects:
         self.may_end.set()
 
     @hookimpl
-    def register_endpoints(self, service: Service) -> Sequence[Endpoint]:
+    def register_endpoints(self) -> Sequence[Endpoint]:
         router = Router(area="effects")
 
         @router.post("/v1/effects", status=201)

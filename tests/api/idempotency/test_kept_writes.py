@@ -31,7 +31,7 @@ class Tries:
         return [Missed]
 
     @hookimpl
-    def register_endpoints(self, service: Service) -> Sequence[Endpoint]:
+    def register_endpoints(self) -> Sequence[Endpoint]:
         router = Router(area="tries")
 
         @router.post("/v1/tries", errors=(Missed,))

@@ -135,7 +135,7 @@ class Till:
         self.charges: list[Charge] = []
 
     @hookimpl
-    async def charge(self, service: Service, tx: Any, charge: Charge) -> None:
+    async def charge(self, tx: Any, charge: Charge) -> None:
         self.charges.append(charge)
 
 

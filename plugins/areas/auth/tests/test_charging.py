@@ -19,7 +19,7 @@ class Ledger:
         self.broken = False
 
     @hookimpl
-    async def charge(self, service, tx, charge):
+    async def charge(self, tx, charge):
         if self.broken:
             raise RuntimeError("the ledger is broken")
         tx.on_commit(partial(self.charges.append, charge))

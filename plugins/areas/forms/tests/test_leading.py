@@ -176,7 +176,7 @@ class Desks:
         self.asked: list[TicketRequest] = []
 
     @hookimpl
-    async def open_ticket(self, service: Service, tx: Tx, request: TicketRequest) -> str:
+    async def open_ticket(self, tx: Tx, request: TicketRequest) -> str:
         self.asked.append(request)
         return f"tkt_{len(self.asked)}"
 

@@ -26,7 +26,7 @@ class Broke:
         self.refuses = False
 
     @hookimpl
-    async def charge(self, service: Service, tx: Any, charge: Any) -> None:
+    async def charge(self, tx: Any, charge: Any) -> None:
         if self.refuses:
             raise BillingBlocked
 

@@ -29,7 +29,7 @@ class EchoBot:
     """Asks when it is started with `echo_...`, edits the question when a button is pressed."""
 
     @hookimpl
-    def register_inbound(self, service: Service) -> Sequence[InboundRule]:
+    def register_inbound(self) -> Sequence[InboundRule]:
         return [
             InboundRule("start", self.ask, "echo_"),
             InboundRule("button", self.thank, "echo_"),
