@@ -67,7 +67,7 @@ async def file(page: PageContext) -> Download:
 
 
 @pages.post("/samples", access="manage", again=samples, upload_bytes=1000)
-async def change(page: PageContext) -> Moved:
+async def change(page: PageContext, kept: Kept) -> Moved:
     text = page.form.text("text")
     await page.tx.execute(
         "UPDATE core_projects SET name = :name WHERE project_id = :project_id",
@@ -78,14 +78,14 @@ async def change(page: PageContext) -> Moved:
     if text == "counted":
         raise Counted("text: is counted")
     upload = page.form.file("file")
-    page.after_commit.append(lambda: page.get(Kept).done.append(text))
+    page.after_commit.append(lambda: kept.done.append(text))
     size = f" ({upload.filename}, {upload.size})" if upload else ""
     return Moved(page.url("/samples"), notice=f"Changed to {text}{size}.")
 
 
 @pages.post("/runs", access="operate")
-async def run(page: PageContext) -> Moved:
-    page.get(Kept).done.append(page.account.email)
+async def run(page: PageContext, kept: Kept) -> Moved:
+    kept.done.append(page.account.email)
     return Moved(f"{page.root}/operator/runs")
 
 
