@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from msgsvc_core.config.settings import load_settings
@@ -84,27 +85,40 @@ class Campaign:
 
 @asynccontextmanager
 async def campaign(
-    folder: Path, databases: Any, runner: TestRunner, people: int, *, on: str = ""
+    folder: Path,
+    databases: Any,
+    runner: TestRunner,
+    people: int,
+    *,
+    on: str = "",
+    messenger: ModuleType = slow_outbox,
+    channel: str | None = None,
 ) -> AsyncIterator[Campaign]:
-    """`on` is the database; by default SQLite for the embedded runner, PostgreSQL for dramatiq."""
-    installed = install_module(folder / "installed", Path(slow_outbox.__file__))
+    """`on` is the database; by default SQLite for the embedded runner, PostgreSQL for dramatiq.
+
+    `messenger` is the plugin of the channel, and `channel` its settings; by default an outbox whose calls
+    take `CALL_S`.
+    """
+    name = messenger.__name__.rpartition(".")[2]
+    if channel is None:
+        channel = f'outbox = "{folder / "outbox.jsonl"}"\ndelay_s = {CALL_S}\n'
+    installed = install_module(folder / "installed", Path(str(messenger.__file__)))
     deployment = Deployment(folder, [installed])
     on = on or ("sqlite" if runner.name == "embedded" else "postgresql")
     url = None if on == "sqlite" else await databases[on].empty()
     jobs = {"lease_s": 1.0, "sweep_s": 0.1, **runner.job_settings}
     settings = "".join(f"{name} = {json.dumps(value)}\n" for name, value in jobs.items())
     deployment.configure(
-        'plugins = ["broadcasts", "slow_outbox"]\n'
+        f'plugins = ["broadcasts", "{name}"]\n'
         "[channels.messenger_a]\n"
-        'plugin = "slow_outbox"\n'
-        f'outbox = "{folder / "outbox.jsonl"}"\n'
-        f"delay_s = {CALL_S}\n"
+        f'plugin = "{name}"\n'
+        f"{channel}"
         f'[jobs]\n{settings}[log]\nlevel = "warning"\n',
         url,
     )
     service = Service(
         load_settings(deployment.config, env={}, plugins=()),
-        extra_plugins=[("slow_outbox", slow_outbox)],
+        extra_plugins=[(name, messenger)],
     )
     await service.migrate()
     await service.open_database()

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_telegram.testing import FakeTelegram
+from tests.faults.certificates import certificate, client_context, server_context
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.front import Front, Mode
 from tests.faults.names import Names
@@ -42,12 +44,22 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
     rounds: Rounds,
     figure: Figure,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     names = Names(monkeypatch)
-    people, each_s = rounds(short=90, long=20_000), rounds(short=1, long=600)
+    trusted = certificate(tmp_path / "trusted.pem", "platform.test")
+    untrusted = certificate(tmp_path / "untrusted.pem", "platform.test")
+    # As if the machine knew it: what aiohttp trusts was read when it was imported.
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", client_context(trusted))
+    people, each_s = rounds(short=90, long=20_000), rounds(short=1, long=360)
     # A broadcast to many takes its time by the pace that Telegram asks for.
     per_bot_s = rounds(short=PER_BOT_S, long=10 * PER_BOT_S)
-    async with FakeTelegram() as fake, Front(fake.url) as front:
+    async with (
+        FakeTelegram() as fake,
+        Front(
+            fake.url, trusted=server_context(trusted), untrusted=server_context(untrusted)
+        ) as front,
+    ):
         service = await make_service(
             extra_plugins=[("telegram", msgsvc_telegram.plugin)],
             use_clock=SystemClock(),
@@ -77,13 +89,21 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
 
         away_from_s = time.monotonic()
         said: dict[str, Any] = {}
-        modes: tuple[Mode | Literal["unresolved"], ...] = ("hang", "refused", "unresolved", "502")
+        modes: tuple[Mode | Literal["unresolved"], ...] = (
+            "hang",
+            "refused",
+            "unresolved",
+            "502",
+            "tls",
+        )
         for mode in modes:
             names.are_resolved = mode != "unresolved"
             await front.be("refused" if mode == "unresolved" else mode)
             if mode == "unresolved":
                 # An address is remembered for 10 s.
                 await until(lambda: have_failed(names))
+            if mode == "tls":
+                await until(lambda: is_distrusted(front))
             said[mode] = await until(lambda: away(service), timeout_s=CALL_S * 4)
             await asyncio.sleep(each_s)  # the outage lasts so long, whatever happens meanwhile
         for number in range(EACH):
@@ -136,6 +156,10 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
 
 async def have_failed(names: Names) -> bool:
     return names.failed > 0
+
+
+async def is_distrusted(front: Front) -> bool:
+    return front.distrusted > 0
 
 
 async def is_quiet(fake: FakeTelegram, people: int) -> bool:
