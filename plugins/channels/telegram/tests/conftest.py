@@ -21,7 +21,7 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
+from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
 from msgsvc_telegram import plugin
 from msgsvc_telegram.channel import TelegramChannel
@@ -47,7 +47,7 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 @pytest.fixture
 async def make_channel(telegram: FakeTelegram) -> AsyncIterator[Callable[..., TelegramChannel]]:
     """Makes channels alone, for the fake's bot; keywords are settings."""
-    clock, secrets = FakeClock(), SecretBox([SECRET_KEY])
+    clock, secrets = SystemClock(), SecretBox([SECRET_KEY])
     db = Database("sqlite:///unused.db")
     files = Files(
         clock=clock,
