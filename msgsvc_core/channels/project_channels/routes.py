@@ -25,10 +25,9 @@ async def list_channels(
     ctx: Context, query: PageQuery, own_channels: OwnChannels
 ) -> OwnChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
-    own = own_channels
-    found = await own.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda channel: channel.channel_id)
-    return OwnChannelList(data=await own.answers(ctx.tx, page), next_cursor=following)
+    return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 
 
 @router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)

@@ -145,10 +145,9 @@ async def sandbox_send_file(
     channel: str,
     query: BesideFile,
     upload: Upload,
-    all_messenger: Messenger,
+    messenger: Messenger,
 ) -> Message:
     """Sends a bot a file, the field `file` of multipart/form-data, and a text beside it."""
-    messenger = all_messenger
     return await messenger.send_file(
         person_id, channel, upload.filename, upload.file, text=query.text
     )
