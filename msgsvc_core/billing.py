@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import Forbidden
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 #: A message to one subscriber: of `POST /v1/send` and `/v1/send/batch`, a schedule or a drip campaign.
 MESSAGE = "message.sent"
@@ -30,7 +30,7 @@ class Charge:
     quantity: int = 1
 
 
-@record
+@value_object
 class Plan:
     """What an account may do. None is as many as they like."""
 

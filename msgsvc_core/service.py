@@ -43,14 +43,14 @@ from msgsvc_core.channels.calls import BotCalls, channel_lanes
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
 from msgsvc_core.channels.kinds import ChannelKinds
-from msgsvc_core.channels.lines import Lines
+from msgsvc_core.channels.lines import OutboundGates
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
-from msgsvc_core.channels.project_channels.service import OwnChannels
-from msgsvc_core.channels.receiving import Receiver
-from msgsvc_core.channels.reception import Reception
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.receiving import UpdateReceiver
+from msgsvc_core.channels.reception import BotReceiver
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
@@ -86,7 +86,7 @@ from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
-from msgsvc_core.kernel.hooks import answers, in_turn
+from msgsvc_core.kernel.hooks import await_in_order, flatten
 from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
@@ -214,7 +214,7 @@ class Service:
             ),
             dialect=self.db.dialect,
         )
-        self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
+        self.errors = ErrorCatalogue([*CORE_ERRORS, *flatten(hook.register_errors())])
         own_texts = [
             (package(each.plugin), cast("Path", each.function()))
             for each in hook.register_locale.get_hookimpls()
@@ -233,7 +233,7 @@ class Service:
         self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
         self.events = Events(
             clock=self.clock,
-            specs=[*CORE_EVENTS, *answers(hook.register_events())],
+            specs=[*CORE_EVENTS, *flatten(hook.register_events())],
             observe=self._observe_events,
             count=self.metrics.count_events,
             find_unloaded=lambda: unloaded_events(
@@ -262,7 +262,7 @@ class Service:
             db=self.db,
             secrets=self.secrets,
             kinds=ChannelKinds(
-                answers(hook.register_channel_kinds()),
+                flatten(hook.register_channel_kinds()),
                 context=self._channel_context(),
                 secrets=self.secrets,
                 settings=settings.own_channels,
@@ -391,7 +391,7 @@ class Service:
             on_stopped=self._on_channel_stopped,
             on_recovered=self._on_channel_recovered,
         )
-        self.own_channels = OwnChannels(
+        self.own_channels = ProjectChannels(
             clock=self.clock,
             db=self.db,
             secrets=self.secrets,
@@ -537,7 +537,7 @@ class Service:
             wait_s=exponential(settings.jobs.probe_first_s, 2, settings.jobs.probe_most_s),
             on_unavailable=self._on_channel_unavailable,
         )
-        self.lines = Lines(
+        self.lines = OutboundGates(
             clock=self.clock,
             db=self.db,
             jobs=self.jobs,
@@ -652,16 +652,16 @@ class Service:
                 *self.consents.rules(),
                 *self.member_links.rules(),
                 *(questions.rules() if self.messenger_sign_in.is_on else []),
-                *answers(hook.register_inbound()),
+                *flatten(hook.register_inbound()),
             ]
         )
-        self.receiver = Receiver(
+        self.receiver = UpdateReceiver(
             clock=self.clock,
             db=self.db,
             channels=self.channels,
             lease_s=settings.jobs.lease_s,
             new_reception=partial(
-                Reception,
+                BotReceiver,
                 clock=self.clock,
                 db=self.db,
                 secrets=self.secrets,
@@ -673,7 +673,7 @@ class Service:
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
-            *answers(hook.register_endpoints()),
+            *flatten(hook.register_endpoints()),
         ]
         check_endpoints(self.endpoints)
         self.endpoints = [endpoint.bound(self.providers) for endpoint in self.endpoints]
@@ -693,13 +693,13 @@ class Service:
             NotFoundPage,
             documentation_routes,
         )
-        from msgsvc_core.http.edge import Edge  # noqa: PLC0415 - see above
+        from msgsvc_core.http.edge import EndpointDispatcher  # noqa: PLC0415 - see above
         from msgsvc_core.http.idempotency import Idempotency  # noqa: PLC0415 - see above
         from msgsvc_core.http.metrics import metrics_routes, operators_of  # noqa: PLC0415 - see above
         from msgsvc_core.http.operations import Readiness, operation_routes  # noqa: PLC0415
 
         settings, requests = self.settings, self.metrics.requests
-        edge = Edge(
+        edge = EndpointDispatcher(
             db=self.db,
             secrets=self.secrets,
             authentication=Authentication(
@@ -723,7 +723,7 @@ class Service:
             has_redis=settings.redis_url is not None,
             keys_are_lost=lambda: self.keys_are_lost,
         )
-        pages = answers(self.plugins.hook.register_pages())
+        pages = flatten(self.plugins.hook.register_pages())
         base_url, home = settings.base_url, home_of(pages)
         return build_app(
             endpoints=self.endpoints,
@@ -794,7 +794,7 @@ class Service:
 
     @cached_property
     def job_specs(self) -> list[JobSpec]:
-        plugins = answers(self.plugins.hook.register_jobs())
+        plugins = flatten(self.plugins.hook.register_jobs())
         own = [
             self.bot_calls.spec,
             self.message_delivery.spec,
@@ -820,7 +820,7 @@ class Service:
             channel_lanes(self.lines.gate_of),
             file_fetching.LANES,
         ]
-        return [*core, *answers(self.plugins.hook.register_lanes())]
+        return [*core, *flatten(self.plugins.hook.register_lanes())]
 
     async def migrate(self) -> list[str]:
         """Brings the database up to date; returns the migrations that were applied."""
@@ -868,7 +868,7 @@ class Service:
             await self.events.start()
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
-            await in_turn(self.plugins.hook.on_start())
+            await await_in_order(self.plugins.hook.on_start())
             await start_jobs(
                 self._new_runner,
                 queue=self.jobs,
@@ -1033,17 +1033,17 @@ class Service:
 
     def _dashboard_areas(self) -> list[Pages]:
         """Every plugin's pages, with what their handlers ask for by type."""
-        found = answers(self.plugins.hook.register_dashboard())
+        found = flatten(self.plugins.hook.register_dashboard())
         return [area.bound(self.providers) for area in found]
 
     async def _charge(self, tx: Tx, charge: Charge) -> None:
-        await in_turn(self.plugins.hook.charge(tx=tx, charge=charge))
+        await await_in_order(self.plugins.hook.charge(tx=tx, charge=charge))
 
     async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
         hook = self.plugins.hook.admit
         # Sends ask many thousand times a second, and most installations have nobody to ask.
         if hook.get_hookimpls():
-            await in_turn(hook(project_id=project_id, operation=operation, tx=tx))
+            await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
 
     async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
         pricing = self.plugins.hook.price(tx=tx, project_id=project_id, operation=operation)
@@ -1055,7 +1055,7 @@ class Service:
 
     async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
         hook = self.plugins.hook.forget_source
-        await in_turn(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
+        await await_in_order(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
 
     async def _receive_update(self, channel_key: str, update: Update) -> None:
         await self.inbound.receive(channel_key, update)
@@ -1067,15 +1067,15 @@ class Service:
 
     async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
         hook = self.plugins.hook.on_channel_stopped
-        await in_turn(hook(tx=tx, channel=channel, reason=reason, detail=detail))
+        await await_in_order(hook(tx=tx, channel=channel, reason=reason, detail=detail))
 
     async def _on_channel_recovered(self, tx: Tx, channel: Channel) -> None:
         hook = self.plugins.hook.on_channel_recovered
-        await in_turn(hook(tx=tx, channel=channel))
+        await await_in_order(hook(tx=tx, channel=channel))
 
     async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
         hook = self.plugins.hook.on_channel_unavailable
-        await in_turn(hook(tx=tx, channel=channel, detail=detail))
+        await await_in_order(hook(tx=tx, channel=channel, detail=detail))
 
     async def _on_tags_given(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
@@ -1083,25 +1083,25 @@ class Service:
         given = self.plugins.hook.on_tags_given(
             tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
         )
-        await in_turn(given)
+        await await_in_order(given)
 
     async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         hook = self.plugins.hook.on_member_changed
-        await in_turn(hook(tx=tx, before=before, after=after))
+        await await_in_order(hook(tx=tx, before=before, after=after))
 
     async def _on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
         hook = self.plugins.hook.on_mailing_ended
-        await in_turn(hook(tx=tx, mailing=mailing))
+        await await_in_order(hook(tx=tx, mailing=mailing))
 
     async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        await in_turn(self.plugins.hook.on_file_fetched(tx=tx, file=file))
+        await await_in_order(self.plugins.hook.on_file_fetched(tx=tx, file=file))
 
     async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
         hook = self.plugins.hook.erase_subscriber
-        await in_turn(hook(project_id=project_id, subscriber_id=subscriber_id))
+        await await_in_order(hook(project_id=project_id, subscriber_id=subscriber_id))
 
     async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        await in_turn(self.plugins.hook.on_events(tx=tx, events=events))
+        await await_in_order(self.plugins.hook.on_events(tx=tx, events=events))
 
     def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
         return LaneRunner(

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id, new_token
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members.models import AddMemberBody, Role
 from msgsvc_core.members.service import Members
 from msgsvc_core.projects.models import Project
@@ -30,7 +30,7 @@ SEEN_EVERY_MS = 60_000
 AGENT_LENGTH = 512
 
 
-@record
+@value_object
 class Belonging:
     """A project of somebody's, and what they are in it."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from msgsvc_core.db import Tx, Unit
+from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.kernel.errors import Unauthorized
 
 
@@ -45,7 +45,7 @@ class Context:
     _project: Caller | None = None
     _key: CallerKey | None = None
     _tx: Tx | None = None
-    _unit: Unit | None = None
+    _unit: WriteBatch | None = None
 
     @property
     def tx(self) -> Tx:
@@ -63,7 +63,7 @@ class Context:
         return self._tx
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> WriteBatch:
         assert self._unit is not None, "the endpoint is not declared with grouped"
         return self._unit
 

@@ -48,7 +48,7 @@ F = TypeVar("F", bound=HandlerFunction)
 _PATH_PARAMETER = re.compile(r"{(\w+)}")
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """Base of request bodies: unknown fields are refused, and types are not converted.
 
     JSON has one kind of number, so `60.0` is the integer 60 where one is asked for (JSON Schema 2020-12,
@@ -97,7 +97,7 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Base of answers. Fields named in `leave_out_none` are absent, not null, without a value."""
 
     model_config = ConfigDict(extra="forbid")
@@ -264,4 +264,12 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             raise ValueError(f"{endpoint.method} {endpoint.path}: its handler takes no `ctx`")
 
 
-__all__ = ["Answer", "Body", "Endpoint", "Query", "Response", "Router", "check_endpoints"]
+__all__ = [
+    "Endpoint",
+    "Query",
+    "RequestModel",
+    "Response",
+    "ResponseModel",
+    "Router",
+    "check_endpoints",
+]

@@ -16,7 +16,14 @@ import structlog
 
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import BATCH, BATCHES, PATIENCE_S, Held, Line, Lines
+from msgsvc_core.channels.lines import (
+    BATCH,
+    BATCHES,
+    PATIENCE_S,
+    ChannelPaused,
+    OutboundGate,
+    OutboundGates,
+)
 from msgsvc_core.channels.outbox import EXPIRED, JOB, LANE, SENT, BotOutbox, channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.turns import receiver_of
@@ -31,7 +38,7 @@ from msgsvc_core.jobs.contract import (
     JobSpec,
     LaneSpec,
     NewJob,
-    PutBack,
+    Reschedule,
     exponential,
 )
 from msgsvc_core.jobs.queue import JobQueue
@@ -75,7 +82,7 @@ class BotCalls:
         jobs: JobQueue,
         outbox: BotOutbox,
         channels: Channels,
-        lines: Lines,
+        lines: OutboundGates,
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
@@ -110,7 +117,11 @@ class BotCalls:
                 await self._run_chats(ctx, line, channel, by_chat)
 
     async def _run_chats(
-        self, ctx: JobContext, line: Line, channel: Channel, by_chat: Mapping[str, list[Job]]
+        self,
+        ctx: JobContext,
+        line: OutboundGate,
+        channel: Channel,
+        by_chat: Mapping[str, list[Job]],
     ) -> None:
         # All chats are awaited even if one fails: a call that went on beside the retry of its own job
         # would be made twice.
@@ -123,7 +134,7 @@ class BotCalls:
                 raise failure
 
     async def _run_in_order(
-        self, ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
+        self, ctx: JobContext, line: OutboundGate, channel: Channel, jobs: Sequence[Job]
     ) -> None:
         for number, job in enumerate(jobs):
             end = await self._run(ctx, line, channel, jobs[number:])
@@ -134,8 +145,8 @@ class BotCalls:
                 await self._tell(tx, job, end)
 
     async def _run(
-        self, ctx: JobContext, line: Line, channel: Channel, jobs: Sequence[Job]
-    ) -> _Ended | list[PutBack]:
+        self, ctx: JobContext, line: OutboundGate, channel: Channel, jobs: Sequence[Job]
+    ) -> _Ended | list[Reschedule]:
         """Makes the first of a chat's calls; returns how it ended, or what puts it and those after it
         back, if it must be made later."""
         job, now_ms = jobs[0], self._clock.now_ms()
@@ -151,7 +162,7 @@ class BotCalls:
         try:
             made = partial(self._call, channel, job)
             return _Ended(message_ref=await line.call(channel, job, chat_id, made))
-        except Held:
+        except ChannelPaused:
             return line.again(jobs)
         except DeliveryError as error:
             return _after_failure(line, channel, jobs, error)
@@ -209,8 +220,8 @@ def _after_fault(channel: Channel, job: Job, error: Exception) -> _Ended:
 
 
 def _after_failure(
-    line: Line, channel: Channel, jobs: Sequence[Job], error: DeliveryError
-) -> _Ended | list[PutBack]:
+    line: OutboundGate, channel: Channel, jobs: Sequence[Job], error: DeliveryError
+) -> _Ended | list[Reschedule]:
     """A platform that asks to wait takes up no attempt. What is in doubt is made again: see
     docs/decisions/0007-crash-during-delivery.md."""
     is_refused = error.only_waits

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_core.channels.outbox import JOB as CALL
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext
 
 
@@ -32,9 +32,9 @@ async def _find(tx: Tx, lane: str, chat_id: str, before_ms: int) -> list[str]:
 async def _delete(tx: Tx, job_ids: Sequence[str]) -> None:
     """Removes jobs that nobody has in hand."""
     await tx.execute(
-        f"DELETE FROM core_jobs WHERE {among('job_id', 'ids', tx.dialect)}"
+        f"DELETE FROM core_jobs WHERE {in_array('job_id', 'ids', tx.dialect)}"
         " AND state IN ('ready', 'dead')",
-        {"ids": listed(job_ids, tx.dialect)},
+        {"ids": array_param(job_ids, tx.dialect)},
     )
 
 

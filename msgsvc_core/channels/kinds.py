@@ -13,7 +13,7 @@ from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
 from msgsvc_core.config.sections import OwnChannelSettings
 from msgsvc_core.config.settings import Section
-from msgsvc_core.kernel.hooks import by_name
+from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.validation_messages import worded_finding
 from msgsvc_core.security import SecretBox
 
@@ -71,7 +71,7 @@ class ChannelKinds:
         self.context = context
         self._secrets = secrets
         self._settings = settings
-        self._kinds = by_name("kind of messenger", kinds)
+        self._kinds = unique_by_name("kind of messenger", kinds)
 
     @property
     def for_projects(self) -> dict[str, ChannelKind]:

@@ -20,11 +20,11 @@ from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
-from msgsvc_core.channels.turns import Order
+from msgsvc_core.channels.turns import RetryOrder
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store
-from msgsvc_core.jobs.contract import Backoff, Job, JobContext, PutBack, Room, exponential
+from msgsvc_core.jobs.contract import Backoff, Capacity, Job, JobContext, Reschedule, exponential
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
@@ -77,12 +77,12 @@ ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE
 log = structlog.get_logger(__name__)
 
 
-class Held(Exception):
+class ChannelPaused(Exception):
     """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
     was not made, or refused for that reason."""
 
 
-class Line:
+class OutboundGate:
     """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Line:
         settings: JobSettings,
     ) -> None:
         self.key = key
-        self.order = Order()
+        self.order = RetryOrder()
         self._clock = clock
         self._db = db
         self._channels = channels
@@ -162,7 +162,7 @@ class Line:
         """Makes one call of `channel` when it may be in flight, and the bot's and the chat's turn has come.
 
         `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
-        `Held` when the bot may make none; what the platform says of the bot is kept to from then on.
+        `ChannelPaused` when the bot may make none; what the platform says of the bot is kept to from then on.
         """
         await self.concurrency.until_available()
         with self.concurrency.slots() as slots:
@@ -185,7 +185,7 @@ class Line:
         if permit is None:
             if entry is not None:
                 entry.cancel()
-            raise Held
+            raise ChannelPaused
         began_s = time.monotonic()
         try:
             try:
@@ -211,7 +211,7 @@ class Line:
         if not self.order:
             return list(jobs)
         left: list[Job] = []
-        back: list[PutBack] = []
+        back: list[Reschedule] = []
         for job in sorted(jobs, key=lambda job: (job.priority, job.job_id)):
             until_ms = self.order.behind(job)
             if until_ms is None:
@@ -224,17 +224,17 @@ class Line:
                 pass
         return left
 
-    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[PutBack]:
+    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
         """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
 
         `counts` is whether the first was tried. Later ones of the receiver wait for them.
         """
         step_ms = self._chat_step_ms()
-        back: list[PutBack] = []
+        back: list[Reschedule] = []
         for number, job in enumerate(jobs):
             until_ms = at_ms + number * step_ms
             self.order.note(job, until_ms)
-            back.append(PutBack(job, until_ms, counts and number == 0))
+            back.append(Reschedule(job, until_ms, counts and number == 0))
         return back
 
     def failed(self, jobs: Sequence[Job]) -> None:
@@ -244,13 +244,13 @@ class Line:
         for job in jobs:
             self.order.note(job, until_ms)
 
-    def again(self, jobs: Sequence[Job]) -> list[PutBack]:
+    def again(self, jobs: Sequence[Job]) -> list[Reschedule]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
             # The bot may work again before later ones of the receiver, already claimed, hear of it.
             self.order.note(job, max(now_ms, job.run_at_ms))
-        return [PutBack(job, None) for job in jobs]
+        return [Reschedule(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
         """When to try again what failed: no earlier than the platform said, or by `backoff`."""
@@ -296,21 +296,21 @@ class Line:
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
-    def room(self) -> Room:
+    def room(self) -> Capacity:
         paced, limit = self.paced_room(), self.concurrency
         free, now_ms = limit.claimable, self._clock.now_ms()
         if paced is not None and paced.jobs <= 0:
             return paced
         if free <= 0:
-            return Room(0, PACED_BATCHES, now_ms + CHANGED_MS)
+            return Capacity(0, PACED_BATCHES, now_ms + CHANGED_MS)
         # What is known of a platform after a few answers is little: so it is slow until then.
         is_slow = limit.limit < BATCH
         batch = max(1, limit.limit // SLOW_BATCHES) if is_slow else None
         if paced is not None:
             return replace(paced, jobs=min(paced.jobs, free), batch=batch)
-        return Room(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
+        return Capacity(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
 
-    def paced_room(self) -> Room | None:
+    def paced_room(self) -> Capacity | None:
         """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
         anything."""
         now_ms = self._clock.now_ms()
@@ -319,11 +319,11 @@ class Line:
             most_ms = round(LOOK_S * 1000)
             waits = self._stopped or self._circuit.blocks
             wait_ms = most_ms if waits else min(left_ms, most_ms)
-            return Room(0, PACED_BATCHES, now_ms + max(1, wait_ms))
+            return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
         if self._circuit.left is not None:
             # A trial: a few calls.
             left = max(0, self._circuit.left - len(self._ahead))
-            return Room(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
+            return Capacity(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
         pacer = self._paced()
         if pacer is None or pacer.bot is None:
             return None
@@ -332,8 +332,8 @@ class Line:
         # By one at a time, each would cost transactions of its own.
         least = max(1, int(AHEAD_S / step_s / 2))
         if room >= least:
-            return Room(room, PACED_BATCHES, now_ms)
-        return Room(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
+            return Capacity(room, PACED_BATCHES, now_ms)
+        return Capacity(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         self.concurrency.claimed([job.job_id for job in jobs])
@@ -378,7 +378,7 @@ class Line:
             else:
                 await self._pause(error)
         elif error.reason is Reason.BOT_BANNED and not await self._stopped_by(channel, error):
-            raise Held from error
+            raise ChannelPaused from error
 
     def _count_answer(self, error: DeliveryError, began_s: float) -> None:
         """A refusal is an answer as well; what failed on our side says nothing of the platform."""
@@ -516,9 +516,9 @@ class Line:
             entry.join(bot, time.monotonic())
 
     def _check_open(self, chat_id: str | None) -> None:
-        """Raises `Held`. What it allows is called with nothing awaited in between."""
+        """Raises `ChannelPaused`. What it allows is called with nothing awaited in between."""
         if self.closed or (chat_id is not None and self._chat_pause_s(chat_id) > 0):
-            raise Held
+            raise ChannelPaused
 
     def _chat_pause_s(self, chat_id: str) -> float:
         """Seconds that are left of what the platform asked for in this chat."""
@@ -551,7 +551,7 @@ class Line:
         return self._clock.monotonic_ms()
 
 
-class Lines:
+class OutboundGates:
     """`service.lines`, by channel key."""
 
     def __init__(
@@ -569,7 +569,7 @@ class Lines:
         self._clock = clock
         self._jobs = jobs
         self._new_line = partial(
-            Line,
+            OutboundGate,
             clock=clock,
             db=db,
             channels=channels,
@@ -578,9 +578,9 @@ class Lines:
             metrics=metrics,
             settings=settings,
         )
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, OutboundGate] = {}
 
-    def __getitem__(self, key: str) -> Line:
+    def __getitem__(self, key: str) -> OutboundGate:
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = self._new_line(key)
@@ -596,6 +596,6 @@ class Lines:
         self[key].outage_changed()
         self._jobs.wake(f"channel:{key}", self._clock.now_ms())
 
-    def gate_of(self, lane: str) -> Line:
+    def gate_of(self, lane: str) -> OutboundGate:
         """The gate of a lane `channel:<key>`."""
         return self[lane.partition(":")[2]]

@@ -9,7 +9,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.json import to_json
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security import SecretBox
 
 #: The job that makes one call.
@@ -32,7 +32,7 @@ def channel_of(lane: str) -> str:
     return lane.partition(":")[2]
 
 
-@record
+@value_object
 class OnComplete:
     """A job of the lane `default` that is told how a call ended, in the transaction that ends it.
 

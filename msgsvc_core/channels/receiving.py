@@ -11,12 +11,12 @@ from contextlib import suppress
 import structlog
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.reception import Lease, Reception
+from msgsvc_core.channels.reception import BotReceiver, Lease
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.lease_clock import LeaseClock
-from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 
@@ -32,7 +32,7 @@ RENEWALS_A_LEASE = 3
 log = structlog.get_logger(__name__)
 
 
-class Receiver:
+class UpdateReceiver:
     """`service.receiver`: one process's part in it. `new_reception` makes what is done for one bot."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Receiver:
         db: Database,
         channels: Channels,
         lease_s: float,
-        new_reception: Callable[[Channel, Lease], Reception],
+        new_reception: Callable[[Channel, Lease], BotReceiver],
     ) -> None:
         self._clock = clock
         self._db = db
@@ -70,7 +70,7 @@ class Receiver:
         """
         if self._keeper is None:
             return
-        await end(self._keeper)
+        await cancel_and_wait(self._keeper)
         self._keeper = None
         await self._end_tasks(list(self._tasks))
         try:
@@ -165,4 +165,4 @@ class Receiver:
             await self._end_tasks(list(self._tasks))
 
     async def _end_tasks(self, names: list[str]) -> None:
-        await end(*[self._tasks.pop(lane)[1] for lane in names])
+        await cancel_and_wait(*[self._tasks.pop(lane)[1] for lane in names])

@@ -59,7 +59,7 @@ class Lease:
     may_poll: Callable[[], bool]
 
 
-class Reception:
+class BotReceiver:
     """`run` until it is cancelled; it outlives every failure of platform, handlers and database."""
 
     def __init__(

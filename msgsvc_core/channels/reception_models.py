@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.kernel.clock import to_rfc3339
 
@@ -17,7 +17,7 @@ class InterruptionReason(StrEnum):
     WEBHOOK_NOT_CALLED = "webhook_not_called"
 
 
-class ReceptionRecovered(Answer):
+class ReceptionRecovered(ResponseModel):
     """Fields of `channel.reception_recovered`; `channel` is the name."""
 
     channel: str
@@ -32,7 +32,7 @@ class ReceptionInterrupted(ReceptionRecovered):
     detail: str
 
 
-class ReceptionAnswer(Answer):
+class ReceptionAnswer(ResponseModel):
     """How a bot receives. `since`, `reason` and `detail` say since when and why it does not; null while it
     does."""
 

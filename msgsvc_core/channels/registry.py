@@ -12,11 +12,11 @@ from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
-from msgsvc_core.channels.project_channels.following import Follower
+from msgsvc_core.channels.project_channels.following import ChannelSync
 from msgsvc_core.channels.starting import StartCodes
-from msgsvc_core.channels.turns import Turns
+from msgsvc_core.channels.turns import FifoKeyLock
 from msgsvc_core.channels.updates import Update
-from msgsvc_core.channels.uses import Uses, close_quietly
+from msgsvc_core.channels.uses import ChannelRefCounts, close_quietly
 from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ValidationFailed
@@ -63,13 +63,13 @@ class Channels:
         self._accounts: dict[str, str] = {}
         self._own: dict[str, Channel] = {}
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
-        self._uses = Uses()
+        self._uses = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
-        self.follower = Follower(
+        self.follower = ChannelSync(
             db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
         )
         #: Keeps the order in each chat, where batches of a lane are under way at once.
-        self.turns = Turns()
+        self.turns = FifoKeyLock()
 
     # ---- which there are ------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
@@ -19,7 +19,7 @@ from msgsvc_core.db import Database, Row, Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 _COLUMNS = (
     "channel, status, reason, detail, paused_until_ms, changed_at_ms, outage_since_ms,"
@@ -33,7 +33,7 @@ EVER_MS = 2**53
 log = structlog.get_logger(__name__)
 
 
-@record
+@value_object
 class ChannelState:
     """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped.
 
@@ -64,7 +64,7 @@ class ChannelState:
         return self.status == "stopped"
 
 
-class ChannelRecovered(Answer):
+class ChannelRecovered(ResponseModel):
     """Fields of `channel.recovered`; `channel` is the name."""
 
     channel: str

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from msgsvc_core.jobs.contract import Job
 
 
-class Turns:
+class FifoKeyLock:
     """Lets who shares a key go one after another, in the order in which they came.
 
     A lane of a channel is drained by one runner, so knowing of this process is enough.
@@ -38,7 +38,7 @@ class Turns:
             ended.set_result(None)
 
 
-class Order:
+class RetryOrder:
     """Jobs that were put back, and which later ones for the same receiver must not overtake.
 
     Without these a message that is tried again in a minute would be shown after those that were

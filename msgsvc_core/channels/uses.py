@@ -12,7 +12,7 @@ from msgsvc_core.channels.contract import Channel
 log = structlog.get_logger(__name__)
 
 
-class Uses:
+class ChannelRefCounts:
     """Counts uses by channel object: a changed channel is another object than the one before."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import inspection
-from msgsvc_core.jobs.inspection import Filter, Letter
+from msgsvc_core.jobs.inspection import Filter, JobView
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.service import Service
@@ -192,12 +192,12 @@ async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter)
         seen.update(chunk)
 
 
-async def _list(config: Path | None, wanted: Filter, limit: int) -> list[Letter]:
+async def _list(config: Path | None, wanted: Filter, limit: int) -> list[JobView]:
     async with opened(config) as service, service.db.read() as tx:
         return await inspection.list_jobs(tx, wanted, limit)
 
 
-async def _show(config: Path | None, job_id: str) -> Letter:
+async def _show(config: Path | None, job_id: str) -> JobView:
     async with opened(config) as service, service.db.read() as tx:
         found = await inspection.find(tx, job_id)
     if found is None:
@@ -210,7 +210,7 @@ def _filter(state: str | None, lane: str | None, name: str | None) -> Filter:
     return Filter(known, lane, name)
 
 
-def _plain(letter: Letter) -> dict[str, Any]:
+def _plain(letter: JobView) -> dict[str, Any]:
     return {
         "job_id": letter.job_id,
         "name": letter.name,
@@ -230,7 +230,7 @@ def _plain(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _row(letter: Letter) -> list[str]:
+def _row(letter: JobView) -> list[str]:
     return [
         letter.job_id,
         letter.name,

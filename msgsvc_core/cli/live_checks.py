@@ -16,7 +16,7 @@ from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pendin
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
-from msgsvc_core.kernel.hooks import answers
+from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.sealed import CORE_SEALED, count_sealed
 from msgsvc_core.service import Service
@@ -273,7 +273,7 @@ async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
 
 async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
     """Whether older keys can be taken off the list, and what a lost one took along."""
-    columns = [*CORE_SEALED, *answers(service.plugins.hook.register_sealed())]
+    columns = [*CORE_SEALED, *flatten(service.plugins.hook.register_sealed())]
     async with service.db.read() as tx:
         count = await count_sealed(tx, service.secrets, columns)
     if count.unreadable:

@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 from msgsvc_core.config.settings import Section, Settings, load_settings
 from msgsvc_core.http.openapi import EVERYWHERE, errors_of
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.hooks import answers
+from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.plugins.hookspecs import HookSpecs
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
@@ -91,7 +91,7 @@ def _endpoints(service: Service) -> Iterator[str]:
 def _pages(service: Service) -> Iterator[str]:
     """What plugins serve beside the API, as far as it says what it is."""
     yield from ("", "## Pages", "", "For people, beside the API and without a key.", "")
-    for route in sorted(answers(service.plugins.hook.register_pages()), key=_path):
+    for route in sorted(flatten(service.plugins.hook.register_pages()), key=_path):
         about = inspect.getdoc(getattr(route, "endpoint", None))
         if about and about != inspect.getdoc(partial):
             methods = ", ".join(sorted(set(route.methods) - {"HEAD"}))

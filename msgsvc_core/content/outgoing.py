@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 Format = Literal["plain", "markdown", "html"]
 MediaType = Literal["image", "video", "document"]
 
 
-@record
+@value_object
 class Button:
     """A button under a message: either opens `url`, or sends `data` back to the bot."""
 
@@ -19,7 +19,7 @@ class Button:
     data: str | None = None
 
 
-@record
+@value_object
 class Media:
     """A file that goes with a message, fetched by the platform from `url`."""
 
@@ -28,7 +28,7 @@ class Media:
     filename: str | None = None
 
 
-@record
+@value_object
 class OutgoingMessage:
     """What is shown in a chat. `buttons` are rows from top to bottom.
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import structlog
 
-from msgsvc_core.db.errors import Undone
+from msgsvc_core.db.errors import Deadlock
 
 T = TypeVar("T")
 
@@ -15,12 +15,12 @@ TRIES = 3
 log = structlog.get_logger(__name__)
 
 
-async def again_if_undone(transaction: Callable[[], Awaitable[T]]) -> T:
+async def retry_on_deadlock(transaction: Callable[[], Awaitable[T]]) -> T:
     """What `transaction` returns, which begins one and commits it. It is called up to `TRIES` times, so
-    what it changes besides, it changes after the commit. Raises `Undone` after the last time."""
+    what it changes besides, it changes after the commit. Raises `Deadlock` after the last time."""
     for _ in range(TRIES - 1):
         try:
             return await transaction()
-        except Undone as error:
+        except Deadlock as error:
             log.warning("transaction_begun_anew", error=str(error))
     return await transaction()

@@ -19,7 +19,7 @@ KEYS_PER_QUERY = 500
 Load = Callable[[Tx, Sequence[K]], Awaitable[Mapping[K, V]]]
 
 
-class Lookup(Generic[K, V]):
+class DataLoader(Generic[K, V]):
     """`get` as if alone; in truth the keys of all who wait go into one query.
 
     The query begins after the last of them asked, so that everybody sees what was committed before

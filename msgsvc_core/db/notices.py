@@ -19,7 +19,7 @@ MOST_BYTES = 7999
 Heard = Callable[[str], None]
 
 
-class Notices:
+class Notifications:
     """Who listens in this process, by topic."""
 
     def __init__(self) -> None:

@@ -7,11 +7,11 @@ from contextvars import Context
 from functools import partial
 from typing import Generic, TypeVar
 
-from msgsvc_core.db.again import again_if_undone
+from msgsvc_core.db.again import retry_on_deadlock
 from msgsvc_core.db.database import Database
-from msgsvc_core.db.errors import DatabaseUnavailable, Undone
+from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock
 from msgsvc_core.db.tx import Tx
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 R = TypeVar("R")
 V = TypeVar("V")
@@ -27,7 +27,7 @@ BATCH_WAIT_S = 0.25
 Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
 
 
-@record
+@value_object
 class _Asked(Generic[R, V]):
     """A request and the caller who waits for its answer; it waits for others until the loop's time
     `until_s`."""
@@ -37,7 +37,7 @@ class _Asked(Generic[R, V]):
     until_s: float
 
 
-class Together(Generic[R, V]):
+class TransactionBatcher(Generic[R, V]):
     """`do` as if alone; in truth the requests of all who wait go into one transaction.
 
     For changes that are one conditional statement for any number of rows, such as exchanging a code:
@@ -114,7 +114,7 @@ class Together(Generic[R, V]):
                 asked.done.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - raised to whoever asked
-            is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Undone)
+            is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Deadlock)
             if len(batch) > 1 and not is_away:
                 # One of them is at fault, or waits for somebody; the others are not, and don't.
                 for one in batch:
@@ -137,7 +137,7 @@ class Together(Generic[R, V]):
         """What becomes of the requests; one by itself is begun anew after a deadlock."""
         if len(requests) > 1:
             return await self._in_transaction(requests, until_s)
-        return await again_if_undone(partial(self._in_transaction, requests, until_s))
+        return await retry_on_deadlock(partial(self._in_transaction, requests, until_s))
 
     async def _in_transaction(
         self, requests: Sequence[R], until_s: float

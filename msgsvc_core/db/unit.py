@@ -5,14 +5,14 @@ from typing import Any
 
 import structlog
 
-from msgsvc_core.db.errors import Taken
+from msgsvc_core.db.errors import UniqueViolation
 from msgsvc_core.db.rows import Shape, Values, shape_of
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 log = structlog.get_logger(__name__)
 
 
-@record
+@value_object
 class Claim:
     """A row that must be new: `key` are the columns of the unique index that decides it."""
 
@@ -35,7 +35,7 @@ def call_all(callbacks: Iterable[Callable[[], None]]) -> None:
             log.exception("commit_callback_failed")
 
 
-class Unit:
+class WriteBatch:
     """What one caller wants written; `Database.write` commits many of them at once.
 
     All of it is written or nothing, whatever becomes of the units beside it.
@@ -53,7 +53,7 @@ class Unit:
         self.rows.append((shape_of(table, values), tuple(values.values())))
 
     def claim(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
-        """Makes the unit depend on a new row: if one of that `key` is there, `write` raises `Taken`.
+        """Makes the batch depend on a new row: if that `key` is there, `write` raises `UniqueViolation`.
 
         Columns of a key are never null, keep values as they are, and tell them apart as Python does: texts
         and whole numbers.
@@ -70,17 +70,19 @@ class Unit:
         return bool(self.rows) or self.claim_ is not None
 
 
-def without_claim(units: Sequence[Unit], won: set[int]) -> list[Exception | None]:
-    """`Taken` for each unit whose claim is not among those that `won`, by `id`; None for the others."""
+def without_claim(units: Sequence[WriteBatch], won: set[int]) -> list[Exception | None]:
+    """`UniqueViolation` for each batch whose claim is not among `won`, by `id`; None for the others."""
     return [
         None
         if unit.claim_ is None or id(unit) in won
-        else Taken(f"{unit.claim_.shape[0]} has a row of that {', '.join(unit.claim_.key)}")
+        else UniqueViolation(
+            f"{unit.claim_.shape[0]} has a row of that {', '.join(unit.claim_.key)}"
+        )
         for unit in units
     ]
 
 
-def by_shape(units: Iterable[Unit]) -> dict[Shape, list[Values]]:
+def by_shape(units: Iterable[WriteBatch]) -> dict[Shape, list[Values]]:
     """The rows of all units, those of one table and the same columns together."""
     rows: dict[Shape, list[Values]] = {}
     for unit in units:
@@ -94,14 +96,14 @@ def by_shape(units: Iterable[Unit]) -> dict[Shape, list[Values]]:
 
 
 def claims_by_kind(
-    units: Iterable[Unit],
-) -> dict[tuple[Shape, tuple[str, ...]], dict[Values, Unit]]:
+    units: Iterable[WriteBatch],
+) -> dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]]:
     """The first unit of each claimed key, by table and key columns, the keys in their order.
 
     In order, because two processes that insert the same keys in different orders would wait for each
     other for ever.
     """
-    found: dict[tuple[Shape, tuple[str, ...]], dict[Values, Unit]] = {}
+    found: dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]] = {}
     for unit in units:
         if unit.claim_ is not None:
             kind = (unit.claim_.shape, unit.claim_.key)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.kernel.values import record
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.kernel.values import value_object
 
 
 class Person(Protocol):
@@ -31,14 +31,14 @@ class EventSpec:
 
     name: str
     meaning: str
-    fields: type[Answer]
+    fields: type[ResponseModel]
     of_subscriber: bool = True
     #: Whether it stands in the history of its subscriber. Not where what it tells of is there itself, as
     #: messages are; so an index over histories costs nothing where thousands are sent.
     in_history: bool = True
 
 
-@record
+@value_object
 class Event:
     """Something that happened in a project. `data` is the payload as the integrator gets it."""
 
@@ -51,7 +51,7 @@ class Event:
     history_of: str | None = None
 
 
-@record
+@value_object
 class NewEvent:
     """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's are
     added."""

@@ -12,9 +12,9 @@ import structlog
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent, Person
-from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
-from msgsvc_core.kernel.hooks import by_name
+from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import new_id
 
 #: Seconds that listeners get at shutdown for events already committed.
@@ -58,7 +58,7 @@ class Events:
         self._observe = observe
         self._count = count
         self._find_unloaded = find_unloaded
-        self.catalogue = by_name("event", specs)
+        self.catalogue = unique_by_name("event", specs)
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
@@ -170,7 +170,7 @@ class Events:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._queue.join()
-        await end(self._worker)
+        await cancel_and_wait(self._worker)
         self._worker = None
 
     async def _tell_listeners(self) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Router
+from msgsvc_core.api.endpoint import ResponseModel, Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.events import store
 from msgsvc_core.events.tracked import TrackAnswer, TrackBody, TrackedEvents
@@ -23,7 +23,7 @@ class EventQuery(PageQuery):
     event: str | None = None
 
 
-class EventAnswer(Answer):
+class EventAnswer(ResponseModel):
     """An event, with the body that a webhook would carry beside its id."""
 
     event_id: str
@@ -31,7 +31,7 @@ class EventAnswer(Answer):
     data: dict[str, Any]
 
 
-class EventList(Answer):
+class EventList(ResponseModel):
     """A page of events, newest first."""
 
     data: list[EventAnswer]

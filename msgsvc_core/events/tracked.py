@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.db import Tx
 from msgsvc_core.events.contract import Event, Person
 from msgsvc_core.events.emitter import Events
@@ -12,14 +12,14 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.json import to_json
 
 
-class EventTracked(Answer):
+class EventTracked(ResponseModel):
     """Fields of `event.tracked`."""
 
     name: str
     properties: dict[str, Any]
 
 
-class TrackBody(Body):
+class TrackBody(RequestModel):
     """Something that a subscriber did, e.g. in your shop."""
 
     subscriber_id: str | None = None
@@ -33,7 +33,7 @@ class TrackBody(Body):
     )
 
 
-class TrackAnswer(Answer):
+class TrackAnswer(ResponseModel):
     """The event was taken."""
 
     event_id: str

@@ -18,7 +18,7 @@ from yarl import URL
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.outgoing import Media
-from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 
 #: Seconds for which an answer holds: that a file may go, that it may not, and that its host is away.
@@ -106,7 +106,9 @@ class MediaChecks:
 
     async def close(self) -> None:
         """Asks no more."""
-        await end(*[check.task for check in self._known.values() if check.task is not None])
+        await cancel_and_wait(
+            *[check.task for check in self._known.values() if check.task is not None]
+        )
 
     def _check(self, media: Media) -> Check:
         # Only of a document its name is looked at.

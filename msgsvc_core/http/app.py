@@ -18,7 +18,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.envelope import envelope, http_error
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.documentation import NotFoundPage
-from msgsvc_core.http.edge import Edge
+from msgsvc_core.http.edge import EndpointDispatcher
 from msgsvc_core.http.paths import Paths
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.http.requests import RequestLog
@@ -37,7 +37,7 @@ def build_app(
     *,
     endpoints: Sequence[Endpoint],
     routes: Sequence[BaseRoute],
-    edge: Edge,
+    edge: EndpointDispatcher,
     not_found: NotFoundPage,
     metrics: RequestMetrics,
     settings: Settings,
@@ -84,7 +84,7 @@ def build_app(
     # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
     app.router.redirect_slashes = False
     behind = {path: _behind(middleware, paths[path]) for path in paths}
-    return _Entrance(behind, app, _behind(middleware, _Unstorable(edge)))
+    return _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
 
 
 def home_of(pages: Sequence[BaseRoute]) -> str | None:
@@ -99,15 +99,17 @@ def _behind(middleware: Sequence[Middleware], app: ASGIApp) -> ASGIApp:
     return app
 
 
-def _endpoint_paths(endpoints: Sequence[Endpoint], edge: Edge) -> dict[str, "_PathApp"]:
+def _endpoint_paths(
+    endpoints: Sequence[Endpoint], edge: EndpointDispatcher
+) -> dict[str, "_PathEndpoint"]:
     by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for endpoint in endpoints:
         by_path[endpoint.path][endpoint.method] = endpoint
     # A literal path comes before one with a parameter in its place: `{` sorts after letters.
-    return {path: _PathApp(edge, by_path[path]) for path in sorted(by_path)}
+    return {path: _PathEndpoint(edge, by_path[path]) for path in sorted(by_path)}
 
 
-class _Entrance:
+class _PathRouter:
     """Leads to endpoints at once, and to all else through Starlette's router.
 
     The router tries one expression after another, in layers that catch what our edge has caught
@@ -151,7 +153,7 @@ def _path_within(scope: Scope) -> str:
 class _Unstorable:
     """Answers for every endpoint and page what holds NUL, which PostgreSQL takes nowhere."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: EndpointDispatcher) -> None:
         self._edge = edge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,10 +164,10 @@ class _Unstorable:
         await response(scope, receive, send)
 
 
-class _PathApp:
+class _PathEndpoint:
     """All methods of one path."""
 
-    def __init__(self, edge: Edge, methods: dict[str, Endpoint]) -> None:
+    def __init__(self, edge: EndpointDispatcher, methods: dict[str, Endpoint]) -> None:
         self._edge = edge
         self._methods: dict[str, Endpoint] = dict(methods)
         if "GET" in methods:

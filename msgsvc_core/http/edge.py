@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import CallerKey, Context
-from msgsvc_core.api.endpoint import Answer, Endpoint, Query
+from msgsvc_core.api.endpoint import Endpoint, Query, ResponseModel
 from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.api.pagination import bound_cursor, unbound_cursor
 from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import Database, Tx, Unit
+from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.http.authentication import (
     Authentication,
     check_rate,
@@ -52,7 +52,7 @@ class WriteAudit(Protocol):
     ) -> None: ...
 
 
-class Edge:
+class EndpointDispatcher:
     """Turns requests into calls of handlers, for all endpoints of a service."""
 
     def __init__(
@@ -198,7 +198,7 @@ class Edge:
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
     ) -> Response:
         if endpoint.grouped:
-            ctx._unit = Unit()
+            ctx._unit = WriteBatch()
             result = await endpoint.call(ctx, **arguments)
             await self._db.write(ctx._unit)
             return _respond(endpoint, result)
@@ -244,9 +244,9 @@ class Edge:
         key: str,
         raw: bytes,
     ) -> Response:
-        async def work(target: Tx | Unit) -> StoredAnswer:
+        async def work(target: Tx | WriteBatch) -> StoredAnswer:
             ctx._tx = target if isinstance(target, Tx) else None
-            ctx._unit = target if isinstance(target, Unit) else None
+            ctx._unit = target if isinstance(target, WriteBatch) else None
             result = await self._call(endpoint, ctx, arguments)
             if result is None:
                 return StoredAnswer(204, "")
@@ -308,10 +308,13 @@ def _query(request: Request) -> dict[str, str]:
 def _bind_cursor(endpoint: Endpoint, result: Any) -> None:
     """Makes the cursor of a list good for this list alone, also of one inside an answer, as the messages
     of a ticket. By the path as it is declared: one resource may go by its id or its number."""
-    if endpoint.writes or not isinstance(result, Answer):
+    if endpoint.writes or not isinstance(result, ResponseModel):
         return
     for part in (result, *(value for _, value in result)):
-        if isinstance(part, Answer) and (cursor := getattr(part, "next_cursor", None)) is not None:
+        if (
+            isinstance(part, ResponseModel)
+            and (cursor := getattr(part, "next_cursor", None)) is not None
+        ):
             # The models of lists declare it.
             part.next_cursor = bound_cursor(cursor, endpoint.path)  # type: ignore[attr-defined]
 
@@ -332,7 +335,7 @@ def _respond(endpoint: Endpoint, result: Any) -> Response:
 
 
 def _to_json(result: Any) -> bytes:
-    if isinstance(result, Answer):
+    if isinstance(result, ResponseModel):
         return result.to_json()
     assert isinstance(result, BaseModel), "a handler answers with a model"
     return result.model_dump_json().encode()

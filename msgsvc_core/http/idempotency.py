@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from msgsvc_core.api.envelope import envelope
-from msgsvc_core.db import Database, LockTimeout, Taken, Tx, Unit
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import (
@@ -19,7 +19,7 @@ from msgsvc_core.kernel.errors import (
     TooEarly,
     ValidationFailed,
 )
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 #: Characters of a key (decision 0075).
@@ -46,7 +46,7 @@ _READABLE = "{"
 _NOT_STORED = frozenset({400, 401, 403, 413, 425, 429})
 
 
-@record
+@value_object
 class StoredAnswer:
     """Status and JSON text of an answer, and whether it was given before."""
 
@@ -57,7 +57,7 @@ class StoredAnswer:
     is_secret: bool = True
 
 
-T = TypeVar("T", Tx, Unit)
+T = TypeVar("T", Tx, WriteBatch)
 Work = Callable[[T], Awaitable[StoredAnswer]]
 ToAnswer = Callable[[ApiError], StoredAnswer]
 
@@ -114,7 +114,7 @@ class Idempotency:
         project_id: str,
         key: str,
         fingerprints: Sequence[str],
-        work: Work[Unit],
+        work: Work[WriteBatch],
         to_answer: ToAnswer,
     ) -> StoredAnswer:
         """Like `run`, for work that only adds to a unit.
@@ -147,7 +147,7 @@ class Idempotency:
                 )
                 try:
                     await self._db.write(unit, until_s=until_s)
-                except Taken:
+                except UniqueViolation:
                     async with self._db.transaction(until_s=until_s) as tx:
                         if not await self._forget_if_old(tx, project_id, key):
                             return await self._replay(tx, project_id, key, fingerprints)
@@ -176,13 +176,15 @@ class Idempotency:
             )
             return await self._replay(tx, project_id, key, fingerprints) if known else None
 
-    async def _prepare(self, work: Work[Unit], to_answer: ToAnswer) -> tuple[Unit, StoredAnswer]:
+    async def _prepare(
+        self, work: Work[WriteBatch], to_answer: ToAnswer
+    ) -> tuple[WriteBatch, StoredAnswer]:
         """What is to be written, and the answer; an error that is stored like one has no effect."""
-        unit = Unit()
+        unit = WriteBatch()
         try:
             return unit, await work(unit)
         except ApiError as error:
-            return Unit(), to_answer(_storable(error))
+            return WriteBatch(), to_answer(_storable(error))
 
     @asynccontextmanager
     async def _alone(self, project_id: str, key: str) -> AsyncIterator[None]:
@@ -313,12 +315,12 @@ async def forget_answers(
             async with ctx.transaction() as tx:
                 await tx.execute(
                     "UPDATE core_idempotency SET status = :status, body = :body"
-                    f" WHERE project_id = :project_id AND {among('key', 'keys', tx.dialect)}",
+                    f" WHERE project_id = :project_id AND {in_array('key', 'keys', tx.dialect)}",
                     {
                         "status": gone.status,
                         "body": body,
                         "project_id": project_id,
-                        "keys": listed(keys, tx.dialect),
+                        "keys": array_param(keys, tx.dialect),
                     },
                 )
         after = rows[-1]["key"]

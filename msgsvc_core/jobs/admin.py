@@ -77,7 +77,7 @@ class JobAdmin:
         return next((spec for spec in self._specs() if spec.name == name), None)
 
 
-async def _hold(tx: Tx, job_id: str) -> inspection.Held:
+async def _hold(tx: Tx, job_id: str) -> inspection.LockedJob:
     held = await inspection.hold(tx, job_id)
     if held is None:
         raise NotFound("there is no such job; what is done is not kept")

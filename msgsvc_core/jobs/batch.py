@@ -15,7 +15,7 @@ from msgsvc_core.jobs.contract import (
     JobSpec,
     LeaseLost,
     NewJob,
-    PutBack,
+    Reschedule,
     Retry,
     Stopping,
 )
@@ -116,17 +116,17 @@ class Batch:
     async def rescheduling(
         self, job: Job, *, after_s: float, counts: bool = True
     ) -> AsyncIterator[Tx]:
-        async with self.putting_back([PutBack(job, self._in(after_s), counts)]) as tx:
+        async with self.putting_back([Reschedule(job, self._in(after_s), counts)]) as tx:
             yield tx
 
     @asynccontextmanager
-    async def putting_back(self, back: Sequence[PutBack]) -> AsyncIterator[Tx]:
+    async def putting_back(self, back: Sequence[Reschedule]) -> AsyncIterator[Tx]:
         async with self.settling((), back) as tx:
             yield tx
 
     @asynccontextmanager
     async def settling(
-        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
     ) -> AsyncIterator[Tx]:
         async with self._settling(done, back) as tx:
             yield tx
@@ -135,7 +135,7 @@ class Batch:
     async def _settling(
         self,
         done: Sequence[Job],
-        back: Sequence[PutBack],
+        back: Sequence[Reschedule],
         first: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> AsyncIterator[Tx]:
         async with self._db.transaction(few=self._spec.few) as tx:

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 URGENT, NORMAL, BULK = 0, 50, 90
 
 
-@record
+@value_object
 class NewJob:
     """A job to be enqueued.
 
@@ -31,7 +31,7 @@ class NewJob:
     project_id: str | None = None
 
 
-@record
+@value_object
 class Job:
     """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included.
 
@@ -57,8 +57,8 @@ class Job:
         return self.deliveries > self.attempts + 1
 
 
-@record
-class PutBack:
+@value_object
+class Reschedule:
     """A job that goes back to its lane: until `at_ms` (Unix milliseconds), or with None to its old
     place, as if it had never been claimed. `counts` is whether this was one of its attempts, `refused`
     whether a platform asked to wait with it."""
@@ -69,7 +69,7 @@ class PutBack:
     refused: bool = False
 
 
-def told_to_wait(back: "Sequence[PutBack]") -> list[PutBack]:
+def as_rate_limited(back: "Sequence[Reschedule]") -> list[Reschedule]:
     """The same, of jobs of one receiver, with the first of which a platform asked to wait."""
     return [replace(back[0], refused=True), *back[1:]]
 
@@ -146,7 +146,7 @@ class JobContext(Protocol):
         """A transaction that puts `job` back for later along with whatever else is written in it."""
         ...
 
-    def putting_back(self, back: Sequence[PutBack]) -> "AbstractAsyncContextManager[Tx]":
+    def putting_back(self, back: Sequence[Reschedule]) -> "AbstractAsyncContextManager[Tx]":
         """The same for several jobs at once.
 
         Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
@@ -154,7 +154,7 @@ class JobContext(Protocol):
         ...
 
     def settling(
-        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
     ) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes jobs and puts others back, for outcomes that are written together.
 
@@ -215,8 +215,8 @@ class JobSpec:
     few: bool = False
 
 
-@record
-class Room:
+@value_object
+class Capacity:
     """How many jobs of a lane may be claimed now, in how many batches at once all in all.
 
     `look_ms` is when there may be more room, in Unix milliseconds. `batch` is how many jobs a batch holds
@@ -248,7 +248,7 @@ class Gate(Protocol):
         """Called before each claim, in its transaction."""
         ...
 
-    def room(self) -> Room | None:
+    def room(self) -> Capacity | None:
         """None: as much as the lane's spec says. Asked often, so it answers from memory."""
         ...
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held
+from msgsvc_core.db.sql import for_update
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.json import from_json
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 State = Literal["ready", "running", "dead"]
 
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class JobView:
     """A job as an operator sees it. Times are Unix milliseconds."""
 
     job_id: str
@@ -70,7 +70,7 @@ class Filter:
         return " AND ".join(parts), params
 
 
-async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[Letter]:
+async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
     """Up to `limit` jobs, the oldest first."""
     condition, params = wanted.condition()
     # Few run at a time, and have an index without this order: SQLite would go along all jobs for it.
@@ -82,15 +82,15 @@ async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[Letter]:
     return [_letter(row) for row in rows]
 
 
-async def find(tx: Tx, job_id: str) -> Letter | None:
+async def find(tx: Tx, job_id: str) -> JobView | None:
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
     )
     return None if row is None else _letter(row)
 
 
-@record
-class Held:
+@value_object
+class LockedJob:
     """A job that nobody else claims or changes until the transaction ends. Its `job.attempts` are those
     that were made."""
 
@@ -99,10 +99,10 @@ class Held:
     key: str | None
 
 
-async def hold(tx: Tx, job_id: str) -> Held | None:
+async def hold(tx: Tx, job_id: str) -> LockedJob | None:
     """None if there is no such job."""
     row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{held(tx.dialect)}",
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{for_update(tx.dialect)}",
         {"job_id": job_id},
     )
     if row is None:
@@ -119,7 +119,7 @@ async def hold(tx: Tx, job_id: str) -> Held | None:
         priority=row["priority"],
         run_at_ms=row["run_at_ms"],
     )
-    return Held(job, row["state"], row["key"])
+    return LockedJob(job, row["state"], row["key"])
 
 
 async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
@@ -160,7 +160,7 @@ def without_secrets(value: Any, name: str = "") -> Any:
     return value
 
 
-def _letter(row: Row) -> Letter:
+def _letter(row: Row) -> JobView:
     values = {column: row[column] for column in _COLUMNS.split(", ")}
     values["payload"] = without_secrets(json.loads(values["payload"]))
-    return Letter(**values)
+    return JobView(**values)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgsvc_core.db import Tx, Unit
+from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
@@ -71,7 +71,7 @@ class JobQueue:
         )
         return bool(rows)
 
-    def add(self, unit: Unit, job: NewJob) -> None:
+    def add(self, unit: WriteBatch, job: NewJob) -> None:
         """Adds a job without a key to what is written together; its lane is woken after the commit."""
         assert job.key is None, "whether a key is free takes a transaction to see"
         row = _row(job, self._clock.now_ms())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import some_of
+from msgsvc_core.db.sql import limited_delete
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_parts, in_steps
 from msgsvc_core.kernel.clock import Clock
@@ -49,7 +49,7 @@ class Retention:
 
 async def _remove(ctx: JobContext, kept: Kept, before_ms: int) -> None:
     async def some(tx: Tx, most: int) -> int:
-        old = some_of(kept.table, f"{kept.column} < :before_ms", tx.dialect)
+        old = limited_delete(kept.table, f"{kept.column} < :before_ms", tx.dialect)
         params = {"before_ms": before_ms, "most": most}
         return await tx.execute(f"DELETE FROM {kept.table} WHERE {old}", params)
 

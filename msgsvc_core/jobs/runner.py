@@ -24,9 +24,9 @@ from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.starts import Starts
-from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.hooks import by_name
+from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import new_id
 
 #: Seconds until a lane whose database failed is looked at again.
@@ -72,8 +72,8 @@ class LaneRunner:
         self._queue = queue
         self._settings = settings
         self._table_owners = table_owners
-        self._specs = by_name("job", specs)
-        self._lane_specs = by_name("lane", lane_specs, "prefix")
+        self._specs = unique_by_name("job", specs)
+        self._lane_specs = unique_by_name("lane", lane_specs, "prefix")
         self._pass_on = pass_on
         lease_ms = round(self._settings.lease_s * 1000)
         self._lease = Lease(new_id("run"), lease_ms, LeaseClock(clock, lease_ms))
@@ -125,7 +125,7 @@ class LaneRunner:
             lane.stop()
         if self._draining:
             await asyncio.wait(self._draining.values(), timeout=self._settings.grace_s)
-        await end(*self._draining.values(), *self._upkeep)
+        await cancel_and_wait(*self._draining.values(), *self._upkeep)
         try:
             async with self._db.transaction() as tx:
                 await store.release(tx, runner_id=self._lease.runner_id)

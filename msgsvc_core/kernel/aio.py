@@ -12,7 +12,7 @@ import structlog
 RESOLUTION_S = 0.001
 
 
-class Deadlines:
+class TimeoutPool:
     """Gives each call its time: `with deadlines.within(10): await ...` raises `TimeoutError`.
 
     As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a fifth
@@ -65,11 +65,11 @@ class Deadlines:
 
 
 class Limit:
-    """One call's limit, made by `Deadlines.within`; it is entered once."""
+    """One call's limit, made by `TimeoutPool.within`; it is entered once."""
 
     __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")
 
-    def __init__(self, deadlines: Deadlines, seconds: float) -> None:
+    def __init__(self, deadlines: TimeoutPool, seconds: float) -> None:
         self._deadlines = deadlines
         self._seconds = seconds
         self._has_ended = False
@@ -108,7 +108,7 @@ T = TypeVar("T")
 A_TURN = 25
 
 
-async def spread(items: Iterable[T], a_turn: int = A_TURN) -> AsyncIterator[T]:
+async def yield_every(items: Iterable[T], a_turn: int = A_TURN) -> AsyncIterator[T]:
     """`items`, so many of them in each turn of the event loop."""
     for number, item in enumerate(items, start=1):
         yield item
@@ -122,7 +122,7 @@ AGAIN_S = 10.0
 log = structlog.get_logger(__name__)
 
 
-async def end(*tasks: asyncio.Task[Any]) -> None:
+async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     """Cancels tasks, and waits until they have ended, in whatever way.
 
     One that goes on is cancelled again after `AGAIN_S`: code of plugins, or of a library, may have

@@ -10,12 +10,12 @@ class PluginError(Exception):
     """A plugin is missing, or does not fit this core. The text says which and what to do."""
 
 
-def answers(results: Iterable[Iterable[Any]]) -> list[Any]:
+def flatten(results: Iterable[Iterable[Any]]) -> list[Any]:
     """The declarations of all plugins in one list; hooks answer with a sequence a plugin."""
     return [item for result in results for item in result]
 
 
-def by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> dict[str, D]:
+def unique_by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> dict[str, D]:
     """Declarations by their name. Raises `PluginError` when two have the same one."""
     named: dict[str, D] = {}
     for declaration in declarations:
@@ -26,7 +26,7 @@ def by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> di
     return named
 
 
-async def in_turn(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def await_in_order(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Awaits what the implementations of an async hook returned; the first failure ends it."""
     waiting = list(calls)
     try:

@@ -1,13 +1,13 @@
 """What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
 
-from msgsvc_core.channels.lines import Lines
+from msgsvc_core.channels.lines import OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import store
 from msgsvc_core.mailings.content import read_column
-from msgsvc_core.mailings.letters import Post
+from msgsvc_core.mailings.letters import SendContext
 from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings
@@ -17,7 +17,7 @@ class DeadMailings:
     """Settles mailings whose jobs are dead letters."""
 
     def __init__(
-        self, *, clock: Clock, lines: Lines, mailings: Mailings, outcomes: MailingOutcomes
+        self, *, clock: Clock, lines: OutboundGates, mailings: Mailings, outcomes: MailingOutcomes
     ) -> None:
         self._clock = clock
         self._lines = lines
@@ -44,5 +44,5 @@ class DeadMailings:
     async def _let_go(self, tx: Tx, mailing: Mailing, job: Job) -> None:
         """Settles those whom the way had in hand."""
         line = self._lines[channel_of(job.lane)]
-        post = Post(mailing, read_column(mailing.content), None, line)
+        post = SendContext(mailing, read_column(mailing.content), None, line)
         await self._outcomes.settle_left(post, tx, job)

@@ -12,7 +12,7 @@ from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import audience
 from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
@@ -26,8 +26,8 @@ from msgsvc_core.messages.templates.service import Templates
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
 
 
-@record
-class Judged:
+@value_object
+class PreparedMailing:
     """A mailing that may be started: its contents as they are kept, who would get it, by bot, and how
     many of those who are named would be skipped."""
 
@@ -66,7 +66,7 @@ class MailingValidation:
         self.languages = languages
         self.default_lang = default_lang
 
-    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> Judged:
+    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
         if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
             raise ValidationFailed("send_at: is in the past")
@@ -78,7 +78,7 @@ class MailingValidation:
         await self._check_channels(read_column(content), counts)
         reachable = sum(counts.values())
         unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
-        return Judged(content, counts, unreachable)
+        return PreparedMailing(content, counts, unreachable)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,

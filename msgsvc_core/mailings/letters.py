@@ -10,7 +10,7 @@ import structlog
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, Held, Line
+from msgsvc_core.channels.lines import PATIENCE_S, ChannelPaused, OutboundGate
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class Letter:
+class RecipientDelivery:
     """A recipient who is in hand. `job` stands for the call in the line's reckoning of a paced bot."""
 
     subscriber: Subscriber
@@ -51,13 +51,13 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class SendContext:
     """What all letters of a way have in common. `failure` is why none of them can be sent."""
 
     mailing: Mailing
     content: MailingContent
     channel: Channel | None
-    line: Line
+    line: OutboundGate
     failure: DeliveryError | None = None
 
     @property
@@ -82,7 +82,9 @@ class Letters:
         self._files = files
         self._sender = sender
 
-    async def write(self, post: Post, letters: Sequence[Letter]) -> list[Letter]:
+    async def write(
+        self, post: SendContext, letters: Sequence[RecipientDelivery]
+    ) -> list[RecipientDelivery]:
         """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
         for letter in letters:
             letter.failure = post.failure
@@ -104,7 +106,7 @@ class Letters:
         """What is known of the file that all get; None where nothing has to be known."""
         return await self._files.check_of(content.shared_media)
 
-    async def _look_at_files(self, post: Post, letters: Sequence[Letter]) -> None:
+    async def _look_at_files(self, post: SendContext, letters: Sequence[RecipientDelivery]) -> None:
         """Of files whose address is personal: one that all get is looked at before anybody is in hand.
 
         Waits for a moment: what is known of so many is not remembered until they would be here again.
@@ -123,7 +125,7 @@ class Letters:
             if not check.done:
                 letter.again_in_ms = ceil(check.look_again_s * 1000)
 
-    async def send(self, post: Post, letter: Letter) -> None:
+    async def send(self, post: SendContext, letter: RecipientDelivery) -> None:
         """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
         channel, line, chat_id = post.channel, post.line, letter.subscriber.chat_id
         assert channel is not None, "who is in hand has a channel"
@@ -137,7 +139,7 @@ class Letters:
             content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
             made = partial(self._sender.send, channel, chat_id, content)
             letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
-        except Held:
+        except ChannelPaused:
             letter.again_in_ms = 0
         except DeliveryError as error:
             letter.failure = error
@@ -146,7 +148,7 @@ class Letters:
             letter.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
 
 
-def obstacle(post: Post, subscriber: Subscriber | None, now_ms: int) -> str | None:
+def obstacle(post: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
     """Why a recipient is skipped; None if they are not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"

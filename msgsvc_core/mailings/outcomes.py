@@ -17,10 +17,10 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.ledger import Outcome
-from msgsvc_core.mailings.letters import Letter, Post
+from msgsvc_core.mailings.letters import RecipientDelivery, SendContext
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.delivery import BACKOFF
-from msgsvc_core.messages.models import Ending, Message
+from msgsvc_core.messages.models import FinalStatus, Message
 from msgsvc_core.messages.outcomes import DIED, failure_event, success_event
 from msgsvc_core.messages.store import add_ended, correct
 from msgsvc_core.subscribers.service import Subscribers
@@ -40,7 +40,7 @@ class MailingOutcomes:
         subscribers: Subscribers,
         limits: LimitSettings,
         default_lang: str,
-        count: Callable[[Sequence[Ending]], None],
+        count: Callable[[Sequence[FinalStatus]], None],
     ) -> None:
         self._clock = clock
         self._events = events
@@ -49,11 +49,11 @@ class MailingOutcomes:
         self._default_lang = default_lang
         self._count = count
 
-    async def settle(self, post: Post, tx: Tx, letters: Sequence[Letter]) -> bool:
+    async def settle(self, post: SendContext, tx: Tx, letters: Sequence[RecipientDelivery]) -> bool:
         """Writes down letters that were sent, failed, or go back to wait; returns whether any does."""
         if not letters:
             return False
-        ends: dict[str, tuple[Letter, Ending]] = {}
+        ends: dict[str, tuple[RecipientDelivery, FinalStatus]] = {}
         outcomes: list[Outcome] = []
         for letter in letters:
             again = self._again(post, letter)
@@ -79,14 +79,14 @@ class MailingOutcomes:
         await self._tell(post, tx, ended)
         return len(ends) < len(letters)
 
-    async def skip(self, post: Post, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
+    async def skip(self, post: SendContext, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
         """Writes down recipients who don't get it, each with the reason why."""
         if skipped:
             outcomes = [Outcome(each, "skipped", error=error) for each, error in skipped]
             noted = await ledger.note(tx, post.mailing, outcomes)
             await store.count(tx, post.mailing, skipped=len(noted))
 
-    async def repeat(self, post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
+    async def repeat(self, post: SendContext, tx: Tx, letters: Sequence[RecipientDelivery]) -> None:
         """Has those sent to again who were in hand when a process died: the platform drops what they got."""
         now_ms = self._clock.now_ms()
         await ledger.note(
@@ -98,7 +98,9 @@ class MailingOutcomes:
             ],
         )
 
-    async def give_up(self, post: Post, tx: Tx, letters: Sequence[Letter]) -> None:
+    async def give_up(
+        self, post: SendContext, tx: Tx, letters: Sequence[RecipientDelivery]
+    ) -> None:
         """Writes down those who were in hand when a process died: nobody knows whether they got it."""
         for letter in letters:
             letter.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
@@ -108,7 +110,7 @@ class MailingOutcomes:
                 )
         await self.settle(post, tx, letters)
 
-    async def settle_left(self, post: Post, tx: Tx, job: Job) -> None:
+    async def settle_left(self, post: SendContext, tx: Tx, job: Job) -> None:
         """Settles those whom a process that died had in hand: nobody knows whether they got it. On a platform
         that drops repeats they are sent to again."""
         mailing = post.mailing
@@ -118,14 +120,16 @@ class MailingOutcomes:
         found = await self._subscribers.find_many(
             tx, [(mailing.project_id, subscriber_id) for subscriber_id in way.in_hand]
         )
-        letters = [Letter(subscriber, 0, job) for subscriber in found.values()]
+        letters = [RecipientDelivery(subscriber, 0, job) for subscriber in found.values()]
         if post.repeats and mailing.status == "running":
             await self.repeat(post, tx, letters)
         else:
             await self.give_up(post, tx, letters)
         await store.set_way(tx, *mailing.key, replace(way, in_hand=[]))
 
-    async def settle_late(self, post: Post, tx: Tx, letters: Sequence[Letter]) -> int:
+    async def settle_late(
+        self, post: SendContext, tx: Tx, letters: Sequence[RecipientDelivery]
+    ) -> int:
         """Writes down letters that were sent by who is not the way's runner any more, as it stood still.
         Whoever has it now found them in hand, and gives them up as `unknown`; returns how many they had."""
         sent = [each for each in letters if each.failure is None and each.message_ref is not None]
@@ -136,7 +140,7 @@ class MailingOutcomes:
             for letter in sent
             if letter.subscriber_id in known
         ]
-        endings = [Ending(message, "sent", ref=letter.message_ref) for letter, message in late]
+        endings = [FinalStatus(message, "sent", ref=letter.message_ref) for letter, message in late]
         await correct(tx, endings)
         await store.count(tx, post.mailing, sent=len(late), failed=-len(late), unknown=-len(late))
         await self._events.emit_many(
@@ -148,7 +152,9 @@ class MailingOutcomes:
         )
         return len(late)
 
-    async def _tell(self, post: Post, tx: Tx, ended: Sequence[tuple[Letter, Ending]]) -> None:
+    async def _tell(
+        self, post: SendContext, tx: Tx, ended: Sequence[tuple[RecipientDelivery, FinalStatus]]
+    ) -> None:
         """Adds the messages, and emits an event of each."""
         endings = [ending for _, ending in ended]
         await add_ended(tx, endings, self._clock.now_ms())
@@ -166,7 +172,7 @@ class MailingOutcomes:
             subscriber, reason = letter.subscriber, str(letter.failure.reason)
             await self._subscribers.block(tx, subscriber.bot, subscriber.user_id, reason=reason)
 
-    def _again(self, post: Post, letter: Letter) -> Outcome | None:
+    def _again(self, post: SendContext, letter: RecipientDelivery) -> Outcome | None:
         """When a letter is to be sent again; None if it has come to its end.
 
         A platform that asks to wait takes up none of the attempts, only time; what is in doubt is not
@@ -213,15 +219,15 @@ class MailingOutcomes:
             refused_from_ms=since_ms if is_refused else None,
         )
 
-    def _ending(self, post: Post, letter: Letter) -> Ending:
+    def _ending(self, post: SendContext, letter: RecipientDelivery) -> FinalStatus:
         message, failure = self._message(post, letter), letter.failure
         if failure is None:
-            return Ending(message, "sent", ref=letter.message_ref)
+            return FinalStatus(message, "sent", ref=letter.message_ref)
         if failure.in_doubt or letter.in_doubt:
-            return Ending(message, "unknown", reason="unknown", error=failure.text)
-        return Ending(message, "failed", reason=str(failure.reason), error=failure.text)
+            return FinalStatus(message, "unknown", reason="unknown", error=failure.text)
+        return FinalStatus(message, "failed", reason=str(failure.reason), error=failure.text)
 
-    def _message(self, post: Post, letter: Letter) -> Message:
+    def _message(self, post: SendContext, letter: RecipientDelivery) -> Message:
         mailing, subscriber = post.mailing, letter.subscriber
         return Message(
             project_id=mailing.project_id,
@@ -244,12 +250,12 @@ class MailingOutcomes:
         )
 
 
-def _lost(letters: Sequence[Letter]) -> list[Letter]:
+def _lost(letters: Sequence[RecipientDelivery]) -> list[RecipientDelivery]:
     """Letters to those who are to be unsubscribed."""
     return [each for each in letters if each.failure and each.failure.reason.should_unsubscribe]
 
 
-def _outcome(letter: Letter, ending: Ending) -> Outcome:
+def _outcome(letter: RecipientDelivery, ending: FinalStatus) -> Outcome:
     assert ending.status != "sending", "what is on its way has no outcome"
     return Outcome(
         letter.subscriber_id,

@@ -2,7 +2,7 @@
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import ATTRIBUTE, MailingContent, read_column
 from msgsvc_core.mailings.judging import MailingValidation
 from msgsvc_core.mailings.models import MailingMessage
@@ -11,7 +11,7 @@ from msgsvc_core.mailings.models import MailingMessage
 _SOMEBODY = {"first_name": "Alex", "username": "alex", "tags": "vip"}
 
 
-@record
+@value_object
 class Sample:
     """What somebody gets, who reads one of `langs`."""
 

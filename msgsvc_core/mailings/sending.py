@@ -17,18 +17,18 @@ import structlog
 from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT, Line, Lines
+from msgsvc_core.channels.lines import MOST_IN_FLIGHT, OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.db import Tx, again_if_undone
+from msgsvc_core.db import Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, OnDead
-from msgsvc_core.kernel.aio import A_TURN, spread
+from msgsvc_core.kernel.aio import A_TURN, yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import ledger, pace, store
 from msgsvc_core.mailings.content import read_column
 from msgsvc_core.mailings.ledger import Tried
-from msgsvc_core.mailings.letters import Letter, Letters, Post, obstacle
-from msgsvc_core.mailings.models import LockedWay, Mailing, Way
+from msgsvc_core.mailings.letters import Letters, RecipientDelivery, SendContext, obstacle
+from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings
 from msgsvc_core.messages.delivery import BACKOFF
@@ -66,7 +66,7 @@ class MailingSender:
         *,
         clock: Clock,
         channels: Channels,
-        lines: Lines,
+        lines: OutboundGates,
         subscribers: Subscribers,
         letters: Letters,
         outcomes: MailingOutcomes,
@@ -113,7 +113,7 @@ class _Turn:
         ctx: JobContext,
         job: Job,
         channel: Channel | None,
-        line: Line,
+        line: OutboundGate,
         most: int,
     ) -> None:
         self._sender = sender
@@ -136,8 +136,8 @@ class _Turn:
         #: How many outcomes are being written: their places are free once they are.
         self._settling = 0
         #: Who is in hand, by id: their call is under way, or its outcome not written yet.
-        self._in_hand: dict[str, Letter] = {}
-        self._ended: list[Letter] = []
+        self._in_hand: dict[str, RecipientDelivery] = {}
+        self._ended: list[RecipientDelivery] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._progress = asyncio.Event()
         #: Whether nothing more is taken in hand, and from when on in Unix milliseconds to go on.
@@ -172,7 +172,7 @@ class _Turn:
                     self._over = True
         except LeaseLost:
             await self._calls_made()
-            await again_if_undone(self._write_late)
+            await retry_on_deadlock(self._write_late)
             raise
         finally:
             # A call that went on beside the next run would be made by somebody unknown to it.
@@ -231,7 +231,7 @@ class _Turn:
             del self._in_hand[letter.subscriber_id]
         # What has ended is known here alone: lost, it would be in doubt.
         try:
-            step = await again_if_undone(partial(self._write, ended))
+            step = await retry_on_deadlock(partial(self._write, ended))
         except LeaseLost:
             self._ended = [*ended, *self._ended]
             raise
@@ -246,7 +246,9 @@ class _Turn:
         self._slots.set(len(self._in_hand))
         await self._begin(post, taken)
 
-    async def _write(self, ended: Sequence[Letter]) -> tuple[Post, list[Letter]] | None:
+    async def _write(
+        self, ended: Sequence[RecipientDelivery]
+    ) -> tuple[SendContext, list[RecipientDelivery]] | None:
         """The transaction of a step; returns who is in hand after it, or None if the mailing is gone."""
         self._settling = len(ended)
         self._slots.set(len(self._in_hand) + self._settling)
@@ -267,7 +269,7 @@ class _Turn:
                 await store.set_way(tx, *mailing.key, now)
         return post, taken
 
-    async def _lock(self, tx: Tx) -> LockedWay | None:
+    async def _lock(self, tx: Tx) -> LockedShard | None:
         """The mailing and its way; it is paused where its project is not active any more."""
         locked = await store.lock_way(tx, *self._key, self._bot)
         if locked is None or locked.is_project_active or locked.mailing.status != "running":
@@ -275,20 +277,22 @@ class _Turn:
         await store.pause_if_disabled(tx, *self._key, self._clock.now_ms())
         return await store.lock_way(tx, *self._key, self._bot)
 
-    async def _settle(self, post: Post, tx: Tx, ended: Sequence[Letter]) -> None:
+    async def _settle(self, post: SendContext, tx: Tx, ended: Sequence[RecipientDelivery]) -> None:
         if await self._outcomes.settle(post, tx, ended):
             self._some_wait = True
         if ended and not self._has_progressed:
             # However often a process dies, as long as each gets some of the calls done.
             await self._ctx.progressed(tx, self._job)
 
-    def _post(self, mailing: Mailing) -> Post:
+    def _post(self, mailing: Mailing) -> SendContext:
         content = read_column(mailing.content)
-        return Post(mailing, content, self._channel, self._line, self._failure)
+        return SendContext(mailing, content, self._channel, self._line, self._failure)
 
     # ---- who is next ----------------------------------------------------------------------------
 
-    async def _take(self, post: Post, tx: Tx, way: Way) -> tuple[list[Letter], str]:
+    async def _take(
+        self, post: SendContext, tx: Tx, way: MailingShard
+    ) -> tuple[list[RecipientDelivery], str]:
         """The next people, who are in hand when `tx` is committed, and how far the way has come then."""
         mailing, now_ms = post.mailing, self._clock.now_ms()
         most, self._took_all, self._next_ms = 0, False, None
@@ -352,24 +356,26 @@ class _Turn:
         self._slots.set(max(self._slots.count, len(self._in_hand) + room_now))
         return room_now
 
-    async def _letters(self, post: Post, tx: Tx, taken: Sequence[Tried]) -> list[Letter]:
+    async def _letters(
+        self, post: SendContext, tx: Tx, taken: Sequence[Tried]
+    ) -> list[RecipientDelivery]:
         """Letters to those of `taken` who get one; the others are skipped."""
         project_id = post.mailing.project_id
         found = await self._sender.subscribers.find_many(
             tx, [(project_id, each.subscriber_id) for each in taken]
         )
         now_ms = self._clock.now_ms()
-        letters: list[Letter] = []
+        letters: list[RecipientDelivery] = []
         skipped: list[tuple[str, str]] = []
         #: Who must not be sent to any more, and may have got it before.
-        doubtful: list[Letter] = []
+        doubtful: list[RecipientDelivery] = []
         is_paced = self._line.paced_room() is not None
         for each in taken:
             subscriber_id = each.subscriber_id
             subscriber = found.get((project_id, subscriber_id))
             if (why := obstacle(post, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
-                    doubtful.append(Letter(subscriber, each.attempts, self._job))
+                    doubtful.append(RecipientDelivery(subscriber, each.attempts, self._job))
                 else:
                     skipped.append((subscriber_id, why))
                 continue
@@ -378,7 +384,9 @@ class _Turn:
             if is_paced:
                 job = replace(job, job_id=f"{job.job_id}:{subscriber_id}")
             letters.append(
-                Letter(subscriber, each.attempts, job, each.refused_from_ms, in_doubt=each.in_doubt)
+                RecipientDelivery(
+                    subscriber, each.attempts, job, each.refused_from_ms, in_doubt=each.in_doubt
+                )
             )
         await self._outcomes.skip(post, tx, skipped)
         await self._outcomes.give_up(post, tx, doubtful)
@@ -386,7 +394,7 @@ class _Turn:
 
     # ---- their calls ----------------------------------------------------------------------------
 
-    async def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
+    async def _begin(self, post: SendContext, taken: Sequence[RecipientDelivery]) -> None:
         """Begins the calls of those who were just taken in hand."""
         try:
             sendable = await self._sender.letters.write(post, taken)
@@ -408,9 +416,11 @@ class _Turn:
         step_s = 0.0 if self._next_ms is None else self._look_s() / max(1, len(sendable))
         self._go(self._send_all(post, sendable, step_s))
 
-    async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
+    async def _send_all(
+        self, post: SendContext, letters: Sequence[RecipientDelivery], step_s: float
+    ) -> None:
         a_turn = A_TURN_WITH_STATEMENTS if self._shares_loop else A_TURN
-        async for number, letter in spread(enumerate(letters), a_turn):
+        async for number, letter in yield_every(enumerate(letters), a_turn):
             self._go(self._send(post, letter, number * step_s))
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
@@ -418,7 +428,7 @@ class _Turn:
         self._calls.add(task)
         task.add_done_callback(self._call_ended)
 
-    async def _send(self, post: Post, letter: Letter, after_s: float) -> None:
+    async def _send(self, post: SendContext, letter: RecipientDelivery, after_s: float) -> None:
         try:
             if after_s > 0:
                 await asyncio.sleep(after_s)
@@ -472,7 +482,7 @@ class _Turn:
             elif mailing.status == "running":
                 await self._go_on(tx, mailing, locked.way)
 
-    async def _go_on(self, tx: Tx, mailing: Mailing, way: Way) -> None:
+    async def _go_on(self, tx: Tx, mailing: Mailing, way: MailingShard) -> None:
         again_ms = self._again_ms or 0
         if not await ledger.walk(tx, mailing, way, 1):
             next_ms = await ledger.next_again_ms(tx, mailing, self._bot)

@@ -13,7 +13,7 @@ from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.content import without_values
-from msgsvc_core.mailings.judging import Judged, MailingValidation
+from msgsvc_core.mailings.judging import MailingValidation, PreparedMailing
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
@@ -126,7 +126,7 @@ class Mailings:
         """What people get, as an example. Raises what `previews.samples` does."""
         return await samples(self._validation, tx, project_id, message)
 
-    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> Judged:
+    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """How many would get a mailing now, or be skipped; nothing is charged. Raises what else `start`
         does."""
         return await self._validation.judge(tx, project_id, new)

@@ -16,7 +16,7 @@ from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.messages import changes_store, store
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, Ending, Message
+from msgsvc_core.messages.models import EditBody, FinalStatus, Message
 from msgsvc_core.telemetry import Metrics
 
 #: The job that edits or deletes what was sent; `changing` runs it.
@@ -105,7 +105,7 @@ class MessageChanges:
         now_ms = self._clock.now_ms()
         if not await changes_store.delete_queued(tx, message, now_ms):
             return False
-        ending = Ending(message, "skipped", error="deleted")
+        ending = FinalStatus(message, "skipped", error="deleted")
         ended = await store.finish(tx, [ending], now_ms)
         count = self._metrics.count_deliveries
         tx.on_commit(partial(count, 1, message.bot, "skipped"))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import any_of, held, key_params, key_table
+from msgsvc_core.db.sql import any_of, for_update, key_params, key_table
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages.models import Message
 
@@ -45,7 +45,7 @@ async def still_queued(
         "SELECT m.project_id, m.message_id, m.content"
         f" FROM {key_table(('project', 'message'), tx.dialect)} CROSS JOIN core_messages m"
         " WHERE m.project_id = keys.project AND m.message_id = keys.message"
-        f" AND m.status = 'queued'{held(tx.dialect, 'm')}",
+        f" AND m.status = 'queued'{for_update(tx.dialect, 'm')}",
         key_params([message.key for message in messages], tx.dialect),
     )
     return {

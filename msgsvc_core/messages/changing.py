@@ -15,14 +15,14 @@ import structlog
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, Held, Line, Lines
+from msgsvc_core.channels.lines import PATIENCE_S, ChannelPaused, OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, PutBack, told_to_wait
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Reschedule, as_rate_limited
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import changes_store, store
 from msgsvc_core.messages.changes import JOB, MessageChanges
@@ -52,7 +52,7 @@ class Batch:
 
     ctx: JobContext
     channel: Channel | None
-    line: Line
+    line: OutboundGate
 
 
 class MessageEditor:
@@ -63,7 +63,7 @@ class MessageEditor:
         *,
         clock: Clock,
         channels: Channels,
-        lines: Lines,
+        lines: OutboundGates,
         subscribers: Subscribers,
         changes: MessageChanges,
         files: MessageFiles,
@@ -108,7 +108,7 @@ class MessageEditor:
                 async with batch.ctx.putting_back(back):
                     return
 
-    async def _run(self, batch: Batch, job: Job, jobs: Sequence[Job]) -> list[PutBack]:
+    async def _run(self, batch: Batch, job: Job, jobs: Sequence[Job]) -> list[Reschedule]:
         """Makes the first of a receiver's changes; returns what puts it and those after it back, if it
         must be made later."""
         line = batch.line
@@ -120,7 +120,7 @@ class MessageEditor:
             if not await self._is_due(batch, job, message):
                 return await self._complete(batch, job)
             await self._call(batch, job, message, subscriber)
-        except Held:
+        except ChannelPaused:
             return line.again(jobs)
         except Later as later:
             return line.later(jobs, self._clock.now_ms() + later.wait_ms)
@@ -129,13 +129,13 @@ class MessageEditor:
                 is_refused = error.only_waits
                 at_ms = line.retry_at_ms(error, BACKOFF, job.attempts)
                 back = line.later(jobs, at_ms, counts=not is_refused)
-                return told_to_wait(back) if is_refused else back
+                return as_rate_limited(back) if is_refused else back
             failure = error
         async with batch.ctx.completing(job) as tx:
             await self._settle(tx, job, message, subscriber, failure)
         return []
 
-    async def _complete(self, batch: Batch, job: Job) -> list[PutBack]:
+    async def _complete(self, batch: Batch, job: Job) -> list[Reschedule]:
         """There is nothing to do."""
         async with batch.ctx.completing(job):
             return []
@@ -166,7 +166,7 @@ class MessageEditor:
     async def _call(
         self, batch: Batch, job: Job, message: Message, subscriber: Subscriber | None
     ) -> None:
-        """Calls the platform. Raises `DeliveryError`, `Held`, `Later`."""
+        """Calls the platform. Raises `DeliveryError`, `ChannelPaused`, `Later`."""
         channel, line = batch.channel, batch.line
         if channel is None or message.message_ref is None:
             raise DeliveryError(Reason.UNKNOWN, "its channel is gone")
@@ -190,7 +190,7 @@ class MessageEditor:
             raise Later(ceil(wait_s * 1000))
         try:
             await line.call(channel, job, chat_id, make)
-        except (Held, DeliveryError):
+        except (ChannelPaused, DeliveryError):
             raise
         except Exception as error:
             log.exception("channel_broke_contract", channel=channel.key)

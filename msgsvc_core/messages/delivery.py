@@ -18,24 +18,24 @@ import structlog
 
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held, Lines
+from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, ChannelPaused, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import Database, DatabaseUnavailable, Tx, again_if_undone
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import (
     Job,
     JobContext,
     JobSpec,
     LeaseLost,
-    PutBack,
+    Reschedule,
+    as_rate_limited,
     exponential,
-    told_to_wait,
 )
-from msgsvc_core.kernel.aio import spread
+from msgsvc_core.kernel.aio import yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import changes_store, files, store
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due
@@ -69,7 +69,7 @@ class MessageDelivery:
         clock: Clock,
         db: Database,
         channels: Channels,
-        lines: Lines,
+        lines: OutboundGates,
         subscribers: Subscribers,
         files: MessageFiles,
         outcomes: MessageOutcomes,
@@ -154,7 +154,7 @@ class MessageDelivery:
         chats, aside = await self._begin(this, deliveries, patience_s, slots)
         firsts = [first for first, *_ in chats if first.marked]
         async with asyncio.TaskGroup() as calls:
-            async for first in spread([first for first in firsts if not first.held]):
+            async for first in yield_every([first for first in firsts if not first.held]):
                 calls.create_task(self._send(this, first))
         final = [first for first in firsts if self._is_final(this, first)]
         if final:
@@ -185,9 +185,9 @@ class MessageDelivery:
 
     async def _try_to_write(self, this: Round, final: Sequence[Delivery]) -> None:
         try:
-            await again_if_undone(partial(self._settle_final, this.ctx, final))
+            await retry_on_deadlock(partial(self._settle_final, this.ctx, final))
         except LeaseLost:
-            await again_if_undone(partial(self._settle_late, this, final))
+            await retry_on_deadlock(partial(self._settle_late, this, final))
             raise
 
     async def _settle_final(self, ctx: JobContext, final: Sequence[Delivery]) -> None:
@@ -270,9 +270,9 @@ class MessageDelivery:
 
     def _take_early(
         self, this: Round, chats: dict[str, list[Delivery]], patience_s: float
-    ) -> list[PutBack]:
+    ) -> list[Reschedule]:
         """Takes the chats out of `chats` whose turn is further off than `patience_s`."""
-        back: list[PutBack] = []
+        back: list[Reschedule] = []
         if not this.line.waits_for_chats:
             return back
         now_ms = self._clock.now_ms()
@@ -298,7 +298,7 @@ class MessageDelivery:
                     message.content.with_key(message.message_id),
                 ),
             )
-        except Held:
+        except ChannelPaused:
             delivery.held = True
         except DeliveryError as error:
             delivery.failure = error
@@ -322,20 +322,20 @@ class MessageDelivery:
     async def _put_back(self, this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
         """Has the first message of each chat tried again, and the others of the chat after it."""
         line = this.line
-        back: list[PutBack] = []
+        back: list[Reschedule] = []
         for first, *rest in chats:
             failure, jobs = first.failure, [first.job, *(delivery.job for delivery in rest)]
             is_refused = failure is not None and failure.only_waits
             if failure is None or (is_refused and line.closed):
                 # All of the lane waits, so they need not wait for themselves.
                 again = line.again(jobs)
-                back += told_to_wait(again) if is_refused else again
+                back += as_rate_limited(again) if is_refused else again
             else:
                 # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
                 tries = first.message.attempts + 1 if is_refused else first.job.attempts
                 at_ms = line.retry_at_ms(failure, BACKOFF, tries)
                 later = line.later(jobs, at_ms, counts=not is_refused)
-                back += told_to_wait(later) if is_refused else later
+                back += as_rate_limited(later) if is_refused else later
         firsts = [first for first, *_ in chats]
         async with this.ctx.putting_back(back) as tx:
             held = [first for first in firsts if first.held]

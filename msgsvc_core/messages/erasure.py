@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.kernel.json import to_json
 
@@ -50,8 +50,8 @@ async def _delete(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
 
     Returns how many were not removed.
     """
-    these = among("message_id", "ids", tx.dialect)
-    params = {"project_id": project_id, "ids": listed(message_ids, tx.dialect)}
+    these = in_array("message_id", "ids", tx.dialect)
+    params = {"project_id": project_id, "ids": array_param(message_ids, tx.dialect)}
     await tx.execute(
         f"DELETE FROM core_messages WHERE project_id = :project_id AND {these}"
         " AND status NOT IN ('queued', 'sending')",

@@ -11,10 +11,10 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.lines import Line
+from msgsvc_core.channels.lines import OutboundGate
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Backoff, Job, PutBack
+from msgsvc_core.jobs.contract import Backoff, Job, Reschedule
 from msgsvc_core.messages import store
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ class Waiting:
     """Chats whose first message has no fit file yet: what puts their jobs back, those messages whose
     file's host was away, and the jobs of chats that may wait with their batch."""
 
-    back: list[PutBack] = field(default_factory=list)
+    back: list[Reschedule] = field(default_factory=list)
     away: list["Delivery"] = field(default_factory=list)
     aside: list[Job] = field(default_factory=list)
 
 
 def take_waiting(
-    line: Line, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
+    line: OutboundGate, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
 ) -> Waiting:
     """Takes the chats out of `chats` whose first message has no fit file yet."""
     waiting = Waiting()

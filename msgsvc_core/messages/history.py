@@ -6,7 +6,7 @@ from msgsvc_core.api.pagination import PageQuery, next_cursor
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event, Events
 from msgsvc_core.kernel.errors import BadRequest
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, MessageQuery
 
@@ -14,7 +14,7 @@ from msgsvc_core.messages.models import Message, MessageQuery
 _PLACES = re.compile(r"m([0-9A-Za-z]*)_e([0-9A-Za-z]*)", re.ASCII)
 
 
-@record
+@value_object
 class Moment:
     """Either a message or an event."""
 

@@ -7,10 +7,10 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 
-@record
+@value_object
 class MessageLimits:
     """The limits of the settings on the size of a message."""
 

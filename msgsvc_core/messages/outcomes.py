@@ -13,7 +13,7 @@ from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import store
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.deliveries import Delivery, Round, obstacle
-from msgsvc_core.messages.models import Ending, MessageStatus
+from msgsvc_core.messages.models import FinalStatus, MessageStatus
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
 
@@ -40,12 +40,12 @@ class MessageOutcomes:
         self._batches = batches
 
     async def count(
-        self, tx: Tx, ended: Sequence[Ending], corrected: Sequence[Ending] = ()
+        self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
     ) -> None:
         """Counts them in their batches: see `BatchCounts.count`."""
         await self._batches.count(tx, ended, corrected)
 
-    async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
+    async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]:
         """Writes what became of messages that were sent, or failed for good."""
         # Before their messages, as an erasure has them, and all of them at once.
         for bot, lost in _lost(deliveries).items():
@@ -70,19 +70,21 @@ class MessageOutcomes:
 
     async def settle_unsent(
         self, tx: Tx, this: Round, deliveries: Sequence[Delivery]
-    ) -> list[Ending]:
+    ) -> list[FinalStatus]:
         """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
         now_ms = self._clock.now_ms()
-        endings: list[Ending] = []
+        endings: list[FinalStatus] = []
         in_doubt: list[Delivery] = []
         for delivery in deliveries:
             message = delivery.message
             if delivery.in_doubt and message.status in {"sending", "queued"}:
                 error = DIED if message.error is None else message.error
-                endings.append(Ending(message, "unknown", reason="unknown", error=error))
+                endings.append(FinalStatus(message, "unknown", reason="unknown", error=error))
                 in_doubt.append(delivery)
             elif message.status == "queued":
-                endings.append(Ending(message, "skipped", error=obstacle(this, delivery, now_ms)))
+                endings.append(
+                    FinalStatus(message, "skipped", error=obstacle(this, delivery, now_ms))
+                )
         ended = await store.finish(tx, endings, now_ms)
         tx.on_commit(partial(self.count_endings, endings))
         failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
@@ -92,7 +94,7 @@ class MessageOutcomes:
         )
         return [end for end in endings if end.message.message_id in ended]
 
-    async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[Ending]:
+    async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[FinalStatus]:
         """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
         `delivery.failed` was told already."""
         endings = [_ending(delivery) for delivery in late]
@@ -115,7 +117,7 @@ class MessageOutcomes:
         # What went wrong is the operator's to know: it may name hosts and files of theirs.
         text = "the service could not deliver it"
         status: MessageStatus = "unknown" if message.status == "sending" else "failed"
-        endings = [Ending(message, status, reason="unknown", error=text)]
+        endings = [FinalStatus(message, status, reason="unknown", error=text)]
         if await store.finish(tx, endings, self._clock.now_ms()):
             receiver = (message.project_id, message.subscriber_id)
             found = await self._subscribers.find_many(tx, [receiver])
@@ -132,7 +134,7 @@ class MessageOutcomes:
             tx.on_commit(partial(self.count_endings, endings))
             await self._batches.count(tx, endings)
 
-    def count_endings(self, endings: Sequence[Ending]) -> None:
+    def count_endings(self, endings: Sequence[FinalStatus]) -> None:
         """Counts them in the metrics."""
         counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
         for (channel, status, reason), count in counts.items():
@@ -154,13 +156,13 @@ def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
     return lost
 
 
-def _ending(delivery: Delivery) -> Ending:
+def _ending(delivery: Delivery) -> FinalStatus:
     failure = delivery.failure
     if failure is None:
-        return Ending(delivery.message, "sent", ref=delivery.message_ref)
+        return FinalStatus(delivery.message, "sent", ref=delivery.message_ref)
     if delivery.in_doubt:
-        return Ending(delivery.message, "unknown", reason="unknown", error=failure.text)
-    return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
+        return FinalStatus(delivery.message, "unknown", reason="unknown", error=failure.text)
+    return FinalStatus(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
 
 
 def success_event(delivery: Delivery) -> NewEvent:

@@ -7,11 +7,11 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.content.markup import Span, visible_length
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.limits import MessageLimits
 
 
-@record
+@value_object
 class Preview:
     """A message as some channels show it, which show it alike.
 

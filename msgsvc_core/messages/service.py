@@ -12,14 +12,14 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import Database, Lookup, Tx, Unit
+from msgsvc_core.db import Database, DataLoader, Tx, WriteBatch
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.changes import MessageChanges, find
 from msgsvc_core.messages.delivery import JOB
@@ -27,15 +27,15 @@ from msgsvc_core.messages.history import Moment, history
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
 from msgsvc_core.messages.templates.service import Templates
-from msgsvc_core.subscribers.models import Receiver
+from msgsvc_core.subscribers.models import Recipient
 from msgsvc_core.subscribers.service import Subscribers
 
 
-@record
-class Judged:
+@value_object
+class PreparedMessage:
     """What a body comes to: who gets it, by which bot, and what they are shown."""
 
-    receiver: Receiver
+    receiver: Recipient
     channel: Channel
     content: OutgoingMessage
 
@@ -68,7 +68,7 @@ class Messages:
         self._limits = limits
         self.changes = changes
         #: Sends that are taken at the same time share a query.
-        self._permissions = Lookup(db, store.find_permissions)
+        self._permissions = DataLoader(db, store.find_permissions)
 
     async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
         """Queues a message, in a transaction of its own; for callers in the same process.
@@ -77,7 +77,7 @@ class Messages:
 
         Raises the errors of `POST /v1/send`.
         """
-        unit = Unit()
+        unit = WriteBatch()
         body = body or validate(SendBody, fields)
         await self._billing.check(project_id, MESSAGE)
         message = await self.add(unit, project_id, body)
@@ -86,13 +86,13 @@ class Messages:
 
     async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
         """Queues a message in `tx`, along with what else is written there."""
-        unit = Unit()
+        unit = WriteBatch()
         message = await self.add(unit, project_id, body, tx)
         await tx.write(unit)
         return message
 
     async def add(
-        self, unit: Unit, project_id: str, body: SendBody, tx: Tx | None = None
+        self, unit: WriteBatch, project_id: str, body: SendBody, tx: Tx | None = None
     ) -> Message:
         """Adds a message and the job that delivers it to what is written together.
 
@@ -107,7 +107,7 @@ class Messages:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
-    ) -> Judged:
+    ) -> PreparedMessage:
         """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
 
         Who judges many at once has each `pause` before the part that takes the time.
@@ -125,14 +125,14 @@ class Messages:
         if pause is not None:
             await pause()
         self._check(channel, content, body)
-        return Judged(receiver, channel, content)
+        return PreparedMessage(receiver, channel, content)
 
     def put(
         self,
-        unit: Unit,
+        unit: WriteBatch,
         project_id: str,
         body: SendBody,
-        judged: Judged,
+        judged: PreparedMessage,
         batch_id: str | None = None,
     ) -> Message:
         """Adds a message that was judged, and the job that delivers it, to what is written together."""
@@ -199,7 +199,7 @@ class Messages:
         await clicks.button_pressed(ctx, subscribers=self._subscribers, events=self._events)
 
     async def _content(
-        self, project_id: str, body: SendBody, receiver: Receiver, tx: Tx | None
+        self, project_id: str, body: SendBody, receiver: Recipient, tx: Tx | None
     ) -> OutgoingMessage:
         """What is shown; a template is rendered now, so that its later changes don't reach it."""
         if body.template is None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pluggy
 
-from msgsvc_core.kernel.hooks import PluginError, answers
+from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.hookspecs import PROJECT, HookSpecs
 
 ENTRY_POINT_GROUP = "msgsvc.plugins"
@@ -77,7 +77,7 @@ def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
         if name not in loaded:
             # What nobody asked for may be broken; `msgsvc plugins` tells it.
             with suppress(PluginError):
-                events = answers(load_plugins([name]).hook.register_events())
+                events = flatten(load_plugins([name]).hook.register_events())
                 found |= {event.name: name for event in events}
     return found
 

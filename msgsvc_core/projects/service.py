@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
-from msgsvc_core.db import Database, Lookup, Tx
+from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import (
     InvalidApiKey,
@@ -46,7 +46,7 @@ class Projects:
         self._db = db
         self._clock = clock
         self.key_uses = KeyUses(db, clock)
-        self._keys = Lookup(db, store.find_keys)
+        self._keys = DataLoader(db, store.find_keys)
         #: When a key was found, in Unix milliseconds, and what; by the key's digest.
         self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
         #: Grows whenever what is known may be wrong.

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import InvalidMiniApp
 from msgsvc_core.channels.registry import Channels
@@ -19,7 +19,7 @@ from msgsvc_core.subscribers.tags.service import Tags
 MAX_INIT_DATA_LENGTH = 16_384
 
 
-class MiniAppBody(Body):
+class MiniAppBody(RequestModel):
     """What the mini app's page was given by the messenger, and what the person shall carry."""
 
     channel: str = Field(description="The messenger whose bot the mini app belongs to.")

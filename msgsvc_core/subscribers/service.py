@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
-from msgsvc_core.db import Database, Lookup, Tx
+from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import (
@@ -24,7 +24,7 @@ from msgsvc_core.subscribers import search_store, store
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
-    Receiver,
+    Recipient,
     Source,
     Subscriber,
     SubscriberFilters,
@@ -65,8 +65,8 @@ class Subscribers:
         self._greetings = greetings
         self._erasure = erasure
         self._attributes_bytes = attributes_bytes
-        self._receivers = Lookup(db, store.find_receivers)
-        self._receivers_by_external_id = Lookup(db, store.find_receivers_by_external_id)
+        self._receivers = DataLoader(db, store.find_receivers)
+        self._receivers_by_external_id = DataLoader(db, store.find_receivers_by_external_id)
 
     async def ensure(
         self,
@@ -243,7 +243,7 @@ class Subscribers:
         external_id: str | None,
         channel: str | None = None,
         tx: Tx | None = None,
-    ) -> Receiver:
+    ) -> Recipient:
         """The subscriber that a request names by exactly one of its two identifiers.
 
         Of those with the same `external_id` it is the most recently active one. Without `tx` the
@@ -271,7 +271,7 @@ class Subscribers:
             raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
         return await self._best(on_channel)
 
-    async def _best(self, receivers: Sequence[Receiver]) -> Receiver:
+    async def _best(self, receivers: Sequence[Recipient]) -> Recipient:
         """Whom a message gets to: an active one before others, then the one seen last whose bot is there."""
         best, *others = sorted(
             receivers, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
@@ -281,7 +281,7 @@ class Subscribers:
                 return one
         return best
 
-    async def bot_of(self, project_id: str, receiver: Receiver | Subscriber) -> Channel:
+    async def bot_of(self, project_id: str, receiver: Recipient | Subscriber) -> Channel:
         """The bot that somebody started last: no other may write to them. Raises `Conflict` for one that
         is gone."""
         channels = self._channels

@@ -1,12 +1,12 @@
-"""What `Lookup` promises: one query for many who ask at once, and never an old answer."""
+"""What `DataLoader` promises: one query for many who ask at once, and never an old answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
-from msgsvc_core.db import Database, Lookup, Tx
-from msgsvc_core.db.sql import among, key_params, key_table, listed
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 
 Backend = SQLiteDatabases | PostgresDatabases
@@ -34,7 +34,7 @@ class Things:
     def __init__(self, db: Database) -> None:
         self.queries: list[list[str]] = []
         self.asked = asyncio.Event()
-        self.lookup = Lookup(db, self._load)
+        self.lookup = DataLoader(db, self._load)
 
     async def _load(self, tx: Tx, keys: Sequence[str]) -> Mapping[str, str]:
         self.queries.append(list(keys))
@@ -42,8 +42,8 @@ class Things:
         if BROKEN in keys:
             raise ZeroDivisionError
         rows = await tx.fetch_all(
-            f"SELECT name FROM things WHERE {among('name', 'names', tx.dialect)}",
-            {"names": listed(keys, tx.dialect)},
+            f"SELECT name FROM things WHERE {in_array('name', 'names', tx.dialect)}",
+            {"names": array_param(keys, tx.dialect)},
         )
         return {row["name"]: row["name"].upper() for row in rows}
 

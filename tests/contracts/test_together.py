@@ -1,12 +1,12 @@
-"""What `Together` promises: one transaction for many who come at once, and to each its own outcome."""
+"""What `TransactionBatcher` promises: one transaction for many callers, and each its own outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from msgsvc_core.db import Database, Together, Tx
-from msgsvc_core.db.errors import Undone
+from msgsvc_core.db import Database, TransactionBatcher, Tx
+from msgsvc_core.db.errors import Deadlock
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.work import PATIENCE_S, until
 
@@ -36,7 +36,7 @@ class Things:
         self._db = db
         self.batches: list[list[str]] = []
         self.begun = asyncio.Event()
-        self.together = Together(db, self._take)
+        self.together = TransactionBatcher(db, self._take)
 
     async def _take(self, tx: Tx, names: Sequence[str]) -> list[str | Exception]:
         self.batches.append(list(names))
@@ -179,7 +179,7 @@ async def test_work_that_answers_too_few_leaves_nobody_waiting(db: Database) -> 
     async def forget(_tx: Tx, names: Sequence[str]) -> list[str]:
         return list(names)[1:]
 
-    together = Together[str, str](db, forget)
+    together = TransactionBatcher[str, str](db, forget)
     async with asyncio.timeout(PATIENCE_S):
         ended = await asyncio.gather(
             *(together.do(f"n{n}") for n in range(3)), return_exceptions=True
@@ -194,10 +194,10 @@ async def test_a_deadlock_of_a_batch_has_each_done_by_itself(db: Database) -> No
     async def give_up_twice(_tx: Tx, names: Sequence[str]) -> list[str | Exception]:
         tries.append(list(names))
         if len(tries) < 3:
-            raise Undone("deadlock detected")
+            raise Deadlock("deadlock detected")
         return [name.upper() for name in names]
 
-    together = Together(db, give_up_twice)
+    together = TransactionBatcher(db, give_up_twice)
     outcomes = await asyncio.gather(*(together.do(name) for name in ("a", "b", "c")))
 
     assert outcomes == ["A", "B", "C"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.dashboard import PageContext, Pages, Shown
+from msgsvc_core.dashboard import PageContext, Pages, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.providers import NotProvided, Providers
 from msgsvc_core.testing import FakeClock
@@ -12,16 +12,16 @@ def sample() -> Pages:
     return Pages("sample", package="tests.dashboard.sample")
 
 
-async def wants_a_part(page: PageContext, entry_id: str) -> Shown:
-    return Shown("samples.html", {"entry": entry_id})
+async def wants_a_part(page: PageContext, entry_id: str) -> Render:
+    return Render("samples.html", {"entry": entry_id})
 
 
-async def wants_nothing() -> Shown:
-    return Shown("samples.html", {})
+async def wants_nothing() -> Render:
+    return Render("samples.html", {})
 
 
-async def wants_a_clock(page: PageContext, clock: Clock) -> Shown:
-    return Shown("samples.html", {"now": clock.now_ms()})
+async def wants_a_clock(page: PageContext, clock: Clock) -> Render:
+    return Render("samples.html", {"now": clock.now_ms()})
 
 
 @pytest.mark.parametrize("handler", [wants_a_part, wants_nothing])

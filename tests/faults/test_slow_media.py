@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace
-from msgsvc_core.db import Unit
+from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
@@ -117,7 +117,7 @@ async def queue_mixed(
     service: Service, project_id: str, people: list[str], files: list[str]
 ) -> None:
     """In turn one with a file and one without; then one behind each file, to the same person."""
-    unit = Unit()
+    unit = WriteBatch()
     half = len(people) // 2
     for number, url in enumerate(files):
         for to, text, media in (

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgsvc_core.channels.turns import Order, Turns
+from msgsvc_core.channels.turns import FifoKeyLock, RetryOrder
 from msgsvc_core.jobs import Job
 from msgsvc_core.testing.work import PATIENCE_S
 
@@ -11,7 +11,7 @@ class Walkers:
     """Each takes its keys, notes that it began, and goes on when it is told to."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = FifoKeyLock()
         self.began: list[str] = []
         self.may_end: dict[str, asyncio.Event] = {}
 
@@ -74,7 +74,7 @@ async def test_who_is_cancelled_while_waiting_lets_nobody_overtake() -> None:
 
 
 async def test_who_fails_makes_room() -> None:
-    turns = Turns()
+    turns = FifoKeyLock()
     try:
         async with turns.take("a"):
             raise ZeroDivisionError
@@ -96,7 +96,7 @@ def job(number: int, *, due_ms: int = 0, to: str = "ann", priority: int = 50) ->
 
 
 def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
-    order = Order()
+    order = RetryOrder()
     order.note(job(1), 5000)
 
     assert order.behind(job(2)) == 5000
@@ -105,14 +105,14 @@ def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
 
 
 def test_an_earlier_job_does_not_wait_for_a_later_one() -> None:
-    order = Order()
+    order = RetryOrder()
     order.note(job(2), 5000)
 
     assert order.behind(job(1)) is None
 
 
 def test_who_came_back_holds_nobody_up() -> None:
-    order = Order()
+    order = RetryOrder()
     order.note(job(1), 5000)
 
     assert order.behind(job(1, due_ms=5000)) is None
@@ -121,7 +121,7 @@ def test_who_came_back_holds_nobody_up() -> None:
 
 
 def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
-    order = Order()
+    order = RetryOrder()
     order.note(job(1), 5000)
     until_ms = order.behind(job(2))
     assert until_ms is not None

@@ -13,7 +13,7 @@ from msgsvc_core.channels.kinds import WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import OwnChannel, row_of
 from msgsvc_core.db import Database, DatabaseUnavailable
-from msgsvc_core.kernel.aio import end
+from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.security import DecryptionError, SecretBox
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ class Registry(Protocol):
     def learn(self, key: str, settings_digest: str, profile: BotProfile) -> None: ...
 
 
-class Follower:
+class ChannelSync:
     """Asks for one number again and again, and for the rest only when that has grown."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Follower:
 
     async def stop(self) -> None:
         if self._task is not None:
-            await end(self._task)
+            await cancel_and_wait(self._task)
             self._task = None
 
     async def look(self) -> None:

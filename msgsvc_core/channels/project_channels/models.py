@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.channels.contract import Receiving
 from msgsvc_core.channels.reception_models import ReceptionAnswer
 
@@ -66,7 +66,7 @@ class State:
     interrupted_detail: str | None = None
 
 
-class CreateChannelBody(Body):
+class CreateChannelBody(RequestModel):
     """A new channel. `plugin` is a kind of messenger; `settings` are what that kind takes."""
 
     name: ChannelName
@@ -74,20 +74,20 @@ class CreateChannelBody(Body):
     settings: SettingsObject = Field(default_factory=dict)
 
 
-class UpdateChannelBody(Body):
+class UpdateChannelBody(RequestModel):
     """New values of settings; what is left out stays, and null goes back to the default."""
 
     settings: SettingsObject
 
 
-class BotAnswer(Answer):
+class BotAnswer(ResponseModel):
     """The bot as its platform knows it; `username` is without the `@`."""
 
     name: str
     username: str | None
 
 
-class OwnChannelAnswer(Answer):
+class OwnChannelAnswer(ResponseModel):
     """A channel of the project's own. Of secret settings only the names are shown, in `secrets`.
 
     `unavailable_since` is since when the platform has answered nobody; null while it answers. `reception`
@@ -110,14 +110,14 @@ class OwnChannelAnswer(Answer):
     updated_at: str
 
 
-class OwnChannelList(Answer):
+class OwnChannelList(ResponseModel):
     """A page of channels, newest first."""
 
     data: list[OwnChannelAnswer]
     next_cursor: str | None
 
 
-class ChannelCheckAnswer(Answer):
+class ChannelCheckAnswer(ResponseModel):
     """What the platform said of the bot just now, and how the bot receives, as it was seen last."""
 
     ok: bool

@@ -11,7 +11,7 @@ from msgsvc_core.channels.project_channels.models import (
     OwnChannelList,
     UpdateChannelBody,
 )
-from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, PlatformBusy
 
 router = Router(area="channels")
@@ -22,7 +22,7 @@ BUSY_S = 5
 
 @router.get("/v1/channels", errors=(BadRequest,))
 async def list_channels(
-    ctx: Context, query: PageQuery, own_channels: OwnChannels
+    ctx: Context, query: PageQuery, own_channels: ProjectChannels
 ) -> OwnChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
     found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.most)
@@ -32,7 +32,7 @@ async def list_channels(
 
 @router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)
 async def create_channel(
-    ctx: Context, body: CreateChannelBody, own_channels: OwnChannels
+    ctx: Context, body: CreateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
     """Adds a bot of the project's own. Under the name of a shared channel it takes its place.
 
@@ -44,7 +44,7 @@ async def create_channel(
 
 
 @router.get("/v1/channels/{name}", errors=(NotFound,))
-async def get_channel(ctx: Context, name: str, own_channels: OwnChannels) -> OwnChannelAnswer:
+async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> OwnChannelAnswer:
     """Shows one channel of the project's own, without its secrets."""
     channel = await own_channels.find(ctx.tx, ctx.project_id, name)
     [answer] = await own_channels.answers(ctx.tx, [channel])
@@ -53,7 +53,7 @@ async def get_channel(ctx: Context, name: str, own_channels: OwnChannels) -> Own
 
 @router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
 async def update_channel(
-    ctx: Context, name: str, body: UpdateChannelBody, own_channels: OwnChannels
+    ctx: Context, name: str, body: UpdateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
     """Changes settings of a channel of the project's own; what is left out stays.
 
@@ -65,13 +65,15 @@ async def update_channel(
 
 
 @router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
-async def delete_channel(ctx: Context, name: str, own_channels: OwnChannels) -> None:
+async def delete_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> None:
     """Removes a channel of the project's own, with its secrets; what waits to go out is skipped."""
     await own_channels.delete(ctx.tx, ctx.project_id, name)
 
 
 @router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
-async def check_channel(ctx: Context, name: str, own_channels: OwnChannels) -> ChannelCheckAnswer:
+async def check_channel(
+    ctx: Context, name: str, own_channels: ProjectChannels
+) -> ChannelCheckAnswer:
     """Asks the messenger's platform whether the bot may work, and who it is.
 
     `ok` is false where the platform says that it may not. Where the platform gives no answer, there is

@@ -37,7 +37,7 @@ from msgsvc_core.security import DecryptionError, SecretBox
 ID_PREFIX = "chn"
 
 
-class OwnChannels:
+class ProjectChannels:
     """`service.own_channels`."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.channels.project_channels.models import OwnChannel, State
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import array_param, in_array
 
 _COLUMNS = (
     "project_id, name, channel_id, plugin, settings, revision, created_at_ms, updated_at_ms,"
@@ -63,8 +63,8 @@ async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
     rows = await tx.fetch_all(
         "SELECT channel, status, detail, outage_since_ms, outage_detail, interrupted_since_ms,"
         " interrupted_reason, interrupted_detail FROM core_channel_states"
-        f" WHERE {among('channel', 'ids', tx.dialect)}",
-        {"ids": listed(channel_ids, tx.dialect)},
+        f" WHERE {in_array('channel', 'ids', tx.dialect)}",
+        {"ids": array_param(channel_ids, tx.dialect)},
     )
     return {
         row["channel"]: State(

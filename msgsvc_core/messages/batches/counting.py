@@ -9,7 +9,7 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages.batches import store
 from msgsvc_core.messages.batches.models import Batch
-from msgsvc_core.messages.models import Ending
+from msgsvc_core.messages.models import FinalStatus
 
 #: Tells of a batch of which nothing was taken: what makes it only adds rows, and emits no event.
 JOB = "batch.complete"
@@ -27,7 +27,7 @@ class BatchCounts:
         return JobSpec(JOB, self.complete)
 
     async def count(
-        self, tx: Tx, ended: Sequence[Ending], corrected: Sequence[Ending] = ()
+        self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
     ) -> None:
         """Counts messages that have just ended in `tx`, each for the first time, and has those that were
         `unknown` until now counted as what they are.
@@ -52,7 +52,7 @@ class BatchCounts:
             await self._events.emit_many(tx, [_completed(batch) for batch in batches])
 
 
-def _of_batches(endings: Sequence[Ending]) -> list[store.Ended]:
+def _of_batches(endings: Sequence[FinalStatus]) -> list[store.Ended]:
     """How many of each batch ended as what."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for end in endings:

@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
-from msgsvc_core.db import Database, Tx, Unit
+from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
@@ -16,7 +16,7 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.batches import counting, store
 from msgsvc_core.messages.batches.models import Batch, BatchAnswer, Rejected
 from msgsvc_core.messages.models import SendBody
-from msgsvc_core.messages.service import Judged, Messages
+from msgsvc_core.messages.service import Messages, PreparedMessage
 
 #: Messages that are judged without a pause for others: long ones with markup take a millisecond each.
 JUDGED_AT_ONCE = 25
@@ -49,13 +49,13 @@ class Batches:
         Each is a `SendBody` or a mapping of its fields. Raises `ValidationFailed` for too many,
         `BillingBlocked`.
         """
-        unit = Unit()
+        unit = WriteBatch()
         await self._billing.check(project_id, MESSAGE)
         answer = await self.add(unit, project_id, messages)
         await self._db.write(unit)
         return answer
 
-    async def add(self, unit: Unit, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
+    async def add(self, unit: WriteBatch, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
         """Adds the messages that can be sent to what is written together; the answer has the others.
 
         Raises `ValidationFailed` for too many, and what befalls all of them, e.g. `Unavailable`.
@@ -110,7 +110,7 @@ class Batches:
 
     async def _judge(
         self, project_id: str, body: SendBody | ApiError, turn: int
-    ) -> tuple[SendBody, Judged] | ApiError:
+    ) -> tuple[SendBody, PreparedMessage] | ApiError:
         if isinstance(body, ApiError):
             return body
 

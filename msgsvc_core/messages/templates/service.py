@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.substitution import WrongVariable, to_text
-from msgsvc_core.db import Database, Lookup, Tx
+from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
@@ -56,7 +56,7 @@ class Templates:
         self._default_lang = default_lang
         #: Templates of one project.
         self._most = most
-        self._contents = Lookup(db, store.find_contents)
+        self._contents = DataLoader(db, store.find_contents)
 
     async def create(self, tx: Tx, project_id: str, body: CreateTemplateBody) -> StoredTemplate:
         """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Body, Endpoint, Router
+from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
 from msgsvc_core.kernel.errors import (
     ApiError,
     BillingBlocked,
@@ -41,14 +41,14 @@ NOT_STORED: tuple[type[ApiError], ...] = (
 )
 
 
-class EffectBody(Body):
+class EffectBody(RequestModel):
     """Which error the handler raises after its effect, if any."""
 
     error: str | None = None
     note: str = ""
 
 
-class EffectAnswer(Answer):
+class EffectAnswer(ResponseModel):
     """How often the handler has run."""
 
     calls: int

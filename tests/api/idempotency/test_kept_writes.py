@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Endpoint, Router
+from msgsvc_core.api.endpoint import Endpoint, ResponseModel, Router
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
@@ -35,7 +35,7 @@ class Tries:
         router = Router(area="tries")
 
         @router.post("/v1/tries", errors=(Missed,))
-        async def try_it(ctx: Context) -> Answer:
+        async def try_it(ctx: Context) -> ResponseModel:
             """Counts a try, and fails."""
             name = f"try-{ctx.request_id}"[:64]
             row = {

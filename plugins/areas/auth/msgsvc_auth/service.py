@@ -19,7 +19,7 @@ from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.db import Database, Lookup, Together, Tx
+from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidUrl, NotFound
 from msgsvc_core.kernel.i18n import Language
@@ -61,10 +61,10 @@ class SignIn:
         self._channels = channels
         self._confirmations = confirmations
         self._codes = Codes(secrets)
-        self._sessions = Lookup(db, store.find_sessions)
+        self._sessions = DataLoader(db, store.find_sessions)
         self._openings = Openings(clock, settings)
         self._changes = Changes(self._find_decided, db.listen)
-        self._exchanges = Together(db, exchange.exchange)
+        self._exchanges = TransactionBatcher(db, exchange.exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """A session for whoever opens its link.

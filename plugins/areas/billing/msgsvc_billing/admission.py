@@ -4,7 +4,7 @@ from msgsvc_billing import store
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.models import Payer
 from msgsvc_billing.service import Billing
-from msgsvc_core.db import Database, Lookup, Tx
+from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import BillingBlocked
 
@@ -22,7 +22,7 @@ class Admission:
         self._clock = clock
         self._billing = billing
         self._charges = charges
-        self._payers: Lookup[str, Payer] = Lookup(db, store.find_payers)
+        self._payers: DataLoader[str, Payer] = DataLoader(db, store.find_payers)
         #: Until when it is known, and why the project is refused, if it is.
         self._known: dict[str, tuple[int, str | None]] = {}
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.db import Undone, again
+from msgsvc_core.db import Deadlock, again
 from msgsvc_core.mailings import outcomes
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
@@ -136,7 +136,7 @@ def fail_twice(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
         done = await real(*args)
         if args[-1] and left:
             left.pop()
-            raise Undone("deadlock detected")
+            raise Deadlock("deadlock detected")
         return done
 
     monkeypatch.setattr(module, name, settle)

@@ -8,21 +8,21 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable, to_text
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ApiError, Conflict, ValidationFailed
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
-from msgsvc_core.messages.service import Judged, Messages
+from msgsvc_core.messages.service import Messages, PreparedMessage
 from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
-from msgsvc_core.subscribers.models import Receiver, Subscriber
+from msgsvc_core.subscribers.models import Recipient, Subscriber
 from msgsvc_drip.course import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
 _Key = tuple[str, int]
 
 
-@record
+@value_object
 class Read:
     """A message that was read, and what goes along with it however it is filled."""
 
@@ -80,7 +80,7 @@ class Contents:
         for bot in {person.bot for person in people}:
             self._bots[bot] = await self._channels.find(bot)
 
-    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, Judged]:
+    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
         """What somebody is shown, and what goes along. Raises `ApiError` if that can't be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):
@@ -92,7 +92,7 @@ class Contents:
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
         self._check(channel, shown, is_shared=not read.content.personal)
-        return read.options, Judged(_receiver(person), channel, shown)
+        return read.options, PreparedMessage(_receiver(person), channel, shown)
 
     def _check(self, channel: Channel, shown: OutgoingMessage, *, is_shared: bool) -> None:
         # What is shared lives as long as its content, so no other object has its id meanwhile.
@@ -116,8 +116,8 @@ def _key(message: StepMessage, person: Subscriber) -> _Key:
     return person.project_id, id(message)
 
 
-def _receiver(person: Subscriber) -> Receiver:
-    return Receiver(
+def _receiver(person: Subscriber) -> Recipient:
+    return Recipient(
         subscriber_id=person.subscriber_id,
         channel=person.channel,
         bot=person.bot,

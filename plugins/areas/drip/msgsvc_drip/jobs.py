@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, exponential
 from msgsvc_drip.service import REMOVE, Drips
-from msgsvc_drip.taking import StepTaker
+from msgsvc_drip.taking import StepRunner
 
 NAME = "drip.take"
 
@@ -15,7 +15,7 @@ REMOVED_AT_ONCE = 2000
 class DripJobs:
     """The job that takes due steps, looked for as often as the settings say, and the one that removes."""
 
-    def __init__(self, *, drips: Drips, taker: StepTaker, look_s: float) -> None:
+    def __init__(self, *, drips: Drips, taker: StepRunner, look_s: float) -> None:
         self._drips = drips
         self._taker = taker
         self._look_s = look_s

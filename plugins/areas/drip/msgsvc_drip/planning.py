@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgsvc_core.billing import MESSAGE, BillingGate
-from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Unit
+from msgsvc_core.db import DatabaseUnavailable, LockTimeout, WriteBatch
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import Message, Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_drip.conditions import is_met
@@ -25,7 +25,7 @@ INTERNAL_ERROR = "an internal error; the service's log has more"
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 
-@record
+@value_object
 class Candidate:
     """Somebody whose step is due, and the version that they go through."""
 
@@ -43,11 +43,11 @@ class Plan:
     #: The step that is to be sent, until it is made.
     step: Step | None = None
     message: Message | None = None
-    unit: Unit = field(default_factory=Unit)
+    unit: WriteBatch = field(default_factory=WriteBatch)
 
     def leave_out(self, why: str) -> None:
         """Nothing is sent, and the chain goes on."""
-        self.step, self.message, self.unit = None, None, Unit()
+        self.step, self.message, self.unit = None, None, WriteBatch()
         reason = f"step {self.move.row.next_step + 1}: {why}"
         self.move = replace(self.move, message_id=None, reason=reason)
 

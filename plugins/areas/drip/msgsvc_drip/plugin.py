@@ -22,7 +22,7 @@ from msgsvc_drip.planning import Planner
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.taking import StepTaker
+from msgsvc_drip.taking import StepRunner
 from msgsvc_drip.triggers import Triggers
 
 
@@ -79,7 +79,7 @@ class DripPlugin:
             contents=contents,
             late_minutes=settings.late_minutes,
         )
-        self.taker = StepTaker(
+        self.taker = StepRunner(
             clock=context.clock,
             db=context.db,
             events=context.events,
@@ -92,7 +92,7 @@ class DripPlugin:
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Drips: self.drips, StepTaker: self.taker}
+        return {Drips: self.drips, StepRunner: self.taker}
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from msgsvc_core.db import Database, Tx, Unit
+from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
@@ -27,7 +27,7 @@ CHAINS_AT_ONCE = 20
 log = structlog.get_logger(__name__)
 
 
-class StepTaker:
+class StepRunner:
     """Takes due steps of all projects, a batch at a time."""
 
     def __init__(
@@ -105,7 +105,7 @@ class StepTaker:
         """Moves on those who are still where they were; returns how many."""
         async with self._db.transaction() as tx:
             taken = await due_store.take(tx, [plan.move for plan in plans], now_ms)
-            unit, told = Unit(), list[NewEvent]()
+            unit, told = WriteBatch(), list[NewEvent]()
             for plan in plans:
                 if plan.move.row.enrollment_id in taken:
                     unit.rows += plan.unit.rows

@@ -6,7 +6,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip import enrollment_store, store
 from msgsvc_drip.course import read_course
 from msgsvc_drip.enrollment_store import Beginning
@@ -15,7 +15,7 @@ from msgsvc_drip.schedule import due_after
 LEFT = "subscription.deleted"
 
 
-@record
+@value_object
 class Happening:
     """Something that happened to somebody, and what it may mean: (kind, value) of triggers and stops."""
 

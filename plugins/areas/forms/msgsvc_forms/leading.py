@@ -27,7 +27,7 @@ SOURCE = "forms"
 NO_HELPDESK = "no plugin that keeps tickets is loaded, e.g. helpdesk"
 
 
-class Leading:
+class SubmissionRouter:
     """Takes submissions where the routes of their form lead."""
 
     def __init__(

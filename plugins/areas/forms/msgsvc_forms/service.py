@@ -21,7 +21,7 @@ from msgsvc_forms.answers import in_order
 from msgsvc_forms.copies import Copies
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
-from msgsvc_forms.leading import Leading
+from msgsvc_forms.leading import SubmissionRouter
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,
@@ -59,7 +59,7 @@ class Forms:
         projects: Projects,
         subscribers: Subscribers,
         files: Files,
-        leading: Leading,
+        leading: SubmissionRouter,
         copies: Copies,
         settings: FormsSettings,
     ) -> None:

@@ -10,7 +10,7 @@ from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, entry_store, store, texts
-from msgsvc_helpdesk.models import Heard
+from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
@@ -69,7 +69,7 @@ class HelpdeskBot:
         if await blocklist_store.find(ctx.tx, project_id, subscriber.subscriber_id) is not None:
             return
         files = await self._files.receive(ctx, project_id, subscriber.subscriber_id, update.files)
-        heard = Heard(
+        heard = CustomerMessage(
             text=update.text.replace("\0", ""),
             file_ids=tuple(file.file_id for file in files),
             files_digest=_digest(update.files),

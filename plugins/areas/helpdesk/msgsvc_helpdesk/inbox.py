@@ -4,7 +4,7 @@ from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import BadRequest
-from msgsvc_core.kernel.values import record, whole_number
+from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_helpdesk import inbox_store
 from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import InboxQuery, Ticket
@@ -17,7 +17,7 @@ MOST_COUNTED = 100
 MINUTE_MS = 60 * 1000
 
 
-@record
+@value_object
 class Counts:
     """How many tickets wait, each at most `MOST_COUNTED`."""
 

@@ -28,9 +28,9 @@ from msgsvc_helpdesk.models import (
     Actor,
     Answered,
     AssignBody,
+    CustomerMessage,
     CustomerReplyBody,
     Entry,
-    Heard,
     MergeBody,
     Opening,
     OpenTicketBody,
@@ -93,7 +93,7 @@ async def open_ticket(
     tickets.check_text(body.text)
     opening = Opening(
         source="api",
-        heard=Heard(body.text, tuple(body.file_ids)),
+        heard=CustomerMessage(body.text, tuple(body.file_ids)),
         subject=body.subject,
         subscriber_id=subscriber_id,
         customer_name=body.name or "",
@@ -186,7 +186,7 @@ async def add_customer_reply(
     """
     tickets = all_tickets
     tickets.check_text(body.text)
-    heard = Heard(body.text, tuple(body.file_ids))
+    heard = CustomerMessage(body.text, tuple(body.file_ids))
     return TicketAnswer.of(
         await tickets.add_customer_message(ctx.tx, ctx.project_id, ticket_id, heard, API)
     )

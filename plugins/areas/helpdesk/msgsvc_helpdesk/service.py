@@ -28,8 +28,8 @@ from msgsvc_helpdesk.models import (
     VIRTUAL,
     Actor,
     Answered,
+    CustomerMessage,
     Entry,
-    Heard,
     Opening,
     Ticket,
     TicketQuery,
@@ -152,7 +152,7 @@ class Tickets(TicketChanges):
         opening = Opening(
             source=request.source,
             source_id=request.source_id,
-            heard=Heard(request.text, tuple(request.file_ids)),
+            heard=CustomerMessage(request.text, tuple(request.file_ids)),
             subject=request.subject,
             subscriber_id=request.subscriber_id,
             customer_name=request.customer_name,
@@ -163,7 +163,12 @@ class Tickets(TicketChanges):
         return (await self.open(tx, project_id, opening, SYSTEM)).ticket_id
 
     async def hear(
-        self, tx: Tx, project_id: str, subscriber_id: str, heard: Heard, about: str | None = None
+        self,
+        tx: Tx,
+        project_id: str,
+        subscriber_id: str,
+        heard: CustomerMessage,
+        about: str | None = None,
     ) -> tuple[Ticket, bool]:
         """What a subscriber wrote to the bot: it goes on with their ticket, or opens one.
 
@@ -180,7 +185,7 @@ class Tickets(TicketChanges):
         return await self.open(tx, project_id, opening, CUSTOMER), True
 
     async def add_customer_message(
-        self, tx: Tx, project_id: str, ticket_id: str, heard: Heard, actor: Actor
+        self, tx: Tx, project_id: str, ticket_id: str, heard: CustomerMessage, actor: Actor
     ) -> Ticket:
         """What a virtual customer said, as the project tells it; opens a new ticket for them where this
         one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
@@ -312,7 +317,7 @@ class Tickets(TicketChanges):
             return True
         return self._clock.now_ms() - ticket.closed_at_ms < self._settings.reopen_days * DAY_MS
 
-    async def _continue(self, tx: Tx, ticket: Ticket, heard: Heard) -> Ticket:
+    async def _continue(self, tx: Tx, ticket: Ticket, heard: CustomerMessage) -> Ticket:
         """Adds what the customer said to a ticket that is held, and opens it."""
         if ticket.assignee_id is None:
             # It is offered as soon as it is open, with these words.
@@ -329,7 +334,7 @@ class Tickets(TicketChanges):
         return ticket
 
     async def _note_heard(
-        self, tx: Tx, ticket: Ticket, heard: Heard, source_id: str | None = None
+        self, tx: Tx, ticket: Ticket, heard: CustomerMessage, source_id: str | None = None
     ) -> Entry:
         entry = self._entry(
             ticket,
@@ -421,7 +426,7 @@ class Tickets(TicketChanges):
         return turn
 
 
-def _beginning(heard: Heard | None) -> str:
+def _beginning(heard: CustomerMessage | None) -> str:
     """The first line of a text, as a subject."""
     lines = heard.text.split("\n") if heard is not None else []
     return next((line.strip() for line in lines if line.strip()), "")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx, Unit
+from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx, WriteBatch
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.models import Subscriber
@@ -100,13 +100,13 @@ class Running:
             return planning.of_disabled_project(record, now_ms)
         if plan := planning.not_sent(record, self._settings, now_ms):
             return plan
-        unit = Unit()
+        unit = WriteBatch()
         plan = planning.ended(record, await self._sending.send_to_one(unit, record), now_ms)
         plan.unit = unit
         return plan
 
     async def _write(self, tx: Tx, plans: Sequence[Plan], people: People) -> None:
-        unit = Unit()
+        unit = WriteBatch()
         for plan in plans:
             unit.rows += plan.unit.rows
             unit.after_commit += plan.unit.after_commit

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
-from msgsvc_core.db import Tx, Unit
+from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.mailings.service import Mailings
@@ -32,7 +32,7 @@ class Sending:
         else:
             await self._mailings.count(tx, record.project_id, _to_many(record))
 
-    async def send_to_one(self, unit: Unit, record: Record) -> Outcome:
+    async def send_to_one(self, unit: WriteBatch, record: Record) -> Outcome:
         """Adds the message to what is written together; what can't be sent adds nothing."""
         try:
             body = _to_one(record)

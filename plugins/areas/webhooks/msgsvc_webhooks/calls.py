@@ -8,7 +8,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobQueue, LaneSpec, Room
+from msgsvc_core.jobs import Capacity, Job, JobQueue, LaneSpec
 from msgsvc_core.kernel.clock import Clock
 
 #: Calls to one webhook that a process makes at once (decision 0075: concurrency 8).
@@ -107,11 +107,11 @@ class Calls:
     def is_slow(self) -> bool:
         return self._call_s is not None and self._call_s > SLOW_S
 
-    def room(self) -> Room:
+    def room(self) -> Capacity:
         ahead = self._ahead()
         self._is_full = not self._has_room(ahead)
         jobs = 0 if self._is_full else CALLS + ahead - len(self._in_hand)
-        return Room(jobs, BATCHES, self._clock.now_ms() + LOOK_MS)
+        return Capacity(jobs, BATCHES, self._clock.now_ms() + LOOK_MS)
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         self._in_hand.update(job.job_id for job in jobs)

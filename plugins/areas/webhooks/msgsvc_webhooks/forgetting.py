@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.db.sql import among, key_params, key_table, listed
+from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
 from msgsvc_core.events import anonymous, is_about
 from msgsvc_core.kernel.json import to_json
 
@@ -76,6 +76,6 @@ async def _set_bodies(tx: Tx, project_id: str, bodies: dict[str, str]) -> None:
 async def _empty_answers(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> None:
     await tx.execute(
         "UPDATE webhooks_attempts SET answer = '' WHERE project_id = :project_id"
-        f" AND {among('delivery_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(delivery_ids, tx.dialect)},
+        f" AND {in_array('delivery_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(delivery_ids, tx.dialect)},
     )

@@ -8,7 +8,7 @@ import structlog
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock, optional_rfc3339
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks import store
 from msgsvc_webhooks.events import TEST
 from msgsvc_webhooks.metrics import AttemptMetrics
@@ -29,7 +29,7 @@ APART = 0.2
 log = structlog.get_logger(__name__)
 
 
-@record
+@value_object
 class Called:
     """A webhook that was called, with what, the attempt, and what was made of it."""
 

@@ -14,9 +14,9 @@ import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.db.sql import Dialect
-from msgsvc_core.jobs import Job, JobContext, LeaseLost, PutBack
+from msgsvc_core.jobs import Job, JobContext, LeaseLost, Reschedule
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks import journal
 from msgsvc_webhooks.health import Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics
@@ -67,7 +67,7 @@ class Written:
             raise self._error
 
 
-@record
+@value_object
 class Outcome:
     """What has become of a job: its delivery is not there any more; or it is cancelled, without an
     attempt; or there was an attempt, after which it is `status`, and pending until `next_at_ms`."""
@@ -164,7 +164,7 @@ class OutcomeWriter:
     async def _commit(self, group: Sequence[Outcome]) -> None:
         done = [outcome.job for outcome in group if outcome.next_at_ms is None]
         back = [
-            PutBack(outcome.job, outcome.next_at_ms)
+            Reschedule(outcome.job, outcome.next_at_ms)
             for outcome in group
             if outcome.next_at_ms is not None
         ]

@@ -11,13 +11,13 @@ from msgsvc_core.files.kinds import Unfit, recognise
 from msgsvc_core.files.names import safe_name
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.kernel.values import record
+from msgsvc_core.kernel.values import value_object
 
 #: Bytes of a file that are in memory at a time.
 CHUNK_BYTES = 256 * 1024
 
 
-@record
+@value_object
 class AttachedFile:
     """What a person attached to a message for one bot."""
 

@@ -21,7 +21,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -38,7 +38,7 @@ async def sign_in(
     channels: Channels,
     config: Settings,
     settings: AuthSettings,
-) -> Shown:
+) -> Render:
     links = await static_links.page(
         page.tx, page.project_id, StaticLinkQuery(limit=100, cursor=None)
     )
@@ -65,48 +65,48 @@ async def sign_in(
         "tones": TONES,
         "settings": settings,
     }
-    return Shown("sign_in.html", values)
+    return Render("sign_in.html", values)
 
 
 @pages.get("/sign-in/links/new", access="manage")
-async def new_link(page: PageContext) -> Shown:
-    return Shown("link.html", {"link": None, "addresses": None})
+async def new_link(page: PageContext) -> Render:
+    return Render("link.html", {"link": None, "addresses": None})
 
 
 @pages.post("/sign-in/links/new", access="manage", again=new_link)
-async def create_link(page: PageContext, static_links: StaticLinks) -> Moved:
+async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
     link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
     page.note(slug=link.slug)
-    return Moved(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
+    return Redirect(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
 
 
 @pages.get("/sign-in/links/{slug}", access="look")
 async def link(
     page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
-) -> Shown:
+) -> Render:
     found = await static_links.find(page.tx, page.project_id, page.params["slug"])
-    return Shown("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
+    return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
 @pages.post("/sign-in/links/{slug}", access="manage", again=link)
-async def change_link(page: PageContext, static_links: StaticLinks) -> Moved:
+async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
     await static_links.change(page.tx, page.project_id, slug, body)
-    return Moved(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
+    return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
 @pages.post("/sign-in/links/{slug}/delete", access="manage")
-async def delete_link(page: PageContext, static_links: StaticLinks) -> Moved:
+async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     await static_links.delete(page.tx, page.project_id, page.params["slug"])
-    return Moved(page.url("/sign-in"), page._("Deleted."))
+    return Redirect(page.url("/sign-in"), page._("Deleted."))
 
 
 @pages.post("/sign-in/try", access="manage")
 async def begin_trial(
     page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
-) -> Shown:
+) -> Render:
     """A sign-in like that of a site, of which the owner plays the user."""
     channels.check_answers(page.project_id, None)
     new = await sign_ins.open_trial(page.tx, page.project_id)
@@ -120,29 +120,29 @@ async def begin_trial(
         ],
         "qr": list(channels.qr_links(links, page.project_id, payload).values()),
     }
-    return Shown("trial.html", values)
+    return Render("trial.html", values)
 
 
 @pages.get("/sign-in/try/{session_id}", access="manage")
 async def trial(
     page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
-) -> Shown:
+) -> Render:
     session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
     values: dict[str, Any] = _state(page, session, clock.now_ms())
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
         values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
-    return Shown(template, {**values, "links": [], "qr": []})
+    return Render(template, {**values, "links": [], "qr": []})
 
 
 @pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
-async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Shown:
+async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """What the site's server would do with the code, and what it gets."""
     session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_ins.code_of(session, clock.now_ms()) or ""
     session, person = await sign_ins.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
-    return Shown("exchanged.html", {"answer": answer, "person": person})
+    return Render("exchanged.html", {"answer": answer, "person": person})
 
 
 def _state(page: PageContext, session: Session, now_ms: int) -> dict[str, Any]:

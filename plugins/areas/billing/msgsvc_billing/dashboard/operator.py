@@ -6,7 +6,7 @@ from msgsvc_billing.service import MOST_CREDITS, NOTE_LENGTH, Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 
 #: Accounts, or lines, of one page.
@@ -14,7 +14,7 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
-async def accounts(page: PageContext, billing: Billing) -> Shown:
+async def accounts(page: PageContext, billing: Billing) -> Render:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
     found = await billing.customers(page.tx, search, after, LIMIT + 1)
@@ -24,7 +24,7 @@ async def accounts(page: PageContext, billing: Billing) -> Shown:
         following = page.url("/operator/billing", email=search, cursor=cursor)
     shown = [(each, billing.standing(each.state)) for each in found[:LIMIT]]
     unlimited = {name for name in billing.settings.plans if billing.is_unlimited(name)}
-    return Shown(
+    return Render(
         "accounts.html",
         {"accounts": shown, "search": search, "following": following, "unlimited": unlimited},
     )
@@ -33,7 +33,7 @@ async def accounts(page: PageContext, billing: Billing) -> Shown:
 @pages.get("/billing/{account_id}", access="operate")
 async def account(
     page: PageContext, all_accounts: Accounts, billing: Billing, statements: Statements
-) -> Shown:
+) -> Render:
     account_id = page.params["account_id"]
     who = await all_accounts.find(page.tx, account_id)
     state = await billing.state_of(page.tx, account_id)
@@ -42,7 +42,7 @@ async def account(
     following = ""
     if len(lines) > LIMIT:
         following = f"{_url(page)}?cursor={next_cursor(lines[LIMIT - 1].entry_id)}"
-    return Shown(
+    return Render(
         "account.html",
         {
             "who": who,
@@ -65,7 +65,7 @@ async def account(
 
 
 @pages.post("/billing/{account_id}/grant", access="operate", again=account)
-async def grant(page: PageContext, billing: Billing) -> Moved:
+async def grant(page: PageContext, billing: Billing) -> Redirect:
     given = page.form.text("credits").strip()
     try:
         count = int(given)
@@ -74,15 +74,15 @@ async def grant(page: PageContext, billing: Billing) -> Moved:
     account_id = page.params["account_id"]
     await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)
-    return Moved(_url(page), notice=page._("The credits are there."))
+    return Redirect(_url(page), notice=page._("The credits are there."))
 
 
 @pages.post("/billing/{account_id}/plan", access="operate", again=account)
-async def change_plan(page: PageContext, billing: Billing) -> Moved:
+async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
     await billing.change_plan(page.tx, account_id, plan)
     page.note(account=account_id, plan=plan)
-    return Moved(_url(page), notice=page._("The plan is changed."))
+    return Redirect(_url(page), notice=page._("The plan is changed."))
 
 
 def _url(page: PageContext) -> str:

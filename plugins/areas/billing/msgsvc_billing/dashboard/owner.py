@@ -8,7 +8,7 @@ from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
@@ -18,13 +18,13 @@ LIMIT = 50
 
 
 @pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
-async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Shown:
+async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Render:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
-        return Shown("unbilled.html")
+        return Render("unbilled.html")
     only = _only(page, state.account_id)
     used = await statements.used_of_days(page.tx, state.account_id, only, DAYS)
-    return Shown(
+    return Render(
         "credits.html",
         {
             "state": state,
@@ -41,7 +41,7 @@ async def credits_left(page: PageContext, billing: Billing, statements: Statemen
 
 
 @pages.get("/billing/ledger", access="own")
-async def ledger_lines(page: PageContext, statements: Statements) -> Shown:
+async def ledger_lines(page: PageContext, statements: Statements) -> Render:
     problem, wanted = "", None
     try:
         wanted = await _wanted(page, page.tx, statements)
@@ -56,7 +56,7 @@ async def ledger_lines(page: PageContext, statements: Statements) -> Shown:
         asked = {"operation": page.query.get("operation"), "since": page.query.get("since")}
         cursor = next_cursor(lines[LIMIT - 1].entry_id)
         following = page.url("/billing/ledger", cursor=cursor, **asked)
-    return Shown(
+    return Render(
         "ledger.html",
         {
             "lines": lines[:LIMIT],
@@ -71,10 +71,10 @@ async def ledger_lines(page: PageContext, statements: Statements) -> Shown:
 @pages.get("/billing/ledger/export", access="own", holds_connection=False)
 async def export_ledger(
     page: PageContext, db: Database, clock: Clock, statements: Statements
-) -> Download | Moved:
+) -> Download | Redirect:
     if page.plan is not None and not page.plan.csv_export:
         said = page._("Your plan has no CSV export; a larger one has.")
-        return Moved(page.url("/billing/ledger"), notice=said)
+        return Redirect(page.url("/billing/ledger"), notice=said)
     async with db.read() as tx:
         wanted = await _wanted(page, tx, statements)
     if wanted is None:

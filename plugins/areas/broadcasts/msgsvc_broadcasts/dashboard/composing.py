@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
@@ -31,7 +31,7 @@ def declare(pages: Pages) -> None:
     pages.post("/broadcasts", access="manage", again=compose)(start)
 
 
-async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Shown:
+async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
     """An empty form, one like another broadcast, or what was typed."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
@@ -41,15 +41,15 @@ async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageCho
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
         if mailing.per_minute:
             given = PostedForm({**given.values, "pace": [str(mailing.per_minute)]})
-    return Shown("compose.html", {"given": given, "offers": await choices.of(page)})
+    return Render("compose.html", {"given": given, "offers": await choices.of(page)})
 
 
-async def change(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Shown:
+async def change(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
     """The form again, from the last look."""
     return await compose(page, broadcasts, choices)
 
 
-async def reach(page: PageContext, mailings: Mailings) -> Shown:
+async def reach(page: PageContext, mailings: Mailings) -> Render:
     """A fragment: how many the chosen audience has now, and what that costs."""
     total, problem = None, None
     try:
@@ -62,7 +62,7 @@ async def reach(page: PageContext, mailings: Mailings) -> Shown:
             raise
         problem = error.message
     cost = await mailings.cost(page.tx, page.project_id, total or 0)
-    return Shown("reach.html", {"total": total, "credits": cost, "why": problem})
+    return Render("reach.html", {"total": total, "credits": cost, "why": problem})
 
 
 async def review(
@@ -71,13 +71,13 @@ async def review(
     mailings: Mailings,
     messages: Messages,
     secrets: SecretBox,
-) -> Shown:
+) -> Render:
     """The last look: the message on each messenger, and to how many it goes."""
     body = _body(page)
     counted = await broadcasts.start(
         page.tx, page.project_id, body.model_copy(update={"dry_run": True})
     )
-    return Shown(
+    return Render(
         "review.html",
         {
             "body": body,
@@ -93,17 +93,17 @@ async def review(
     )
 
 
-async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -> Moved:
+async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -> Redirect:
     """Sends it, or has it wait for its time; the same page sent twice is one broadcast."""
     job_id = _chosen(page, secrets)
     here = page.url(f"/broadcasts/{job_id}")
     if await broadcasts.is_taken(page.tx, page.project_id, job_id):
-        return Moved(here)
+        return Redirect(here)
     taken = await broadcasts.start(page.tx, page.project_id, _body(page), job_id)
     page.note(broadcast=taken.job_id, total=taken.total)
     _ = page._
     told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
-    return Moved(here, notice=told)
+    return Redirect(here, notice=told)
 
 
 def _offered(page: PageContext, secrets: SecretBox) -> str:

@@ -8,7 +8,7 @@ from msgsvc_broadcasts.dashboard.composing import looks
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import Mailing, MailingMessage
@@ -38,7 +38,7 @@ def declare(pages: Pages) -> None:
     pages.card(access="look", order=40)(card)
 
 
-async def listed(page: PageContext, mailings: Mailings) -> Shown:
+async def listed(page: PageContext, mailings: Mailings) -> Render:
     """All, newest first."""
     query = validate(
         BroadcastQuery,
@@ -49,27 +49,27 @@ async def listed(page: PageContext, mailings: Mailings) -> Shown:
     )
     rows, following = query.cut(found, lambda mailing: mailing.job_id)
     more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
-    return Shown(
+    return Render(
         "list.html", {"rows": [_row(each) for each in rows], "more": more, "status": query.status}
     )
 
 
-async def card(page: PageContext, mailings: Mailings) -> Shown:
+async def card(page: PageContext, mailings: Mailings) -> Render:
     """The last ones, those that run among them."""
     found = await mailings.page(page.tx, page.project_id, SOURCE, None, None, _ON_CARD)
-    return Shown("card.html", {"rows": [_row(each) for each in found]})
+    return Render("card.html", {"rows": [_row(each) for each in found]})
 
 
 async def broadcast(
     page: PageContext, broadcasts: Broadcasts, mailings: Mailings, messages: Messages, clock: Clock
-) -> Shown:
+) -> Render:
     """One: its message, its audience, how far it is, and what failed."""
     values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
     failed = await mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
     reasons = Counter(each.reason or "unknown" for each in failed)
     unknown = await mailings.recipients(page.tx, mailing, "unknown", None, 1)
-    return Shown(
+    return Render(
         "broadcast.html",
         {
             **values,
@@ -85,14 +85,14 @@ async def broadcast(
     )
 
 
-async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> Shown:
+async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> Render:
     """A fragment: how far it is, asked for again while it goes on."""
-    return Shown("progress.html", await _progress(page, broadcasts, clock))
+    return Render("progress.html", await _progress(page, broadcasts, clock))
 
 
 async def recipients(
     page: PageContext, broadcasts: Broadcasts, mailings: Mailings, subscribers: Subscribers
-) -> Shown:
+) -> Render:
     """Who is in the audience, and what became of it for each."""
     mailing = await _mailing(page, broadcasts)
     query = validate(
@@ -104,7 +104,7 @@ async def recipients(
     keys = [(page.project_id, each.subscriber_id) for each in rows]
     people = await subscribers.find_many(page.tx, keys)
     here = f"/broadcasts/{mailing.job_id}/recipients"
-    return Shown(
+    return Render(
         "recipients.html",
         {
             "mailing": mailing,
@@ -115,24 +115,24 @@ async def recipients(
     )
 
 
-async def pause(page: PageContext, mailings: Mailings) -> Moved:
+async def pause(page: PageContext, mailings: Mailings) -> Redirect:
     return await _change(page, mailings.pause, page._("It is paused."))
 
 
-async def resume(page: PageContext, mailings: Mailings) -> Moved:
+async def resume(page: PageContext, mailings: Mailings) -> Redirect:
     return await _change(page, mailings.resume, page._("It goes on."))
 
 
-async def cancel(page: PageContext, mailings: Mailings) -> Moved:
+async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
     return await _change(page, mailings.cancel, page._("Nobody else gets it."))
 
 
-async def resend(page: PageContext, broadcasts: Broadcasts) -> Moved:
+async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     """Another broadcast to those of whom nobody knows whether they got this one."""
     job_id = page.params["job_id"]
     taken = await broadcasts.resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)
-    return Moved(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+    return Redirect(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
 
 
 async def _shown(
@@ -148,11 +148,13 @@ async def _shown(
         return []
 
 
-async def _change(page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str) -> Moved:
+async def _change(
+    page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str
+) -> Redirect:
     job_id = page.params["job_id"]
     await to(page.tx, page.project_id, job_id)
     page.note(broadcast=job_id)
-    return Moved(page.url(f"/broadcasts/{job_id}"), notice=notice)
+    return Redirect(page.url(f"/broadcasts/{job_id}"), notice=notice)
 
 
 async def _mailing(page: PageContext, broadcasts: Broadcasts) -> Mailing:

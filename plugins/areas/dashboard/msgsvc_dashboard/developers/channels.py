@@ -6,10 +6,10 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
-from msgsvc_core.channels.project_channels.service import OwnChannels
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
@@ -30,10 +30,10 @@ TONES = {
 )
 async def channels(
     page: PageContext,
-    own_channels: OwnChannels,
+    own_channels: ProjectChannels,
     all_channels: Channels,
     reception_health: ReceptionHealth,
-) -> Shown:
+) -> Render:
     found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
     usable = all_channels.all_of(page.project_id)
     shared = [each for each in usable if each.identity.project_id is None]
@@ -44,21 +44,21 @@ async def channels(
         "tones": TONES,
         "words": _words(page),
     }
-    return Shown("channels.html", values)
+    return Render("channels.html", values)
 
 
 @pages.get("/channels/new", access="manage")
-async def new_channel(page: PageContext, all_channels: Channels) -> Shown:
+async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
     fields = fields_of(kinds[chosen]) if chosen in kinds else []
-    return Shown("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
+    return Render("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
 
 
 @pages.post("/channels/new", access="manage", again=new_channel)
 async def create_channel(
-    page: PageContext, own_channels: OwnChannels, all_channels: Channels
-) -> Moved:
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Redirect:
     plugin = page.form.text("plugin")
     body = validate(
         CreateChannelBody,
@@ -70,11 +70,13 @@ async def create_channel(
     )
     await own_channels.create(page.tx, page.project_id, body)
     page.note(channel=body.name)
-    return Moved(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
+    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
 
 
 @pages.get("/channels/{name}", access="look")
-async def channel(page: PageContext, own_channels: OwnChannels, all_channels: Channels) -> Shown:
+async def channel(
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Render:
     name = page.params["name"]
     found = await own_channels.find(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
@@ -87,13 +89,13 @@ async def channel(page: PageContext, own_channels: OwnChannels, all_channels: Ch
         "words": _words(page),
         "health": None,
     }
-    return Shown("channel.html", values)
+    return Render("channel.html", values)
 
 
 @pages.post("/channels/{name}", access="manage", again=channel)
 async def change_channel(
-    page: PageContext, own_channels: OwnChannels, all_channels: Channels
-) -> Moved:
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Redirect:
     name = page.params["name"]
     found = await own_channels.find(page.tx, page.project_id, name)
     fields = _fields(page, all_channels, found.plugin)
@@ -102,11 +104,11 @@ async def change_channel(
     gone = {field.name: None for field in fields if field.sort not in {"secret", "switch"}}
     body = validate(UpdateChannelBody, {"settings": {**gone, **given}})
     await own_channels.update(page.tx, page.project_id, name, body)
-    return Moved(page.url(f"/channels/{name}"), page._("Saved."))
+    return Redirect(page.url(f"/channels/{name}"), page._("Saved."))
 
 
 @pages.post("/channels/{name}/check", access="manage", holds_connection=False)
-async def check_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
+async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
     if health.ok and reception is not None and reception.state == "interrupted":
@@ -116,14 +118,14 @@ async def check_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
         said = page._("It works: the messenger knows it as {bot}.", bot=who)
     else:
         said = page._("It does not work: {why}", why=health.detail)
-    return Moved(page.url(f"/channels/{name}"), said)
+    return Redirect(page.url(f"/channels/{name}"), said)
 
 
 @pages.post("/channels/{name}/delete", access="manage")
-async def delete_channel(page: PageContext, own_channels: OwnChannels) -> Moved:
+async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     await own_channels.delete(page.tx, page.project_id, name)
-    return Moved(page.url("/channels"), page._("Removed."))
+    return Redirect(page.url("/channels"), page._("Removed."))
 
 
 def _fields(page: PageContext, all_channels: Channels, plugin: str) -> list[SettingField]:

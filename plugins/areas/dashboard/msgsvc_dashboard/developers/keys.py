@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING
 from msgsvc_core.projects.service import Projects
@@ -24,17 +24,17 @@ class KeyAreas:
 
 
 @pages.get("/keys", access="look", nav=Nav("API keys", icon="key", group="developers", order=10))
-async def keys(page: PageContext, projects: Projects, areas: KeyAreas) -> Shown:
+async def keys(page: PageContext, projects: Projects, areas: KeyAreas) -> Render:
     found = await projects.keys_of(page.tx, page.project_id)
     in_use = [each for each in reversed(found) if each.revoked_at_ms is None]
     revoked = [each for each in reversed(found) if each.revoked_at_ms is not None]
-    return Shown("keys.html", {"keys": in_use, "revoked": revoked, "areas": areas.of(page)})
+    return Render("keys.html", {"keys": in_use, "revoked": revoked, "areas": areas.of(page)})
 
 
 @pages.post("/keys", access="manage", again=keys)
 async def create_key(
     page: PageContext, projects: Projects, areas: KeyAreas, settings: Settings
-) -> Shown:
+) -> Render:
     chosen = page.form.texts("areas")
     scopes = tuple(area for area in areas.of(page) if area in chosen)
     if page.form.text("which") != "some":
@@ -45,10 +45,10 @@ async def create_key(
     name = page.form.text("name").strip()
     key, secret = await projects.add_key(page.tx, page.project_id, name, scopes)
     page.note(key_id=key.key_id)
-    return Shown("key_secret.html", {"key": key, "secret": secret, "base_url": settings.base_url})
+    return Render("key_secret.html", {"key": key, "secret": secret, "base_url": settings.base_url})
 
 
 @pages.post("/keys/{key_id}/revoke", access="manage")
-async def revoke_key(page: PageContext, projects: Projects) -> Moved:
+async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
     await projects.end_key(page.tx, page.project_id, page.params["key_id"])
-    return Moved(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))
+    return Redirect(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_core.projects.service import Projects
@@ -12,7 +12,7 @@ from msgsvc_dashboard.developers.area import pages
 
 
 @pages.get("/settings", access="look", nav=Nav("Settings", icon="gear", group="project", order=90))
-async def project(page: PageContext, projects: Projects, settings: Settings) -> Shown:
+async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
     found = await projects.find(page.tx, page.project_id)
     texts = await projects.texts(page.tx, page.project_id)
     limits = LimitsAnswer.of(settings.limits)
@@ -23,11 +23,11 @@ async def project(page: PageContext, projects: Projects, settings: Settings) -> 
         "limits": limits.model_dump(),
         "langs": page.languages,
     }
-    return Shown("project.html", values)
+    return Render("project.html", values)
 
 
 @pages.post("/settings", access="manage", again=project)
-async def change_project(page: PageContext, projects: Projects) -> Moved:
+async def change_project(page: PageContext, projects: Projects) -> Redirect:
     body = validate(
         ProjectBody,
         {
@@ -38,7 +38,7 @@ async def change_project(page: PageContext, projects: Projects) -> Moved:
         languages=page.languages,
     )
     await projects.update(page.tx, page.project_id, body)
-    return Moved(page.url("/settings"), page._("Saved."))
+    return Redirect(page.url("/settings"), page._("Saved."))
 
 
 def _by_language(page: PageContext, text: Localized | None) -> dict[str, str]:

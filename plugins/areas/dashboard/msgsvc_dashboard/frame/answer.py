@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from msgsvc_core.accounts import AccountSession
 from msgsvc_core.accounts.service import Accounts, Belonging
 from msgsvc_core.api.envelope import shown_message
-from msgsvc_core.dashboard import Download, Moved, Page, PageContext, Pages
+from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError
@@ -93,7 +93,7 @@ class Answers:
         context: PageContext,
         result: Result,
     ) -> Response:
-        if isinstance(result, Moved):
+        if isinstance(result, Redirect):
             return self._moved(request, session, result)
         if isinstance(result, Download):
             return _download(result)
@@ -148,7 +148,7 @@ class Answers:
             headers["Retry-After"] = str(error.retry_after_s)
         return HTMLResponse(html, error.status, headers)
 
-    def _moved(self, request: Request, session: AccountSession, moved: Moved) -> Response:
+    def _moved(self, request: Request, session: AccountSession, moved: Redirect) -> Response:
         response = _redirect(request, moved.to)
         if moved.notice:
             leave_notice(response, request, session, self._secrets, moved.notice)

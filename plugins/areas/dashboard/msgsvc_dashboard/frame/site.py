@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.accounts import Accounts, AccountSession
 from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Page, PageContext, Pages, Render
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.declared import Card
 from msgsvc_core.db import Database
@@ -32,7 +32,7 @@ class CardShown(NamedTuple):
     """A part of the overview."""
 
     area: str
-    shown: Shown
+    shown: Render
     wide: bool
 
 
@@ -87,7 +87,7 @@ class Site:
         """The parts of the overview that somebody may see."""
         cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
         return [
-            CardShown(card.area, cast("Shown", await card.show(_for(page, card))), card.wide)
+            CardShown(card.area, cast("Render", await card.show(_for(page, card))), card.wide)
             for card in sorted(cards, key=lambda card: card.order)
             if card.show is not None
         ]
@@ -156,7 +156,7 @@ class Site:
             context.error = error
             async with self._db.read() as tx:
                 shown = await page.show_again(replace(context, _tx=tx))
-            return replace(shown, status=error.status) if isinstance(shown, Shown) else shown
+            return replace(shown, status=error.status) if isinstance(shown, Render) else shown
 
     async def _read(self, page: Page, context: PageContext) -> Result:
         assert page.show is not None, "pages are bound"

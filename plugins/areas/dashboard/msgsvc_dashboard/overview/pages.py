@@ -2,7 +2,7 @@
 
 from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
 from msgsvc_core.events import Events
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.frame import Site
@@ -26,9 +26,9 @@ async def overview(
     channels: Channels,
     projects: Projects,
     messenger_sign_in: MessengerSignIn,
-) -> Shown:
+) -> Render:
     charts = await _charts(page, counts, events)
-    return Shown(
+    return Render(
         "overview.html",
         {
             "cards": await site.cards(page),

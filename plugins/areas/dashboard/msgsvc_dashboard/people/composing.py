@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
 from msgsvc_core.messages.previews import Preview
@@ -48,14 +48,14 @@ class ComposeForm:
 
     async def shown(
         self, page: PageContext, previews: Sequence[Preview] = (), refused: str = ""
-    ) -> Shown:
+    ) -> Render:
         project_id = page.project_id
         to = page.form.text("to") or page.query.get("to", "")
         key = page.form.text("template") or page.query.get("template", "")
         kept = self._templates.answers(
             await self._templates.page(page.tx, project_id, None, MOST_TEMPLATES)
         )
-        return Shown(
+        return Render(
             "compose.html",
             {
                 "person": await receiver(page, self._subscribers, to) if to else None,
@@ -111,19 +111,19 @@ class ComposeForm:
 
 
 @pages.get("/messages/new", access="answer")
-async def compose(page: PageContext, compose_form: ComposeForm) -> Shown:
+async def compose(page: PageContext, compose_form: ComposeForm) -> Render:
     return await compose_form.shown(page)
 
 
 @pages.get("/messages/new/people", access="answer")
-async def people(page: PageContext, compose_form: ComposeForm) -> Shown:
+async def people(page: PageContext, compose_form: ComposeForm) -> Render:
     """Whom a search finds, for the page to put below its field."""
     found = await compose_form.search(page)
-    return Shown("compose_people.html", {"found": found, "words": words})
+    return Render("compose_people.html", {"found": found, "words": words})
 
 
 @pages.post("/messages/new/preview", access="answer", asks=True)
-async def preview(page: PageContext, compose_form: ComposeForm) -> Shown:
+async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     """How it would look: alone for htmx, and with the whole form for browsers without scripts."""
     shown: list[Preview] = []
     refused = ""
@@ -132,12 +132,12 @@ async def preview(page: PageContext, compose_form: ComposeForm) -> Shown:
     except ApiError as error:
         refused = error.message
     if page.fragment:
-        return Shown("compose_preview.html", {"previews": shown, "refused": refused})
+        return Render("compose_preview.html", {"previews": shown, "refused": refused})
     return await compose_form.shown(page, shown, refused)
 
 
 @pages.post("/messages/new", access="answer", again=compose)
-async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Moved:
+async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Redirect:
     form = page.form
     given: dict[str, Any] = {
         "subscriber_id": form.text("to"),
@@ -156,4 +156,4 @@ async def send(page: PageContext, billing: BillingGate, messages: Messages) -> M
         if page.may("look")
         else f"/subscribers/{message.subscriber_id}"
     )
-    return Moved(page.url(place), notice=page._("The message is on its way."))
+    return Redirect(page.url(place), notice=page._("The message is on its way."))

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.messages.models import EditBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_dashboard.people.content import of_message, read_content
@@ -13,10 +13,10 @@ from msgsvc_dashboard.people.messages import message
 
 
 @pages.get("/messages/{message_id}/edit", access="manage")
-async def editor(page: PageContext, messages: Messages, channels: Channels) -> Shown:
+async def editor(page: PageContext, messages: Messages, channels: Channels) -> Render:
     found = await messages.find(page.tx, page.project_id, page.params["message_id"])
     channel = channels.get(found.bot)
-    return Shown(
+    return Render(
         "message_edit.html",
         {
             "message": found,
@@ -29,18 +29,18 @@ async def editor(page: PageContext, messages: Messages, channels: Channels) -> S
 
 
 @pages.post("/messages/{message_id}/edit", access="manage", again=editor)
-async def edit(page: PageContext, messages: Messages) -> Moved:
+async def edit(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     content: dict[str, Any] = read_content(page.form)
     body = validate(EditBody, content)
     page.note(message=message_id)
     await messages.changes.edit(page.tx, page.project_id, message_id, body)
-    return Moved(page.url(f"/messages/{message_id}"), notice=page._("The change is on its way."))
+    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The change is on its way."))
 
 
 @pages.post("/messages/{message_id}/delete", access="manage", again=message)
-async def delete(page: PageContext, messages: Messages) -> Moved:
+async def delete(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     page.note(message=message_id)
     await messages.changes.delete(page.tx, page.project_id, message_id)
-    return Moved(page.url(f"/messages/{message_id}"), notice=page._("It is being taken back."))
+    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("It is being taken back."))

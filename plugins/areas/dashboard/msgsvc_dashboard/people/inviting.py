@@ -3,7 +3,7 @@
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import LinkBody
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -16,8 +16,8 @@ DAY_S = 24 * 3600
 @pages.get("/invite", access="manage")
 async def invite(
     page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
-) -> Shown:
-    return Shown(
+) -> Render:
+    return Render(
         "invite.html", {"links": None, **await _choices(page, tags, permissions, settings)}
     )
 
@@ -30,7 +30,7 @@ async def make_link(
     settings: Settings,
     tags: Tags,
     permissions: Permissions,
-) -> Shown:
+) -> Render:
     form = page.form
     new_tags = form.text("new_tags").replace(",", " ").split()
     days = form.number("days")
@@ -47,7 +47,7 @@ async def make_link(
     qr = channels.qr_links(links, project_id, payload)
     page.note(tags=body.tags, permissions=body.permissions)
     base, here = settings.base_url, page.root.removesuffix("/dashboard")
-    return Shown(
+    return Render(
         "invite.html",
         {
             # The pictures by the address that the page came from: its policy allows no other.

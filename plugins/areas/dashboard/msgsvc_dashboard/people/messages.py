@@ -4,7 +4,7 @@ import json
 
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
 from msgsvc_core.messages.models import Message, MessageQuery
 from msgsvc_core.messages.service import Messages
@@ -22,7 +22,7 @@ STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
 @pages.get("/messages", access="look", nav=Nav("Messages", "message", group="sending", order=10))
 async def messages(
     page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
-) -> Shown:
+) -> Render:
     project_id = page.project_id
     query, refused = asked(page, MessageQuery, *FILTERS)
     found: list[Message] = []
@@ -34,7 +34,7 @@ async def messages(
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}
     people = await subscribers.find_many(page.tx, sorted(keys))
-    return Shown(
+    return Render(
         "messages.html",
         {
             "messages": these,
@@ -54,7 +54,7 @@ async def messages(
 @pages.get("/messages/{message_id}", access="look")
 async def message(
     page: PageContext, all_messages: Messages, channels: Channels, subscribers: Subscribers
-) -> Shown:
+) -> Render:
     project_id = page.project_id
     found = await all_messages.find(page.tx, project_id, page.params["message_id"])
     channel = channels.get(found.bot)
@@ -62,7 +62,7 @@ async def message(
     takes = channel.capabilities if channel is not None else None
     is_open = found.deleted_at_ms is None
     is_there = found.status == "sent" and is_open
-    return Shown(
+    return Render(
         "message_state.html" if page.fragment == "state" else "message.html",
         {
             "message": found,

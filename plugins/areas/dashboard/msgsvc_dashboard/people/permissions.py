@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
@@ -15,13 +15,15 @@ from msgsvc_dashboard.people.declared import permission_pages as pages
 @pages.get(
     "/permissions", access="look", nav=Nav("Permissions", "shield", group="people", order=40)
 )
-async def permissions(page: PageContext, all_permissions: Permissions, settings: Settings) -> Shown:
+async def permissions(
+    page: PageContext, all_permissions: Permissions, settings: Settings
+) -> Render:
     project_id = page.project_id
     found = await all_permissions.all_of(page.tx, project_id)
     counted = await all_permissions.count_active_roughly(
         page.tx, project_id, found, words.MOST_COUNTED + 1
     )
-    return Shown(
+    return Render(
         "permissions.html",
         {
             "permissions": found,
@@ -34,11 +36,11 @@ async def permissions(page: PageContext, all_permissions: Permissions, settings:
 
 
 @pages.get("/permissions/{permission_key}", access="look")
-async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Shown:
+async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Render:
     project_id = page.project_id
     found = await all_permissions.find(page.tx, project_id, page.params["permission_key"])
     counted = await all_permissions.count_active(page.tx, project_id, [found])
-    return Shown(
+    return Render(
         "permission.html",
         {
             "permission": found,
@@ -51,7 +53,7 @@ async def permission(page: PageContext, all_permissions: Permissions, settings: 
 
 
 @pages.post("/permissions", access="manage", again=permissions)
-async def create(page: PageContext, all_permissions: Permissions) -> Moved:
+async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     form = page.form
     body = validate(
         CreatePermissionBody,
@@ -65,11 +67,11 @@ async def create(page: PageContext, all_permissions: Permissions) -> Moved:
     )
     page.note(permission=body.key)
     await all_permissions.create(page.tx, page.project_id, body)
-    return Moved(page.url("/permissions"), notice=page._("The permission is there."))
+    return Redirect(page.url("/permissions"), notice=page._("The permission is there."))
 
 
 @pages.post("/permissions/{permission_key}", access="manage", again=permission)
-async def edit(page: PageContext, all_permissions: Permissions) -> Moved:
+async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     form, key = page.form, page.params["permission_key"]
     body = validate(
         UpdatePermissionBody,
@@ -82,15 +84,15 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Moved:
     )
     page.note(permission=key)
     await all_permissions.update(page.tx, page.project_id, key, body)
-    return Moved(page.url("/permissions"), notice=page._("Saved."))
+    return Redirect(page.url("/permissions"), notice=page._("Saved."))
 
 
 @pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
-async def delete(page: PageContext, all_permissions: Permissions) -> Moved:
+async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = whole_number(page.form.text("confirmed").strip() or "0")
     if confirmed is None:
         raise ValidationFailed("confirmed: type the number of subscribers who granted it")
     removed = await all_permissions.delete_confirmed(page.tx, page.project_id, key, confirmed)
     page.note(permission=key, granted_by=removed)
-    return Moved(page.url("/permissions"), notice=page._("The permission is deleted."))
+    return Redirect(page.url("/permissions"), notice=page._("The permission is deleted."))

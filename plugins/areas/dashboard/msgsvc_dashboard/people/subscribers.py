@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
@@ -42,7 +42,7 @@ async def subscribers(
     tags: Tags,
     permissions: Permissions,
     channels: Channels,
-) -> Shown:
+) -> Render:
     project_id = page.project_id
     query, refused = asked(page, SubscriberQuery, *FILTERS)
     found: list[Subscriber] = []
@@ -52,7 +52,7 @@ async def subscribers(
         refused = error.message
     people, cursor = query.cut(found, query.place_of)
     given = {name: page.query.get(name, "") for name in FILTERS}
-    return Shown(
+    return Render(
         "subscribers.html",
         {
             "people": people,
@@ -73,9 +73,9 @@ async def subscribers(
 @pages.get("/subscribers/export", access="manage", holds_connection=False)
 async def export(
     page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
-) -> Download | Moved:
+) -> Download | Redirect:
     if not may_export(page):
-        return Moved(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
+        return Redirect(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
         raise ValidationFailed(refused)
@@ -92,14 +92,14 @@ async def subscriber(
     tags: Tags,
     permissions: Permissions,
     settings: Settings,
-) -> Shown:
+) -> Render:
     project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
     person = await all_subscribers.find(page.tx, project_id, subscriber_id)
     query, refused = asked(page, PageQuery)
     moments, cursor = await messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
-    return Shown(
+    return Render(
         "subscriber.html",
         {
             "person": person,

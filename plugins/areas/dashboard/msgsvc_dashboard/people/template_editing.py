@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.service import Messages
@@ -28,23 +28,23 @@ Tried = tuple[list[str], Previews, str]
 
 
 @pages.get("/new-template", access="manage")
-async def new(page: PageContext) -> Shown:
+async def new(page: PageContext) -> Render:
     return _form(page, "", {"format": "markdown"}, [], [], "")
 
 
 @pages.post("/new-template", access="manage", again=new)
-async def create(page: PageContext, templates: Templates) -> Moved:
+async def create(page: PageContext, templates: Templates) -> Redirect:
     given = {"key": page.form.text("key").strip(), **read_content(page.form, page.languages)}
     body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
     await templates.create(page.tx, page.project_id, body)
-    return Moved(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
+    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
 
 
 @pages.get("/templates/{template}", access="look")
 async def template(
     page: PageContext, templates: Templates, settings: Settings, messages: Messages
-) -> Shown:
+) -> Render:
     key = page.params["template"]
     content = await templates.content_of(page.tx, page.project_id, key)
     given = of_template(content, settings.default_lang)
@@ -52,25 +52,25 @@ async def template(
 
 
 @pages.post("/templates/{template}", access="manage", again=template)
-async def edit(page: PageContext, templates: Templates) -> Moved:
+async def edit(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     given = {"media": None, **read_content(page.form, page.languages)}
     body = validate(UpdateTemplateBody, given, languages=page.languages)
     page.note(template=key)
     await templates.update(page.tx, page.project_id, key, body)
-    return Moved(page.url(f"/templates/{key}"), notice=page._("Saved."))
+    return Redirect(page.url(f"/templates/{key}"), notice=page._("Saved."))
 
 
 @pages.post("/templates/{template}/delete", access="manage", again=template)
-async def delete(page: PageContext, templates: Templates) -> Moved:
+async def delete(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     page.note(template=key)
     await templates.delete(page.tx, page.project_id, key)
-    return Moved(page.url("/templates"), notice=page._("The template is deleted."))
+    return Redirect(page.url("/templates"), notice=page._("The template is deleted."))
 
 
 @pages.post("/template-preview", access="look", asks=True)
-async def preview(page: PageContext, templates: Templates, messages: Messages) -> Shown:
+async def preview(page: PageContext, templates: Templates, messages: Messages) -> Render:
     """How what is in the form would look: alone for htmx, else with the form."""
     tried: Tried
     try:
@@ -82,7 +82,7 @@ async def preview(page: PageContext, templates: Templates, messages: Messages) -
     if page.fragment:
         variables, shown, refused = tried
         values = {"shown": shown, "variables": variables, "refused": refused}
-        return Shown("template_preview.html", values)
+        return Render("template_preview.html", values)
     return _form(page, page.form.text("of"), {}, *tried)
 
 
@@ -93,7 +93,7 @@ def _form(
     variables: list[str],
     shown: Previews,
     refused: str,
-) -> Shown:
+) -> Render:
     values: dict[str, Any] = {
         "key": key,
         "given": given,
@@ -101,7 +101,7 @@ def _form(
         "shown": shown,
         "refused": refused,
     }
-    return Shown("template.html", values)
+    return Render("template.html", values)
 
 
 def _tried(

@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_dashboard.people.asking import asked, older
 from msgsvc_dashboard.people.content import by_language
@@ -14,12 +14,12 @@ from msgsvc_dashboard.people.declared import template_pages as pages
     access="look",
     nav=Nav("Templates", "template", group="sending", order=30, also=("/new-template",)),
 )
-async def templates(page: PageContext, all_templates: Templates, settings: Settings) -> Shown:
+async def templates(page: PageContext, all_templates: Templates, settings: Settings) -> Render:
     query, refused = asked(page, PageQuery)
     found = await all_templates.page(page.tx, page.project_id, query.after, query.most)
     these, cursor = query.cut(found, lambda template: template.template_id)
     lang = settings.default_lang
-    return Shown(
+    return Render(
         "templates.html",
         {
             "templates": [

@@ -8,7 +8,7 @@ from msgsvc_core.accounts.second_factor import SecondFactor
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.pages import known
@@ -24,12 +24,12 @@ async def account(
     messenger_sign_in: MessengerSignIn,
     all_channels: Channels,
     second_factor: SecondFactor,
-) -> Shown:
+) -> Render:
     account_id = page.account.account_id
     sessions = await accounts.sessions_of(page.tx, account_id)
     linked = await messenger_sign_in.linked(page.tx, account_id)
     channels = all_channels
-    return Shown(
+    return Render(
         "account.html",
         {
             # Its own, as it is now; the page's was read before the change.
@@ -43,7 +43,7 @@ async def account(
 
 
 @ACCOUNT.post("/profile", access="self", again=account)
-async def change_profile(page: PageContext, accounts: Accounts) -> Moved:
+async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     form = page.form
     timezone = form.text("timezone")
     if timezone not in available_timezones():
@@ -55,13 +55,13 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Moved:
         lang=known(form.text("lang")),
         timezone=timezone,
     )
-    return Moved(page.url("/account"), page._("Saved."))
+    return Redirect(page.url("/account"), page._("Saved."))
 
 
 @ACCOUNT.post("/password", access="self", again=account, holds_connection=False)
 async def change_password(
     page: PageContext, sign_in: SignIn, db: Database, audit: Audit, owner: Reauthentication
-) -> Moved:
+) -> Redirect:
     """Comparing and hashing takes a while, in which nobody else should wait for the database."""
     mine, form = page.account, page.form
     await owner.check(page)
@@ -83,20 +83,20 @@ async def change_password(
         if mine.has_password
         else page._("Your password is set.")
     )
-    return Moved(page.url("/account"), done)
+    return Redirect(page.url("/account"), done)
 
 
 @ACCOUNT.post("/sessions/{session_id}/end", access="self", again=account)
-async def end_session(page: PageContext, accounts: Accounts) -> Moved:
+async def end_session(page: PageContext, accounts: Accounts) -> Redirect:
     await accounts.end_session(page.tx, page.account.account_id, page.params["session_id"])
-    return Moved(page.url("/account") + "#sessions", page._("That browser is signed out."))
+    return Redirect(page.url("/account") + "#sessions", page._("That browser is signed out."))
 
 
 @ACCOUNT.post("/sessions/end", access="self", again=account)
-async def end_other_sessions(page: PageContext, accounts: Accounts) -> Moved:
+async def end_other_sessions(page: PageContext, accounts: Accounts) -> Redirect:
     ended = await accounts.end_others(page.tx, page.account.account_id, page.session_id)
     page.note(sessions_ended=ended)
     notice = page._.ngettext(
         "{count} browser is signed out.", "{count} browsers are signed out.", ended
     )
-    return Moved(page.url("/account") + "#sessions", notice)
+    return Redirect(page.url("/account") + "#sessions", notice)

@@ -9,14 +9,14 @@ from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
 @TEAM.get("/audit", access="manage", nav=Nav("Audit log", icon="log", group="project", order=90))
 async def audit(
     page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, plans: AccountPlans
-) -> Shown:
+) -> Render:
     """Who changed what in this project."""
     query = _query(page)
     person = page.query.get("account_id") or None
@@ -34,11 +34,11 @@ async def audit(
     cursor = shown.pop("cursor")
     older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
     options = [("", page._("Everybody")), *sorted(people.items(), key=lambda each: each[1])]
-    return Shown("audit.html", {**shown, "older": older, "people": options, "person": person})
+    return Render("audit.html", {**shown, "older": older, "people": options, "person": person})
 
 
 @ACCOUNT.get("/log", access="self")
-async def own(page: PageContext, all_audit: Audit) -> Shown:
+async def own(page: PageContext, all_audit: Audit) -> Render:
     """What somebody did everywhere, and who failed to sign in as them."""
     query = _query(page)
     found = await all_audit.of_account(
@@ -47,7 +47,7 @@ async def own(page: PageContext, all_audit: Audit) -> Shown:
     shown = _shown(query, found)
     cursor = shown.pop("cursor")
     older = page.url("/account/log", cursor=cursor) if cursor else ""
-    return Shown("own_log.html", {**shown, "older": older})
+    return Render("own_log.html", {**shown, "older": older})
 
 
 def _query(page: PageContext) -> PageQuery:

@@ -9,7 +9,7 @@ from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import (
     LINK_EXPIRES_IN_S,
@@ -34,7 +34,7 @@ async def members(
     plans: AccountPlans,
     team: Team,
     account_links: AccountLinks,
-) -> Shown:
+) -> Render:
     """The newest first, before them whose project it is."""
     given = {name: page.query[name] for name in ("cursor", "role") if page.query.get(name)}
     query = validate(MemberQuery, given, whole="query")
@@ -43,7 +43,7 @@ async def members(
     listed, cursor = query.cut(found, lambda member: member.member_id)
     owner_id = await plans.owner_of(page.tx, project_id)
     owner = None if owner_id is None else await accounts.find(page.tx, owner_id)
-    return Shown(
+    return Render(
         "members.html",
         {
             "members": listed,
@@ -58,7 +58,7 @@ async def members(
 
 
 @TEAM.post("/members", access="manage", again=members)
-async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Shown:
+async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Render:
     """The link is shown this once."""
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
@@ -77,13 +77,13 @@ async def member(
     team: Team,
     account_links: AccountLinks,
     channels: Channels,
-) -> Shown:
+) -> Render:
     project_id = page.project_id
     found = await all_members.find(page.tx, project_id, page.params["member_id"])
     people = await subscribers.find_many(
         page.tx, [(project_id, each) for each in found.subscriber_ids]
     )
-    return Shown(
+    return Render(
         "member.html",
         {
             "member": found,
@@ -97,7 +97,7 @@ async def member(
 
 
 @TEAM.post("/members/{member_id}", access="manage", again=member)
-async def change(page: PageContext, team: Team, all_members: Members) -> Moved:
+async def change(page: PageContext, team: Team, all_members: Members) -> Redirect:
     """Name, e-mail and role."""
     project_id = page.project_id
     before = await team.manageable(page.tx, project_id, page.params["member_id"], by=_role(page))
@@ -109,13 +109,13 @@ async def change(page: PageContext, team: Team, all_members: Members) -> Moved:
     others = body.model_dump(include={"name", "email"})
     await all_members.change(page.tx, project_id, before.member_id, UpdateMemberBody(**others))
     page.note(role=body.role, before=before.role)
-    return Moved(page.url(f"/members/{before.member_id}"), page._("Saved."))
+    return Redirect(page.url(f"/members/{before.member_id}"), page._("Saved."))
 
 
 @TEAM.post("/members/{member_id}/invitation", access="manage", again=member)
 async def invite_again(
     page: PageContext, team: Team, all_members: Members, account_links: AccountLinks
-) -> Shown:
+) -> Render:
     member_id = page.params["member_id"]
     token = await team.invite_again(page.tx, page.project_id, member_id, by=_role(page))
     found = await all_members.find(page.tx, page.project_id, member_id)
@@ -123,17 +123,17 @@ async def invite_again(
 
 
 @TEAM.post("/members/{member_id}/remove", access="manage", again=member)
-async def remove(page: PageContext, team: Team) -> Moved:
+async def remove(page: PageContext, team: Team) -> Redirect:
     removed = await team.remove(page.tx, page.project_id, page.params["member_id"], by=_role(page))
     page.note(role=removed.role)
     notice = page._("{name} works here no more.", name=removed.name)
-    return Moved(page.url("/members"), notice)
+    return Redirect(page.url("/members"), notice)
 
 
 @TEAM.post("/members/{member_id}/messenger", access="manage", again=member)
 async def link_messenger(
     page: PageContext, team: Team, member_links: MemberLinks, all_channels: Channels
-) -> Shown:
+) -> Render:
     """Links by which somebody answers customers from a messenger."""
     member_id = page.params["member_id"]
     found = await team.manageable(page.tx, page.project_id, member_id, by=_role(page))
@@ -142,7 +142,7 @@ async def link_messenger(
     )
     channels = all_channels
     links = channels.deep_links(page.project_id, payload)
-    return Shown(
+    return Render(
         "member_messenger.html",
         {
             "member": found,
@@ -156,11 +156,11 @@ async def link_messenger(
 
 
 @TEAM.post("/members/{member_id}/messengers/{subscriber_id}/unlink", access="manage", again=member)
-async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Moved:
+async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Redirect:
     member_id = page.params["member_id"]
     await team.manageable(page.tx, page.project_id, member_id, by=_role(page))
     await all_members.unlink(page.tx, page.project_id, member_id, page.params["subscriber_id"])
-    return Moved(page.url(f"/members/{member_id}"), page._("Unlinked."))
+    return Redirect(page.url(f"/members/{member_id}"), page._("Unlinked."))
 
 
 def _role(page: PageContext) -> Role:
@@ -170,8 +170,8 @@ def _role(page: PageContext) -> Role:
 
 def _invitation(
     page: PageContext, account_links: AccountLinks, member: Member, token: str
-) -> Shown:
-    return Shown(
+) -> Render:
+    return Render(
         "invited.html",
         {
             "member": member,

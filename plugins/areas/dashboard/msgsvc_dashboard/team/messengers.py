@@ -4,7 +4,7 @@ from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import Browser
 from msgsvc_core.channels.failures import no_bot_ready
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
@@ -20,7 +20,7 @@ async def link(
     db: Database,
     audit: Audit,
     owner: Reauthentication,
-) -> Shown:
+) -> Render:
     """The links to the bots; whoever picks the page's number there signs in by it from then on.
 
     Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
@@ -36,16 +36,16 @@ async def link(
     ways = sign_in.ways(begun.token)
     if not ways:
         raise no_bot_ready()
-    return Shown(
+    return Render(
         "link_messenger.html",
         {"ways": [(way, qr_code(way.link)) for way in ways], "number": begun.number},
     )
 
 
 @ACCOUNT.post("/messengers/unlink", access="self", again=account)
-async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Moved:
+async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")
     await messenger_sign_in.unlink(page.tx, page.account.account_id, bot, user_id)
     page.note(bot=bot)
-    return Moved(page.url("/account") + "#messengers", page._("Unlinked."))
+    return Redirect(page.url("/account") + "#messengers", page._("Unlinked."))

@@ -3,7 +3,7 @@
 from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.plans import AccountPlans
 from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.words import roles
@@ -17,9 +17,9 @@ async def projects(
     all_accounts: Accounts,
     plans: AccountPlans,
     messenger_sign_in: MessengerSignIn,
-) -> Shown:
+) -> Render:
     accounts, account_id = all_accounts, page.account.account_id
-    return Shown(
+    return Render(
         "projects.html",
         {
             "projects": await accounts.projects_of(page.tx, account_id),
@@ -31,8 +31,8 @@ async def projects(
 
 
 @ACCOUNT.post("/projects", access="self", again=projects)
-async def create(page: PageContext, accounts: Accounts) -> Moved:
+async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
     made = await accounts.create_project(page.tx, page.account, name)
     page.note(project_id=made.project_id)
-    return Moved(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))
+    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))

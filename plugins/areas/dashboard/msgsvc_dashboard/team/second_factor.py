@@ -7,7 +7,7 @@ from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.second_factor import SecondFactor
 from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
 from msgsvc_dashboard.team.declared import ACCOUNT
@@ -19,14 +19,14 @@ PATH = "/account/second-factor"
 @ACCOUNT.get("/second-factor", access="self")
 async def second_factor(
     page: PageContext, accounts: Accounts, settings: Settings, all_second_factor: SecondFactor
-) -> Shown:
+) -> Render:
     return await _shown(page, accounts, settings, all_second_factor)
 
 
 @ACCOUNT.post("/second-factor", access="self", again=second_factor)
 async def offer(
     page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
-) -> Shown:
+) -> Render:
     """A new secret, which counts once a code of it is entered.
 
     Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
@@ -47,7 +47,7 @@ async def confirm(
     all_second_factor: SecondFactor,
     audit: Audit,
     owner: Reauthentication,
-) -> Shown:
+) -> Render:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
     mine = page.account
@@ -55,7 +55,7 @@ async def confirm(
     async with db.transaction() as tx:
         codes = await all_second_factor.confirm(tx, mine.account_id, page.form.text("code"))
         await audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
-    return Shown("recovery_codes.html", {"codes": codes})
+    return Render("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
@@ -65,14 +65,14 @@ async def renew_codes(
     all_second_factor: SecondFactor,
     audit: Audit,
     owner: Reauthentication,
-) -> Shown:
+) -> Render:
     """New recovery codes; the old ones work no more."""
     await owner.check(page)
     account_id = page.account.account_id
     async with db.transaction() as tx:
         codes = await all_second_factor.renew_codes(tx, account_id)
         await audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
-    return Shown("recovery_codes.html", {"codes": codes})
+    return Render("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
@@ -82,13 +82,13 @@ async def remove(
     all_second_factor: SecondFactor,
     audit: Audit,
     owner: Reauthentication,
-) -> Moved:
+) -> Redirect:
     await owner.check(page)
     account_id = page.account.account_id
     async with db.transaction() as tx:
         await all_second_factor.remove(tx, account_id)
         await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
-    return Moved(page.url("/account"), page._("The second factor is removed."))
+    return Redirect(page.url("/account"), page._("The second factor is removed."))
 
 
 async def _shown(
@@ -97,13 +97,13 @@ async def _shown(
     settings: Settings,
     all_second_factor: SecondFactor,
     secret: str = "",
-) -> Shown:
+) -> Render:
     """The page as things stand; with the `secret` that was made just now, if one was."""
     account_id = page.account.account_id
     mine = await accounts.find(page.tx, account_id)
     host = urlsplit(settings.base_url).hostname or "msgsvc"
     link = totp.enrolment_link(secret, mine.email, host) if secret else ""
-    return Shown(
+    return Render(
         "second_factor.html",
         {
             "mine": mine,

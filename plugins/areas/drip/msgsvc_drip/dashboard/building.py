@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.values import whole_number
@@ -25,14 +25,14 @@ def declare(pages: Pages) -> None:
     pages.post("/drips/{drip_id}/steps/{number}/remove", access="manage", again=chain)(remove_step)
 
 
-async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Shown:
+async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """An empty step, after another or before them all."""
     found = await find(page, drips)
     place = page.form.text("place") or page.query.get("place") or str(len(found.course.steps))
     return await _form(page, choices, found, page.form, place=place)
 
 
-async def add_step(page: PageContext, drips: Drips) -> Moved | Shown:
+async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
     found = await find(page, drips)
     steps, place = _steps(found), whole_number(page.form.text("place"))
     if place is None or place > len(steps):
@@ -41,7 +41,7 @@ async def add_step(page: PageContext, drips: Drips) -> Moved | Shown:
     return await _saved(page, drips, steps, page._("The step is added."))
 
 
-async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Shown:
+async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """A step as it is, or as it was typed."""
     found = await find(page, drips)
     place = _place(page, found)
@@ -51,14 +51,14 @@ async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Show
     return await _form(page, choices, found, given, number=place + 1)
 
 
-async def change_step(page: PageContext, drips: Drips) -> Moved | Shown:
+async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
     found = await find(page, drips)
     steps, place = _steps(found), _place(page, found)
     steps[place] = step_of(page.form, steps[place])
     return await _saved(page, drips, steps, page._("The step is changed."))
 
 
-async def move_step(page: PageContext, drips: Drips) -> Moved | Shown:
+async def move_step(page: PageContext, drips: Drips) -> Redirect | Render:
     """Towards the beginning, or the end."""
     found = await find(page, drips)
     steps, place = _steps(found), _place(page, found)
@@ -68,7 +68,7 @@ async def move_step(page: PageContext, drips: Drips) -> Moved | Shown:
     return await _saved(page, drips, steps, page._("The step is moved."))
 
 
-async def remove_step(page: PageContext, drips: Drips) -> Moved | Shown:
+async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
     found = await find(page, drips)
     steps = _steps(found)
     if len(steps) == 1:
@@ -77,7 +77,7 @@ async def remove_step(page: PageContext, drips: Drips) -> Moved | Shown:
     return await _saved(page, drips, steps, page._("The step is removed."))
 
 
-async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> Moved | Shown:
+async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> Redirect | Render:
     """Where the chain is on the page already, it alone is shown anew."""
     version = whole_number(page.form.text("version"))
     if version is None:
@@ -87,15 +87,15 @@ async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> 
     changed = await drips.update(page.tx, page.project_id, drip_id, body, version=version)
     page.note(drip=drip_id, version=changed.version)
     if page.fragment == "chain":
-        return Shown("links.html", await drawn(page, drips, changed))
-    return Moved(page.url(f"/drips/{drip_id}"), notice=notice)
+        return Render("links.html", await drawn(page, drips, changed))
+    return Redirect(page.url(f"/drips/{drip_id}"), notice=notice)
 
 
 async def _form(
     page: PageContext, choices: MessageChoices, found: Chain, given: PostedForm, **place: object
-) -> Shown:
+) -> Render:
     values = {"number": None, "place": "", **place}
-    return Shown(
+    return Render(
         "step.html", {"chain": found, "given": given, "offers": await choices.of(page), **values}
     )
 

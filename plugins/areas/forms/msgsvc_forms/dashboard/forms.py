@@ -1,7 +1,7 @@
 """Which forms a project has, where people find one, and its end."""
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.models import SubmissionFilters
@@ -22,7 +22,7 @@ MOST_FORMS = 100
 @pages.get("/forms", access="look", nav=Nav("Forms", icon="form", group="intake", order=10))
 async def forms(
     page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
-) -> Shown:
+) -> Render:
     found = await all_forms.page(page.tx, page.project_id, None, MOST_FORMS)
     rows = []
     for form in found:
@@ -42,11 +42,13 @@ async def forms(
         "most": MOST_COUNTED,
         "say": Wording(page, config.default_lang),
     }
-    return Shown("forms.html", values)
+    return Render("forms.html", values)
 
 
 @pages.get("/forms/{form_id}/share", access="look")
-async def share(page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing) -> Shown:
+async def share(
+    page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
+) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
     form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
     answer = sharing.shown(form)
@@ -64,12 +66,12 @@ async def share(page: PageContext, settings: Settings, all_forms: Forms, sharing
         "spam": await all_forms.count(*given, spam=True, most=MOST_NAMED),
         "most": MOST_NAMED,
     }
-    return Shown("share.html", values)
+    return Render("share.html", values)
 
 
 @pages.post("/forms/{form_id}/delete", access="manage")
-async def delete_form(page: PageContext, all_forms: Forms) -> Moved:
+async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
     form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
     await all_forms.delete(page.tx, page.project_id, form.form_id)
     page.note(form=form.form_id, slug=form.slug)
-    return Moved(page.url("/forms"), notice=page._("The form is deleted."))
+    return Redirect(page.url("/forms"), notice=page._("The form is deleted."))

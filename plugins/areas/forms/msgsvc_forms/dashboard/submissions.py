@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
+from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
@@ -22,7 +22,7 @@ SHOWN_ANSWERS = 3
 
 
 @pages.get("/forms/{form_id}", access="look")
-async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Shown:
+async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
     forms = all_forms
     form = await forms.find(page.tx, page.project_id, page.params["form_id"])
@@ -50,13 +50,13 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
         "say": Wording(page, settings.default_lang),
         "may_export": _may_export(page),
     }
-    return Shown("submissions.html", values)
+    return Render("submissions.html", values)
 
 
 @pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
 async def submission(
     page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
-) -> Shown:
+) -> Render:
     """One submission, with the questions of its own version of the form."""
     forms, form = all_forms, await _form(page, all_forms)
     row = await forms.find_submission(
@@ -75,7 +75,7 @@ async def submission(
         },
         "say": Wording(page, settings.default_lang),
     }
-    return Shown("submission.html", values)
+    return Render("submission.html", values)
 
 
 @pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
@@ -93,34 +93,34 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
 @pages.post(
     "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
 )
-async def not_spam(page: PageContext, forms: Forms) -> Moved:
+async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     """Takes in what was taken for spam, as if it had just been sent."""
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     notice = page._("It is no spam: it was taken in, and its routes were followed.")
-    return Moved(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
+    return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
-async def empty_spam(page: PageContext, forms: Forms) -> Moved:
+async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     """Deletes all the spam that there is; a job does it, in steps."""
     form_id = page.params["form_id"]
     await forms.empty_spam(page.tx, page.project_id, form_id)
     page.note(form=form_id)
     notice = page._("The spam is being deleted.")
-    return Moved(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
+    return Redirect(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
-async def delete_submission(page: PageContext, forms: Forms) -> Moved:
+async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
-    return Moved(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
+    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
 
 
 async def _form(page: PageContext, forms: Forms) -> Form:

@@ -21,7 +21,7 @@ from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
 from msgsvc_helpdesk.changes import HOUR_MS
-from msgsvc_helpdesk.models import Actor, Heard, Ticket
+from msgsvc_helpdesk.models import Actor, CustomerMessage, Ticket
 from msgsvc_helpdesk.service import Tickets
 
 #: An answer to a ticket's message comes before a dialogue under way, for it says what it is about.
@@ -264,7 +264,10 @@ class AgentBot:
                 text = draft.text
             elif action == "own":
                 ticket, _is_new = await self._tickets.hear(
-                    ctx.tx, seat.project_id, seat.subscriber.subscriber_id, Heard(draft.text)
+                    ctx.tx,
+                    seat.project_id,
+                    seat.subscriber.subscriber_id,
+                    CustomerMessage(draft.text),
                 )
                 text = ctx._("It is in your own ticket #{number}.", number=ticket.number)
             await ctx.edit(ctx.update.message_ref, OutgoingMessage(text))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext
+from msgsvc_core.dashboard import PageContext, Redirect
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
@@ -41,7 +41,7 @@ MORNING = 9
 )
 async def reply(
     page: PageContext, files: Files, tickets: Tickets, members: Members, accounts: Accounts
-) -> Moved:
+) -> Redirect:
     """Answers the customer: a text, and each file as a message after it."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     parts = await _parts(page, files)
@@ -59,7 +59,9 @@ async def reply(
 
 
 @pages.post("/tickets/{ticket_id}/note", access="answer", again=ticket_page)
-async def note(page: PageContext, tickets: Tickets, members: Members, accounts: Accounts) -> Moved:
+async def note(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Keeps a note that the customer never sees."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     text = page.form.text("note").strip()
@@ -74,7 +76,7 @@ async def note(page: PageContext, tickets: Tickets, members: Members, accounts: 
 @pages.post("/tickets/{ticket_id}/assign", access="answer", again=ticket_page)
 async def assign(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Moved:
+) -> Redirect:
     """Gives the ticket to somebody, to whoever acts (`me`), or to nobody."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     whom = page.form.text("assignee_id")
@@ -92,7 +94,7 @@ async def assign(
 @pages.post("/tickets/{ticket_id}/status", access="answer", again=ticket_page)
 async def status(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Moved:
+) -> Redirect:
     ticket, actor = await _begun(page, tickets, members, accounts)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
     await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -105,7 +107,7 @@ async def status(
 @pages.post("/tickets/{ticket_id}/snooze", access="answer", again=ticket_page)
 async def snooze(
     page: PageContext, clock: Clock, tickets: Tickets, members: Members, accounts: Accounts
-) -> Moved:
+) -> Redirect:
     """Puts the ticket aside for a while, or until a time of the reader's clock."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     until = _until(page, clock)
@@ -117,7 +119,7 @@ async def snooze(
 @pages.post("/tickets/{ticket_id}/priority", access="answer", again=ticket_page)
 async def priority(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Moved:
+) -> Redirect:
     ticket, actor = await _begun(page, tickets, members, accounts)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
     await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -126,7 +128,9 @@ async def priority(
 
 
 @pages.post("/tickets/{ticket_id}/tags", access="answer", again=ticket_page)
-async def tags(page: PageContext, tickets: Tickets, members: Members, accounts: Accounts) -> Moved:
+async def tags(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """The tags as one text, with commas between them."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
@@ -136,7 +140,9 @@ async def tags(page: PageContext, tickets: Tickets, members: Members, accounts: 
 
 
 @pages.post("/tickets/{ticket_id}/merge", access="answer", again=ticket_page)
-async def merge(page: PageContext, tickets: Tickets, members: Members, accounts: Accounts) -> Moved:
+async def merge(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
@@ -146,13 +152,13 @@ async def merge(page: PageContext, tickets: Tickets, members: Members, accounts:
 
 
 @pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
-async def delete(page: PageContext, tickets: Tickets) -> Moved:
+async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
     found = await tickets.find(page.tx, page.project_id, ticket_id)
     page.note(ticket=found.ticket_id, number=found.number)
     await tickets.delete(page.tx, page.project_id, found.ticket_id)
     notice = page._("Ticket #{number} is deleted.", number=found.number)
-    return Moved(page.url("/tickets"), notice=notice)
+    return Redirect(page.url("/tickets"), notice=notice)
 
 
 async def _parts(page: PageContext, all_files: Files) -> list[tuple[str, str | None]]:
@@ -182,9 +188,9 @@ async def _begun(
     return found, Actor("agent", member.member_id)
 
 
-def _back(page: PageContext, ticket: Ticket, notice: str) -> Moved:
+def _back(page: PageContext, ticket: Ticket, notice: str) -> Redirect:
     kept = {name: page.query.get(name, "") for name in ("status", "who", "priority", "tag")}
-    return Moved(page.url(f"/tickets/{ticket.ticket_id}", **kept), notice=notice)
+    return Redirect(page.url(f"/tickets/{ticket.ticket_id}", **kept), notice=notice)
 
 
 def _until(page: PageContext, clock: Clock) -> datetime:

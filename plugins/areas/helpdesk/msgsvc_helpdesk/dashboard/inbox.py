@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.members import Members
@@ -72,25 +72,25 @@ class TicketList:
         also=("/canned-answers", "/new-canned-answer"),
     ),
 )
-async def inbox(page: PageContext, tickets: TicketList) -> Shown:
-    return Shown("inbox.html", await tickets.listed(page))
+async def inbox(page: PageContext, tickets: TicketList) -> Render:
+    return Render("inbox.html", await tickets.listed(page))
 
 
 @pages.get("/tickets/list", access="see")
-async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Shown:
+async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Render:
     """The list alone, as the open page asks for it; nothing while nothing has changed."""
     seen = page.query.get("seen", "")
     if seen and seen == await all_inbox.marker(page.tx, page.project_id):
-        return Shown("unchanged.html", status=204)
-    return Shown("list.html", {**await tickets.listed(page), "is_update": bool(seen)})
+        return Render("unchanged.html", status=204)
+    return Render("list.html", {**await tickets.listed(page), "is_update": bool(seen)})
 
 
 @pages.card(access="see", order=20)
-async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Shown:
+async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
     me = await who_reads(page, members)
     member_id = None if me is None else me.member_id
     counts = await all_inbox.counts(page.tx, page.project_id, member_id)
-    return Shown("card.html", {"counts": counts, "most": MOST_COUNTED})
+    return Render("card.html", {"counts": counts, "most": MOST_COUNTED})
 
 
 def customer_name(page: PageContext, ticket: Ticket) -> str:

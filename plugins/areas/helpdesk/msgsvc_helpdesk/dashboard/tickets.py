@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.subscribers.service import Subscribers
@@ -31,7 +31,7 @@ async def ticket(
     answers: CannedAnswers,
     listing: TicketList,
     conversations: Conversations,
-) -> Shown:
+) -> Render:
     """A ticket, with the list beside it where there is room."""
     found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
@@ -45,28 +45,28 @@ async def ticket(
         "canned": await _canned(page, answers) if page.may("answer") else [],
         "draft": await _drafted(page, found, tickets, answers, settings.default_lang),
     }
-    return Shown("ticket.html", values)
+    return Render("ticket.html", values)
 
 
 @pages.get("/tickets/{ticket_id}/conversation", access="see")
-async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Shown:
+async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
     found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     said = await conversations.page(page, found)
     if page.query.get("seen") == said.marker:
-        return Shown("unchanged.html", status=204)
+        return Render("unchanged.html", status=204)
     values = {"ticket": found, "talk": said, "before": "", "is_update": True}
-    return Shown("talk.html", values)
+    return Render("talk.html", values)
 
 
 @pages.get("/tickets/{ticket_id}/canned", access="answer")
 async def canned_text(
     page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
-) -> Shown:
+) -> Render:
     """A canned answer, for the script to put into what is being written."""
     found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     draft = await _drafted(page, found, tickets, answers, settings.default_lang)
-    return Shown("canned_text.html", {"draft": draft})
+    return Render("canned_text.html", {"draft": draft})
 
 
 async def _subscriber(page: PageContext, ticket: Ticket, subscribers: Subscribers) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.subscribers.service import Subscribers
@@ -25,7 +25,7 @@ async def codes(
     clock: Clock,
     one_time_codes: OneTimeCodes,
     settings: OtpSettings,
-) -> Shown:
+) -> Render:
     query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
     found = await one_time_codes.page(page.tx, page.project_id, query)
     shown, following = query.cut(found, lambda code: code.otp_id)
@@ -45,23 +45,23 @@ async def codes(
         "purpose": DEFAULT_PURPOSE,
         "person": page.query.get("subscriber_id", ""),
     }
-    return Shown("codes.html", values)
+    return Render("codes.html", values)
 
 
 @pages.post("/codes", access="manage", again=codes)
-async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Moved:
+async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     who = page.form.text("who").strip()
     names = "subscriber_id" if who.startswith("sub_") else "external_id"
     asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
     code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
-    return Moved(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
+    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
 
 
 @pages.get("/codes/{otp_id}", access="look")
 async def code(
     page: PageContext, clock: Clock, subscribers: Subscribers, one_time_codes: OneTimeCodes
-) -> Shown:
+) -> Render:
     found = await one_time_codes.find(page.tx, page.project_id, page.params["otp_id"])
     now_ms = clock.now_ms()
     person = None
@@ -75,15 +75,15 @@ async def code(
         "statuses": statuses(page._),
         "tones": TONES,
     }
-    return Shown("state.html" if page.fragment == "state" else "code.html", values)
+    return Render("state.html" if page.fragment == "state" else "code.html", values)
 
 
 @pages.post("/codes/{otp_id}/verify", access="manage", again=code)
-async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Moved:
+async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     otp_id = page.params["otp_id"]
     body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})
     verdict = await one_time_codes.verify(page.tx, page.project_id, body)
     if isinstance(verdict, ApiError):
         # The wrong guess is counted all the same.
         raise verdict
-    return Moved(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))
+    return Redirect(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))

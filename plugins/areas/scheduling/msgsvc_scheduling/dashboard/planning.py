@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
@@ -25,7 +25,7 @@ def declare(pages: Pages) -> None:
     pages.post("/schedules/{record_id}/edit", access="manage", again=edit)(change)
 
 
-async def compose(page: PageContext, choices: MessageChoices) -> Shown:
+async def compose(page: PageContext, choices: MessageChoices) -> Render:
     """An empty form, for once or again and again."""
     given = page.form
     repeats = (given.text("kind") or page.query.get("kind", "")) == "recurring"
@@ -35,7 +35,7 @@ async def compose(page: PageContext, choices: MessageChoices) -> Shown:
     return await _form(page, choices, given, repeats, None)
 
 
-async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Shown:
+async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Render:
     """The form as it was filled in, or as it was typed."""
     record = await find(page, scheduling)
     given = page.form
@@ -45,7 +45,7 @@ async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoice
     return await _form(page, choices, given, record.rule is not None, record)
 
 
-async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Shown:
+async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Render:
     """A fragment: how often it comes in words, and the next times."""
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
     words, times, timezone, problem = "", [], "UTC", None
@@ -57,10 +57,10 @@ async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Shown
         if error.status >= 500:
             raise
         problem = error.message
-    return Shown("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
+    return Render("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
 
 
-async def create(page: PageContext, scheduling: Scheduling) -> Moved:
+async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
     form = page.form
     body = {**message_of(form), **_receiver(form)}
     if form.text("kind") == "recurring":
@@ -70,10 +70,10 @@ async def create(page: PageContext, scheduling: Scheduling) -> Moved:
         wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
 
 
-async def change(page: PageContext, scheduling: Scheduling) -> Moved:
+async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
     record, form = await find(page, scheduling), page.form
     before = PostedForm(_time_values(record))
     body = _changes(message_of(form))
@@ -87,7 +87,7 @@ async def change(page: PageContext, scheduling: Scheduling) -> Moved:
         wanted_once = validate(UpdateScheduledBody, body, languages=page.languages)
         await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
 
 
 async def _form(
@@ -96,8 +96,8 @@ async def _form(
     given: PostedForm,
     repeats: bool,
     record: Record | None,
-) -> Shown:
-    return Shown(
+) -> Render:
+    return Render(
         "compose.html",
         {
             "given": given,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.subscribers.service import Subscribers
@@ -37,7 +37,7 @@ async def find(page: PageContext, scheduling: Scheduling) -> Record:
     return await scheduling.find(page.tx, page.project_id, record_id, kind_of(record_id))
 
 
-async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Shown:
+async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Render:
     """Those of one kind, newest first."""
     kind: Kind = "recurring" if page.query.get("kind") == "recurring" else "scheduled"
     asked = {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)}
@@ -50,7 +50,7 @@ async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscri
     records, following = query.cut(found, lambda record: record.record_id)
     names = await _names(page, subscribers, records)
     more = page.url("/schedules", kind=kind, status=query.status, cursor=following)
-    return Shown(
+    return Render(
         "list.html",
         {
             "kind": kind,
@@ -67,7 +67,7 @@ async def schedule(
     clock: Clock,
     scheduling: Scheduling,
     subscribers: Subscribers,
-) -> Shown:
+) -> Render:
     """One: its message, its times, and how it went."""
     record = await find(page, scheduling)
     deliveries = await mailings.progress(page.tx, page.project_id, [record.job_id])
@@ -75,7 +75,7 @@ async def schedule(
     runs = [] if record.rule is None or record.due_at_ms is None else [record.due_at_ms]
     if record.rule is not None and runs:
         runs += record.rule.upcoming(runs[0], RUNS - 1)
-    return Shown(
+    return Render(
         "schedule.html",
         {
             **_row(page, record, await _names(page, subscribers, [record])),
@@ -86,29 +86,29 @@ async def schedule(
     )
 
 
-async def pause(page: PageContext, scheduling: Scheduling) -> Moved:
+async def pause(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.pause(page.tx, page.project_id, record_id)
     return _moved(page, page._("It is paused."))
 
 
-async def resume(page: PageContext, scheduling: Scheduling) -> Moved:
+async def resume(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.resume(page.tx, page.project_id, record_id)
     return _moved(page, page._("It goes on."))
 
 
-async def cancel(page: PageContext, scheduling: Scheduling) -> Moved:
+async def cancel(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     kind = kind_of(record_id)
     await scheduling.cancel(page.tx, page.project_id, record_id, kind)
     return _moved(page, page._("It is never sent any more."))
 
 
-def _moved(page: PageContext, notice: str) -> Moved:
+def _moved(page: PageContext, notice: str) -> Redirect:
     record_id = page.params["record_id"]
     page.note(schedule=record_id)
-    return Moved(page.url(f"/schedules/{record_id}"), notice=notice)
+    return Redirect(page.url(f"/schedules/{record_id}"), notice=notice)
 
 
 async def _names(

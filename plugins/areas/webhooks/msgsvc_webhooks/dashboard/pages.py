@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
@@ -29,29 +29,29 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 @pages.get(
     "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
 )
-async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Shown:
+async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
     found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
-    return Shown(
+    return Render(
         "webhooks.html",
         {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
     )
 
 
 @pages.get("/webhooks/new", access="manage")
-async def new_webhook(page: PageContext, events: Events) -> Shown:
-    return Shown("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
+async def new_webhook(page: PageContext, events: Events) -> Render:
+    return Render("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
 
 
 @pages.post("/webhooks/new", access="manage", again=new_webhook)
-async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Shown:
+async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
     body = validate(CreateWebhookBody, _typed(page))
     webhook, secret = await all_webhooks.create(page.tx, page.project_id, body)
     page.note(webhook_id=webhook.webhook_id)
-    return Shown("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
+    return Render("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
 
 
 @pages.get("/webhooks/{webhook_id}", access="look")
-async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Shown:
+async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
     found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
@@ -62,7 +62,7 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
     )
     # The list that is looked at again and again is a part of the page.
     template = "deliveries.html" if page.fragment == "deliveries" else "webhook.html"
-    return Shown(
+    return Render(
         template,
         {
             "webhook": found,
@@ -77,20 +77,20 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="manage")
-async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Shown:
+async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
     found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
-    return Shown("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
+    return Render("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
 
 
 @pages.post("/webhooks/{webhook_id}/edit", access="manage", again=edit_webhook)
-async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
+async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     body = validate(UpdateWebhookBody, _typed(page))
     return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
-async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Moved:
+async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     # What is not there is missing, whatever was asked of it.
     await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
@@ -101,22 +101,22 @@ async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Moved
 
 
 @pages.post("/webhooks/{webhook_id}/test", access="manage")
-async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
+async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     webhook_id = page.params["webhook_id"]
     delivery = await all_webhooks.send_test(page.tx, page.project_id, webhook_id)
-    return Moved(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
 
 
 @pages.post("/webhooks/{webhook_id}/secret", access="manage")
-async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Shown:
+async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
     secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
     found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
-    return Shown("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
+    return Render("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
 @pages.post("/webhooks/{webhook_id}/replay", access="manage")
-async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Moved:
+async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Redirect:
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
     since_ms = clock.now_ms() - back_ms
@@ -127,17 +127,17 @@ async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> M
         "{count} events are looked at; what did not arrive is delivered again.",
         answer.events,
     )
-    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+    return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
 @pages.post("/webhooks/{webhook_id}/delete", access="manage")
-async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Moved:
+async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     await all_webhooks.delete(page.tx, page.project_id, page.params["webhook_id"])
-    return Moved(page.url("/webhooks"), page._("Deleted."))
+    return Redirect(page.url("/webhooks"), page._("Deleted."))
 
 
 @pages.get("/webhooks/deliveries/{delivery_id}", access="look")
-async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Shown:
+async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     delivery_id = page.params["delivery_id"]
     delivery, tries = await all_webhooks.delivery(page.tx, page.project_id, delivery_id)
     values = {
@@ -147,22 +147,22 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Shown:
         "statuses": statuses(page._),
         "tones": STATUS_TONES,
     }
-    return Shown("state.html" if page.fragment == "state" else "delivery.html", values)
+    return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 
 
 @pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="manage", again=webhook_delivery)
-async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Moved:
+async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
     await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
-    return Moved(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
 
 
 async def _changed(
     page: PageContext, all_webhooks: Webhooks, body: UpdateWebhookBody, notice: str
-) -> Moved:
+) -> Redirect:
     webhook_id = page.params["webhook_id"]
     await all_webhooks.update(page.tx, page.project_id, webhook_id, body)
-    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+    return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
 def _names(events: Events) -> list[str]:
