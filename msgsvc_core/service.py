@@ -43,13 +43,13 @@ from msgsvc_core.channels.calls import BotCalls, channel_lanes
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
 from msgsvc_core.channels.kinds import ChannelKinds
-from msgsvc_core.channels.lines import OutboundGates
 from msgsvc_core.channels.outages import ChannelOutages
+from msgsvc_core.channels.outbound import OutboundGates
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import ProjectChannels
-from msgsvc_core.channels.receiving import UpdateReceiver
+from msgsvc_core.channels.receiver import UpdateReceiver
 from msgsvc_core.channels.reception import BotReceiver
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
@@ -91,13 +91,13 @@ from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
 from msgsvc_core.mailings import Mailing, Mailings
-from msgsvc_core.mailings.burial import DeadMailings
+from msgsvc_core.mailings.dead_letters import DeadMailings
+from msgsvc_core.mailings.deliveries import Letters
 from msgsvc_core.mailings.expansion import MailingExpansion
-from msgsvc_core.mailings.judging import MailingValidation
-from msgsvc_core.mailings.letters import Letters
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
 from msgsvc_core.mailings.sending import MailingSender
+from msgsvc_core.mailings.validation import MailingValidation
 from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.owners import OwnerProtection
@@ -106,12 +106,12 @@ from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.routes import router as batches_router
 from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.changes import MessageChanges
-from msgsvc_core.messages.changing import MessageEditor
 from msgsvc_core.messages.delivery import MessageDelivery
+from msgsvc_core.messages.edit_job import MessageEditor
+from msgsvc_core.messages.edits import MessageChanges
 from msgsvc_core.messages.erasure import erase_messages
 from msgsvc_core.messages.files import MessageFiles
-from msgsvc_core.messages.filing import MessageFiling
+from msgsvc_core.messages.indexing import MessageFiling
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.routes import router as messages_router
@@ -689,11 +689,11 @@ class Service:
         """
         from msgsvc_core.http.app import build_app, home_of  # noqa: PLC0415 - workers serve no API
         from msgsvc_core.http.authentication import Authentication  # noqa: PLC0415 - see above
+        from msgsvc_core.http.dispatcher import EndpointDispatcher  # noqa: PLC0415 - see above
         from msgsvc_core.http.documentation import (  # noqa: PLC0415 - see above
             NotFoundPage,
             documentation_routes,
         )
-        from msgsvc_core.http.edge import EndpointDispatcher  # noqa: PLC0415 - see above
         from msgsvc_core.http.idempotency import Idempotency  # noqa: PLC0415 - see above
         from msgsvc_core.http.metrics import metrics_routes, operators_of  # noqa: PLC0415 - see above
         from msgsvc_core.http.operations import Readiness, operation_routes  # noqa: PLC0415

@@ -16,7 +16,8 @@ import structlog
 
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import (
+from msgsvc_core.channels.ordering import receiver_of
+from msgsvc_core.channels.outbound import (
     BATCH,
     BATCHES,
     PATIENCE_S,
@@ -26,7 +27,6 @@ from msgsvc_core.channels.lines import (
 )
 from msgsvc_core.channels.outbox import EXPIRED, JOB, LANE, SENT, BotOutbox, channel_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage

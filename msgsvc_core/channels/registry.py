@@ -12,11 +12,11 @@ from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
+from msgsvc_core.channels.ordering import FifoKeyLock
 from msgsvc_core.channels.project_channels.following import ChannelSync
+from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.starting import StartCodes
-from msgsvc_core.channels.turns import FifoKeyLock
 from msgsvc_core.channels.updates import Update
-from msgsvc_core.channels.uses import ChannelRefCounts, close_quietly
 from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ValidationFailed

@@ -1,6 +1,6 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
-from msgsvc_core.db.again import retry_on_deadlock
+from msgsvc_core.db.data_loader import DataLoader
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import (
     ConstraintViolation,
@@ -10,7 +10,7 @@ from msgsvc_core.db.errors import (
     RolledBack,
     UniqueViolation,
 )
-from msgsvc_core.db.lookup import DataLoader
+from msgsvc_core.db.retrying import retry_on_deadlock
 from msgsvc_core.db.revisions import (
     CORE_MIGRATIONS,
     DatabaseTooNew,
@@ -19,9 +19,9 @@ from msgsvc_core.db.revisions import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.db.together import TransactionBatcher
+from msgsvc_core.db.transaction_batcher import TransactionBatcher
 from msgsvc_core.db.tx import Row, Tx
-from msgsvc_core.db.unit import WriteBatch
+from msgsvc_core.db.write_batch import WriteBatch
 
 __all__ = [
     "CORE_MIGRATIONS",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
-from msgsvc_core.db.notices import Heard, Notifications
+from msgsvc_core.db.notifications import Heard, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.db.sqlite import (
@@ -27,7 +27,7 @@ from msgsvc_core.db.sqlite import (
 )
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
-from msgsvc_core.db.unit import WriteBatch
+from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Batches, GroupWriter
 from msgsvc_core.kernel.ids import new_id
 

@@ -17,7 +17,7 @@ from msgsvc_core.db.errors import (
 from msgsvc_core.db.postgres_inserts import Claims, UnnestInserts
 from msgsvc_core.db.rows import Shape, Values
 from msgsvc_core.db.tx import UNDO_S
-from msgsvc_core.db.unit import WriteBatch, by_shape, claims_by_kind, without_claim
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
 #: Milliseconds that a claim waits for another transaction that has written the same row and not

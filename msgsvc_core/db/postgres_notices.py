@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from databases.backends.postgres import PostgresBackend
 
-from msgsvc_core.db.notices import CHANNEL, Notifications
+from msgsvc_core.db.notifications import CHANNEL, Notifications
 from msgsvc_core.kernel.aio import cancel_and_wait
 
 #: Seconds until a connection that was lost is opened again.

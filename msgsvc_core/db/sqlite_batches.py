@@ -16,7 +16,7 @@ from msgsvc_core.db.errors import ConstraintViolation, is_lost, is_refusal, name
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
 from msgsvc_core.db.sqlite import when_unlocked
-from msgsvc_core.db.unit import WriteBatch, by_shape, claims_by_kind, without_claim
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
 #: What a statement or its values can raise, integers beyond 64 bits and halves of letters among them.

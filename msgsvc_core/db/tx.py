@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, check_committed, named_errors
-from msgsvc_core.db.notices import CHANNEL, Notifications, written
+from msgsvc_core.db.notifications import CHANNEL, Notifications, written
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
     Shape,
@@ -21,7 +21,7 @@ from msgsvc_core.db.rows import (
     values_insert,
 )
 from msgsvc_core.db.sql import Dialect, numbered
-from msgsvc_core.db.unit import WriteBatch, by_shape, call_all
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
 
 #: Seconds that PostgreSQL may take to undo something, which it does by forgetting it. A caller that was
 #: cancelled waits for it.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextvars import Context
 from typing import Protocol
 
-from msgsvc_core.db.unit import WriteBatch, call_all
+from msgsvc_core.db.write_batch import WriteBatch, call_all
 
 #: Units of one batch. Beyond some hundreds a batch gains nothing, and its first unit waits longer.
 UNITS_PER_BATCH = 500

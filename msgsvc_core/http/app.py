@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.envelope import envelope, http_error
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.dispatcher import EndpointDispatcher
 from msgsvc_core.http.documentation import NotFoundPage
-from msgsvc_core.http.edge import EndpointDispatcher
 from msgsvc_core.http.paths import Paths
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.http.requests import RequestLog

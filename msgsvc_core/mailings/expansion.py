@@ -7,9 +7,9 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, OnDead, Stopping
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import audience, store
-from msgsvc_core.mailings.judging import missing_name
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
+from msgsvc_core.mailings.validation import missing_name
 
 #: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000

@@ -16,8 +16,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import ledger, store
+from msgsvc_core.mailings.deliveries import RecipientDelivery, SendContext
 from msgsvc_core.mailings.ledger import Outcome
-from msgsvc_core.mailings.letters import RecipientDelivery, SendContext
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.delivery import BACKOFF
 from msgsvc_core.messages.models import FinalStatus, Message

@@ -4,8 +4,8 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import ATTRIBUTE, MailingContent, read_column
-from msgsvc_core.mailings.judging import MailingValidation
 from msgsvc_core.mailings.models import MailingMessage
+from msgsvc_core.mailings.validation import MailingValidation
 
 #: Somebody who gets the message that is shown.
 _SOMEBODY = {"first_name": "Alex", "username": "alex", "tags": "vip"}

@@ -17,7 +17,7 @@ import structlog
 from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT, OutboundGate, OutboundGates
+from msgsvc_core.channels.outbound import MOST_IN_FLIGHT, OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx, retry_on_deadlock
@@ -26,8 +26,8 @@ from msgsvc_core.kernel.aio import A_TURN, yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import ledger, pace, store
 from msgsvc_core.mailings.content import read_column
+from msgsvc_core.mailings.deliveries import Letters, RecipientDelivery, SendContext, obstacle
 from msgsvc_core.mailings.ledger import Tried
-from msgsvc_core.mailings.letters import Letters, RecipientDelivery, SendContext, obstacle
 from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings

@@ -13,7 +13,6 @@ from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.content import without_values
-from msgsvc_core.mailings.judging import MailingValidation, PreparedMailing
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
@@ -24,6 +23,7 @@ from msgsvc_core.mailings.models import (
     Recipient,
 )
 from msgsvc_core.mailings.previews import Sample, samples
+from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
 
 #: Told of a mailing that has ended, in the transaction that ends it.
 OnEnded = Callable[[Tx, Mailing], Awaitable[None]]

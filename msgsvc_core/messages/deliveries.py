@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import OutboundGate
+from msgsvc_core.channels.outbound import OutboundGate
 from msgsvc_core.jobs.contract import Job, JobContext
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber

@@ -18,10 +18,10 @@ import structlog
 
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, ChannelPaused, OutboundGates
+from msgsvc_core.channels.ordering import receiver_of
+from msgsvc_core.channels.outbound import AHEAD_S, PATIENCE_S, ChannelPaused, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
@@ -37,7 +37,7 @@ from msgsvc_core.jobs.contract import (
 )
 from msgsvc_core.kernel.aio import yield_every
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.messages import changes_store, files, store
+from msgsvc_core.messages import edit_store, files, store
 from msgsvc_core.messages.deliveries import Delivery, Round, is_due
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
@@ -370,7 +370,7 @@ def gives_up(limits: LimitSettings, clock: Clock, job: Job, failure: DeliveryErr
 async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
     """Those that nobody deleted while their file was looked at. Raises `_Edited`, for all to be undone
     and looked at anew, if one of them is another message by now."""
-    now = await changes_store.still_queued(tx, [delivery.message for delivery in refused])
+    now = await edit_store.still_queued(tx, [delivery.message for delivery in refused])
     if any(
         now.get(each.message.key, each.message.content) != each.message.content for each in refused
     ):

@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.lines import OutboundGate
+from msgsvc_core.channels.outbound import OutboundGate
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Backoff, Job, Reschedule

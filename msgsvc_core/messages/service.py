@@ -21,8 +21,8 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import clicks, previews, store
-from msgsvc_core.messages.changes import MessageChanges, find
 from msgsvc_core.messages.delivery import JOB
+from msgsvc_core.messages.edits import MessageChanges, find
 from msgsvc_core.messages.history import Moment, history
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody

@@ -2,7 +2,7 @@
 
 import httpx2
 
-from msgsvc_core.messages.filing import JOB, file_all
+from msgsvc_core.messages.indexing import JOB, file_all
 from msgsvc_core.service import Service
 from tests.api.conftest import Send
 from tests.api.subscribing import Subscribe

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
-from msgsvc_core.messages import changing
+from msgsvc_core.messages import edit_job as changing
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, edit

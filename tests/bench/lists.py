@@ -17,7 +17,7 @@ from msgsvc_core.api.pagination import MARK_LENGTH, after_cursor, next_cursor
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.kernel.ids import is_id
-from msgsvc_core.messages.filing import file_all
+from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.jobs import inspection
-from msgsvc_core.messages.filing import file_all
+from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT
+from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service

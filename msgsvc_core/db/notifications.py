@@ -7,7 +7,7 @@ docs/decisions/0030-notices.md.
 from collections.abc import Callable
 from functools import partial
 
-from msgsvc_core.db.unit import call_all
+from msgsvc_core.db.write_batch import call_all
 
 #: The channel of NOTIFY; topics are told apart in its text.
 CHANNEL = "msgsvc"

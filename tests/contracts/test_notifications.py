@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.db import Database, postgres_notices
-from msgsvc_core.db.notices import MOST_BYTES
+from msgsvc_core.db.notifications import MOST_BYTES
 from msgsvc_core.testing import until
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 

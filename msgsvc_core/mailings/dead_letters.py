@@ -1,13 +1,13 @@
 """What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
 
-from msgsvc_core.channels.lines import OutboundGates
+from msgsvc_core.channels.outbound import OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import store
 from msgsvc_core.mailings.content import read_column
-from msgsvc_core.mailings.letters import SendContext
+from msgsvc_core.mailings.deliveries import SendContext
 from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings

@@ -15,18 +15,18 @@ import structlog
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, ChannelPaused, OutboundGate, OutboundGates
+from msgsvc_core.channels.ordering import receiver_of
+from msgsvc_core.channels.outbound import PATIENCE_S, ChannelPaused, OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.turns import receiver_of
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Reschedule, as_rate_limited
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.messages import changes_store, store
-from msgsvc_core.messages.changes import JOB, MessageChanges
+from msgsvc_core.messages import edit_store, store
 from msgsvc_core.messages.delivery import BACKOFF, gives_up
+from msgsvc_core.messages.edits import JOB, MessageChanges
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber
@@ -215,15 +215,15 @@ class MessageEditor:
         kind, now_ms = job.payload["change"], self._clock.now_ms()
         if failure is not None:
             error = f"{kind}: {failure.text}"
-            await changes_store.note_refusal(tx, message, error, edit=kind == "edit")
+            await edit_store.note_refusal(tx, message, error, edit=kind == "edit")
             if failure.reason.should_unsubscribe and subscriber is not None:
                 await self._subscribers.block(
                     tx, message.bot, subscriber.user_id, reason=str(failure.reason)
                 )
         elif kind == "edit":
-            await changes_store.note_edited(tx, message, now_ms)
+            await edit_store.note_edited(tx, message, now_ms)
         else:
-            await changes_store.note_deleted(tx, message, now_ms)
+            await edit_store.note_deleted(tx, message, now_ms)
 
     async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Says on the message that a change of it could not be made."""

@@ -13,7 +13,7 @@ from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
-from msgsvc_core.messages import changes_store, store
+from msgsvc_core.messages import edit_store, store
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, FinalStatus, Message
@@ -73,7 +73,7 @@ class MessageChanges:
         problem = _edit_problem(channel, message, new_media=content.media != message.content.media)
         statuses = ("queued",) if problem else ("queued", "sending", "sent")
         now_ms = self._clock.now_ms()
-        status = await changes_store.change_content(tx, message, content, statuses, now_ms)
+        status = await edit_store.change_content(tx, message, content, statuses, now_ms)
         if status is None:
             now = await find(tx, project_id, message_id)
             raise Conflict(_why_not(now) or problem)
@@ -103,7 +103,7 @@ class MessageChanges:
     async def skip(self, tx: Tx, message: Message) -> bool:
         """Deletes a message that is still to be sent; False if it is not."""
         now_ms = self._clock.now_ms()
-        if not await changes_store.delete_queued(tx, message, now_ms):
+        if not await edit_store.delete_queued(tx, message, now_ms):
             return False
         ending = FinalStatus(message, "skipped", error="deleted")
         ended = await store.finish(tx, [ending], now_ms)
@@ -123,7 +123,7 @@ class MessageChanges:
             if message.status == "queued":
                 await tx.lock(f"message {message.message_id}")
                 await self.skip(tx, message)
-        await changes_store.blank(tx, project_id, message_ids)
+        await edit_store.blank(tx, project_id, message_ids)
         now = await store.find_many(tx, keys)
         return sum(message.status in {"queued", "sending"} for message in now)
 
@@ -131,7 +131,7 @@ class MessageChanges:
         self, tx: Tx, project_id: str, job_id: str, after: str, most: int
     ) -> list[str]:
         """Up to `most` ids of the messages of a mailing, in their order, after the one of `after`."""
-        return await changes_store.of_mailing(tx, project_id, job_id, after, most)
+        return await edit_store.of_mailing(tx, project_id, job_id, after, most)
 
     async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """The message, which no other request changes until this one's commit."""

@@ -7,9 +7,9 @@ from contextvars import Context
 from functools import partial
 from typing import Generic, TypeVar
 
-from msgsvc_core.db.again import retry_on_deadlock
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock
+from msgsvc_core.db.retrying import retry_on_deadlock
 from msgsvc_core.db.tx import Tx
 from msgsvc_core.kernel.values import value_object
 

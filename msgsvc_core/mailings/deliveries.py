@@ -10,7 +10,7 @@ import structlog
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import PATIENCE_S, ChannelPaused, OutboundGate
+from msgsvc_core.channels.outbound import PATIENCE_S, ChannelPaused, OutboundGate
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable

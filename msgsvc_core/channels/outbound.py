@@ -16,11 +16,11 @@ from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.ordering import RetryOrder
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
-from msgsvc_core.channels.turns import RetryOrder
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store
