@@ -11,7 +11,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.db import Deadlock
-from msgsvc_core.db import retrying as again
+from msgsvc_core.db import retrying
 from msgsvc_core.mailings import outcomes
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
