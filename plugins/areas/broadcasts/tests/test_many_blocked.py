@@ -10,8 +10,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.db import Deadlock
-from msgsvc_core.db import retrying
+from msgsvc_core.db import Deadlock, retrying
 from msgsvc_core.mailings import outcomes
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
@@ -64,7 +63,7 @@ async def time_goes_on(clock: FakeClock) -> AsyncIterator[None]:
 @pytest.fixture
 def nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what waits for another that waits for it shows."""
-    monkeypatch.setattr(again, "TRIES", 1)
+    monkeypatch.setattr(retrying, "TRIES", 1)
 
 
 @pytest.mark.usefixtures("nothing_is_begun_anew")
