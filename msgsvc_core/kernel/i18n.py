@@ -94,8 +94,9 @@ def visible(most: int) -> WrapValidator:
             raise ValueError(f"must be a text, or an object of texts by {by}") from None
         texts = [text] if isinstance(text, str) else list(text.values())
         if not texts:
-            which = "" if listed is None else f" for {in_words(listed, 'or')}"
-            raise ValueError(f"give a text, or one{which}")
+            if listed is None:
+                raise ValueError("give a text")
+            raise ValueError(f"give a text, or one for {in_words(listed, 'or')}")
         for each in texts:
             check_visible(each)
             if len(each) > most:

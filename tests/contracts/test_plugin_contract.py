@@ -96,7 +96,7 @@ def _answering(name: str, answer: Any) -> Any:
     def hook() -> Any:
         return answer
 
-    async def failing(service: Any) -> None:
+    async def failing() -> None:
         raise answer
 
     found = failing if isinstance(answer, Exception) else hook

@@ -24,6 +24,7 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "tag": ["most", "rare"],
         "permission": ["most", "rare"],
         "external_id": ["customer-1"],
+        "lang": ["en", "ru"],
         # All by name; a tenth by username; three; one by `external_id`; nobody.
         "query": ["ANN", "ann1", "жан", "customer-100", "zoe"],
     },
