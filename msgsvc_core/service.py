@@ -7,9 +7,9 @@ async with service:                    # or started by hand, inside another appl
     await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import structlog
 from starlette.types import ASGIApp
 
-from msgsvc_core import key_canary
 from msgsvc_core.accounts import (
     AccountLinks,
     Accounts,
@@ -27,18 +26,40 @@ from msgsvc_core.accounts import (
     SignIn,
     Team,
 )
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.accounts.questions import Questions
+from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
-from msgsvc_core.channels import Channels, Inbound
-from msgsvc_core.channels.calls import CHANNEL_LANES
-from msgsvc_core.channels.calls import SPEC as CALL_JOB
-from msgsvc_core.channels.lines import Lines
-from msgsvc_core.channels.outages import ChannelOutages, probe_spec
-from msgsvc_core.channels.own.routes import router as channels_router
-from msgsvc_core.channels.own.service import OwnChannels
+from msgsvc_core.billing import BillingGate, Charge, Plan
+from msgsvc_core.channels import (
+    Channel,
+    ChannelContext,
+    ChannelHealth,
+    Channels,
+    Inbound,
+    Update,
+)
+from msgsvc_core.channels.calls import BotCalls, channel_lanes
+from msgsvc_core.channels.commands import CommandCatalogue
+from msgsvc_core.channels.dispatch import InboundDispatcher
+from msgsvc_core.channels.kinds import ChannelKinds
+from msgsvc_core.channels.outages import ChannelOutages
+from msgsvc_core.channels.outbound import OutboundGates
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.pages import channel_routes
+from msgsvc_core.channels.project_channels.routes import router as channels_router
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.receiver import UpdateReceiver
+from msgsvc_core.channels.reception import BotReceiver
 from msgsvc_core.channels.reception_health import ReceptionHealth
-from msgsvc_core.channels.states import ChannelStates, check_job
-from msgsvc_core.charging import Charge
-from msgsvc_core.clock import Clock, SystemClock
+from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.channels.state_metrics import ChannelStateMetrics
+from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.channels.words import ChannelSender, TypedAnswers
+from msgsvc_core.config.settings import Section, Settings, read_sections
+from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
+from msgsvc_core.dashboard import Pages
+from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
@@ -47,66 +68,88 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.errors import CORE_ERRORS, ErrorCatalogue
-from msgsvc_core.events import Events, Listener
-from msgsvc_core.events.core import CORE_EVENTS
+from msgsvc_core.events import Event, Events, Listener
+from msgsvc_core.events.forgetting import forget_events
 from msgsvc_core.events.routes import router as events_router
-from msgsvc_core.files import Files
+from msgsvc_core.events.tracked import TrackedEvents
+from msgsvc_core.files import Files, StoredFile
 from msgsvc_core.files import fetching as file_fetching
-from msgsvc_core.files import purging as file_purging
+from msgsvc_core.files.pages import file_routes
+from msgsvc_core.files.purging import FilePurge, forget_files
 from msgsvc_core.files.routes import router as files_router
-from msgsvc_core.housekeeping import PURGE_JOB
-from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
+from msgsvc_core.http.idempotency import forget_answers
+from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
+from msgsvc_core.jobs.admin import JobAdmin
+from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.jobs.engine import Role, start_jobs
+from msgsvc_core.jobs.retention import Retention
+from msgsvc_core.jobs.runner import LaneRunner
+from msgsvc_core.kernel.clock import Clock, SystemClock
+from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
+from msgsvc_core.kernel.hooks import await_in_order, flatten
+from msgsvc_core.kernel.i18n import CORE, Texts
+from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
-from msgsvc_core.logs import configure_unless_done
-from msgsvc_core.mailings import Mailings
-from msgsvc_core.mailings.expansion import SPEC as EXPAND_JOB
-from msgsvc_core.mailings.purging import SPEC as PURGE_LEDGERS_JOB
-from msgsvc_core.mailings.sending import SPEC as MAILING_JOB
-from msgsvc_core.members import Members
+from msgsvc_core.mailings import Mailing, Mailings
+from msgsvc_core.mailings.dead_letters import DeadMailings
+from msgsvc_core.mailings.deliveries import Letters
+from msgsvc_core.mailings.expansion import MailingExpansion
+from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.purging import LedgerPurge
+from msgsvc_core.mailings.sending import MailingSender
+from msgsvc_core.mailings.validation import MailingValidation
+from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
+from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
-from msgsvc_core.messages.batches import Batches
-from msgsvc_core.messages.batches.counting import SPEC as BATCH_JOB
+from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.routes import router as batches_router
-from msgsvc_core.messages.changing import SPEC as CHANGE_JOB
-from msgsvc_core.messages.delivery import SPEC as DELIVER_JOB
-from msgsvc_core.messages.filing import SPEC as FILE_JOB
+from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.delivery import MessageDelivery
+from msgsvc_core.messages.edit_job import MessageEditor
+from msgsvc_core.messages.edits import MessageChanges
+from msgsvc_core.messages.erasure import erase_messages
+from msgsvc_core.messages.files import MessageFiles
+from msgsvc_core.messages.indexing import MessageFiling
+from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.metrics import Metrics
-from msgsvc_core.plugins import answers, in_turn, load_plugins, package
+from msgsvc_core.plugins.context import DashboardParts, PluginContext
+from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
+from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
+from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.routes import router as projects_router
+from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
-from msgsvc_core.settings import Section, Settings, read_sections
 from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.conversation import Conversation
-from msgsvc_core.subscribers.erasing import SPEC as ERASE_JOB
+from msgsvc_core.subscribers.erasure import SubscriberErasure
 from msgsvc_core.subscribers.export_routes import router as export_router
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.leaving_routes import router as leaving_router
 from msgsvc_core.subscribers.links import SubscriptionLinks
+from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
 from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
-from msgsvc_core.texts import CORE, Texts
-from msgsvc_core.tickets import TicketRequest
+from msgsvc_core.telemetry import Metrics
+from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
+from msgsvc_core.telemetry.logs import configure_unless_done
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.media import MediaFiles
+    from msgsvc_core.files.media import MediaFiles
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Section)
 
 CORE_LOCALE = Path(__file__).parent / "locale"
-CORE_LANES = (LaneSpec("default", concurrency=8), CHANNEL_LANES, file_fetching.LANES)
 log = structlog.get_logger(__name__)
 
 CORE_ROUTERS = (
@@ -140,7 +183,7 @@ class Service:
     #: Whether the start found that the database holds what none of `secret_keys` reads.
     keys_are_lost = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - the composition root builds everything, one statement a part
         self,
         settings: Settings,
         *,
@@ -149,21 +192,29 @@ class Service:
     ) -> None:
         configure_unless_done()
         self.settings = settings
+        limits = settings.limits
         self.clock = clock or SystemClock()
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
-        #: Asked for every send, so that who bills nothing pays nothing for it.
-        self._is_admitting = bool(hook.admit.get_hookimpls())
         self._sections = read_sections(settings, hook.register_settings())
         self.db = Database(
             settings.database_url,
             pool_size=settings.database_pool,
             synchronous=settings.sqlite_synchronous,
         )
-        self.metrics = Metrics(self)
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
-        self.errors = ErrorCatalogue([*CORE_ERRORS, *answers(hook.register_errors())])
+        self.metrics = Metrics(
+            channels=settings.channels,
+            database=DatabaseMetrics(
+                db=self.db,
+                clock=self.clock,
+                lane_prefixes=lambda: [spec.prefix for spec in self.lane_specs],
+                check_redis=self.limiter.check,
+            ),
+            dialect=self.db.dialect,
+        )
+        self.errors = ErrorCatalogue([*CORE_ERRORS, *flatten(hook.register_errors())])
         own_texts = [
             (package(each.plugin), cast("Path", each.function()))
             for each in hook.register_locale.get_hookimpls()
@@ -175,53 +226,457 @@ class Service:
             settings.locale_dir,
         )
         self.jobs = JobQueue(self.clock)
-        self.events = Events(self, [*CORE_EVENTS, *answers(hook.register_events())])
+        self.outbox = BotOutbox(jobs=self.jobs, secrets=self.secrets)
+        self.commands = CommandCatalogue(
+            texts=self.texts, declared=lambda: self.dispatcher.commands
+        )
+        self.job_admin = JobAdmin(queue=self.jobs, clock=self.clock, specs=lambda: self.job_specs)
+        self.events = Events(
+            clock=self.clock,
+            specs=[*CORE_EVENTS, *flatten(hook.register_events())],
+            observe=self._observe_events,
+            count=self.metrics.count_events,
+            find_unloaded=lambda: unloaded_events(
+                [name for name, _ in self.plugins.list_name_plugin()]
+            ),
+        )
         self.projects = Projects(self.db, self.clock)
-        self.subscribers = Subscribers(self)
-        self.tags = Tags(self)
-        self.permissions = Permissions(self)
-        self.links = SubscriptionLinks(self)
-        self.consents = Consents(self)
-        self.greetings = Greetings(self)
-        self.accounts = Accounts(self)
-        self.account_links = AccountLinks(self)
-        self.audit = Audit(self)
-        self.second_factor = SecondFactor(self)
-        self.sign_in = SignIn(self)
-        self.messenger_sign_in = MessengerSignIn(self)
-        self.team = Team(self)
-        self.members = Members(self)
-        self.member_links = MemberLinks(self)
-        self.conversation = Conversation(self)
-        self.messages = Messages(self)
-        self.templates = Templates(self)
-        self.batches = Batches(self)
-        self.mailings = Mailings(self)
-        self.files = Files(self)
-        self.channels = Channels(self, answers(hook.register_channel_kinds()))
-        self.own_channels = OwnChannels(self)
-        self.channel_states = ChannelStates(self)
-        self.channel_outages = ChannelOutages(self)
-        self.lines = Lines(self)
-        self._registered: dict[type, Any] = {}
-        for objects in hook.register_services(service=self):
-            self._registered.update(objects)
+        self.account_plans = AccountPlans(decide_plan=self._decide_plan)
+        self.billing = BillingGate(
+            db=self.db,
+            charge=self._charge,
+            check=self._check_operation,
+            quote=self._quote,
+            plan_of=self.account_plans.of_project,
+        )
+        self.files = Files(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            settings=settings.media,
+            jobs=self.jobs,
+            base_url=settings.base_url,
+        )
+        self.start_codes = StartCodes(clock=self.clock, secrets=self.secrets)
+        self.channels = Channels(
+            db=self.db,
+            secrets=self.secrets,
+            kinds=ChannelKinds(
+                flatten(hook.register_channel_kinds()),
+                context=self._channel_context(),
+                secrets=self.secrets,
+                settings=settings.own_channels,
+            ),
+            settings=settings,
+            start_codes=self.start_codes,
+            commands=self.commands,
+            receive=self._receive_update,
+            note_health=self._note_channel_health,
+        )
+        self.erasure = SubscriberErasure(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            erasers=[
+                erase_messages,
+                forget_events,
+                partial(forget_answers, self.secrets, settings.errors_url),
+                forget_files,
+                self._erase_in_plugins,
+            ],
+        )
+        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_given=self._on_tags_given)
+        self.permissions = Permissions(
+            clock=self.clock, events=self.events, max_permissions=limits.permissions
+        )
+        self.greetings = Greetings(texts=self.texts, outbox=self.outbox, projects=self.projects)
+        self.subscribers = Subscribers(
+            clock=self.clock,
+            db=self.db,
+            texts=self.texts,
+            events=self.events,
+            channels=self.channels,
+            tags=self.tags,
+            permissions=self.permissions,
+            greetings=self.greetings,
+            erasure=self.erasure,
+            attributes_bytes=limits.attributes_bytes,
+        )
+        self.channel_sender = ChannelSender(
+            db=self.db,
+            clock=self.clock,
+            secrets=self.secrets,
+            texts=self.texts,
+            on_moved=self.subscribers.move_chat,
+        )
+        self.consents = Consents(
+            clock=self.clock,
+            secrets=self.secrets,
+            texts=self.texts,
+            projects=self.projects,
+            channels=self.channels,
+            outbox=self.outbox,
+            personal_link_s=limits.personal_link_s,
+        )
+        self.links = SubscriptionLinks(
+            clock=self.clock,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            permissions=self.permissions,
+            consents=self.consents,
+            personal_link_s=limits.personal_link_s,
+        )
+        self.mini_apps = MiniAppSubscribing(
+            clock=self.clock,
+            channels=self.channels,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            max_age_hours=limits.mini_app_hours,
+        )
+        self.tracked_events = TrackedEvents(
+            events=self.events,
+            find_person=self.subscribers.find_named,
+            max_bytes=limits.event_properties_bytes,
+        )
+        self.project_overview = ProjectOverview(
+            projects=self.projects,
+            limits=limits,
+            plan_of=self.billing.plan_of,
+            channels_of=self.channels.all_of,
+        )
+        self.members = Members(
+            clock=self.clock, quota=self.account_plans, on_changed=self._on_member_changed
+        )
+        self.accounts = Accounts(
+            clock=self.clock,
+            db=self.db,
+            session_days=settings.accounts.session_days,
+            projects=self.projects,
+            members=self.members,
+            plans=self.account_plans,
+        )
+        self.account_links = AccountLinks(
+            clock=self.clock, settings=settings, accounts=self.accounts
+        )
+        self.audit = Audit(clock=self.clock)
+        self.second_factor = SecondFactor(clock=self.clock, secrets=self.secrets)
+        self.team = Team(
+            members=self.members,
+            accounts=self.accounts,
+            account_links=self.account_links,
+            plans=self.account_plans,
+        )
+        self.member_links = MemberLinks(
+            clock=self.clock,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            members=self.members,
+        )
+        self.conversation = Conversation(
+            clock=self.clock,
+            texts=self.texts,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            permissions=self.permissions,
+            greetings=self.greetings,
+            commands=self.commands.listed,
+        )
+        self.channel_states = ChannelStates(
+            clock=self.clock,
+            db=self.db,
+            events=self.events,
+            channels=self.channels,
+            check_every_s=settings.jobs.stopped_check_s,
+            on_stopped=self._on_channel_stopped,
+            on_recovered=self._on_channel_recovered,
+        )
+        self.own_channels = ProjectChannels(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            channels=self.channels,
+            states=self.channel_states,
+            settings=settings,
+        )
+        self.message_files = MessageFiles(
+            enabled=settings.media.check, checks=lambda: self.media.checks
+        )
+        message_limits = MessageLimits.of(settings.limits)
+        self.templates = Templates(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            limits=message_limits,
+            languages=settings.languages,
+            default_lang=settings.default_lang,
+            most=settings.limits.templates,
+        )
+        self.batch_counts = BatchCounts(clock=self.clock, events=self.events)
+        self.messages = Messages(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            events=self.events,
+            billing=self.billing,
+            channels=self.channels,
+            subscribers=self.subscribers,
+            templates=self.templates,
+            changes=MessageChanges(
+                clock=self.clock,
+                jobs=self.jobs,
+                metrics=self.metrics,
+                channels=self.channels,
+                batches=self.batch_counts,
+                limits=message_limits,
+            ),
+            limits=message_limits,
+        )
+        self.message_outcomes = MessageOutcomes(
+            clock=self.clock,
+            events=self.events,
+            metrics=self.metrics,
+            subscribers=self.subscribers,
+            batches=self.batch_counts,
+        )
+        self.batches = Batches(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            billing=self.billing,
+            messages=self.messages,
+            most=settings.limits.batch_messages,
+        )
+        self.mailings = Mailings(
+            clock=self.clock,
+            jobs=self.jobs,
+            billing=self.billing,
+            validation=MailingValidation(
+                clock=self.clock,
+                channels=self.channels,
+                templates=self.templates,
+                limits=settings.limits,
+                message_limits=message_limits,
+                languages=settings.languages,
+                default_lang=settings.default_lang,
+            ),
+            limits=settings.limits,
+            on_ended=self._on_mailing_ended,
+        )
+        self.messenger_sign_in = MessengerSignIn(
+            clock=self.clock,
+            settings=settings,
+            channels=self.channels,
+            start_codes=self.start_codes,
+        )
+        self.sign_in = SignIn(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            settings=settings,
+            accounts=self.accounts,
+            account_links=self.account_links,
+            audit=self.audit,
+            second_factor=self.second_factor,
+            messenger_sign_in=self.messenger_sign_in,
+            throttle=Throttle(secrets=self.secrets, settings=settings, limiter=self.limiter),
+        )
+        self.accounts.on_disabled += [
+            self.account_links.end_of_account,
+            self.messenger_sign_in.end_waiting,
+        ]
+        questions = Questions(
+            clock=self.clock,
+            secrets=self.secrets,
+            settings=settings,
+            channels=self.channels,
+            accounts=self.accounts,
+            audit=self.audit,
+        )
+        self.reception_health = ReceptionHealth(
+            clock=self.clock,
+            db=self.db,
+            events=self.events,
+            channels=self.channels,
+            states=self.channel_states,
+            failing_s=settings.jobs.reception_failing_s,
+        )
+        self.retention = Retention(
+            clock=self.clock,
+            kept=kept_rows(settings),
+            reseal=[
+                self.own_channels.reseal,
+                self.second_factor.reseal,
+                partial(key_canary.reseal, secrets=self.secrets),
+            ],
+        )
+        self.file_fetcher = file_fetching.FileFetcher(
+            clock=self.clock,
+            secrets=self.secrets,
+            settings=settings.media,
+            channels=self.channels,
+            on_fetched=self._on_file_fetched,
+        )
+        self.file_purge = FilePurge(clock=self.clock, loose_hours=settings.media.loose_hours)
+        self.metrics.registry.register(
+            ChannelStateMetrics(
+                configured=settings.channels,
+                label=self.metrics.channels.label,
+                find=self.channels.get,
+                troubled=self.channel_states.troubled,
+                database=self.metrics.database,
+            )
+        )
+        self.channel_outages = ChannelOutages(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            metrics=self.metrics.channels,
+            channels=self.channels,
+            states=self.channel_states,
+            wait_s=exponential(settings.jobs.probe_first_s, 2, settings.jobs.probe_most_s),
+            on_unavailable=self._on_channel_unavailable,
+        )
+        self.lines = OutboundGates(
+            clock=self.clock,
+            db=self.db,
+            jobs=self.jobs,
+            channels=self.channels,
+            states=self.channel_states,
+            outages=self.channel_outages,
+            metrics=self.metrics.channels,
+            settings=settings.jobs,
+        )
+        self.message_delivery = MessageDelivery(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            files=self.message_files,
+            outcomes=self.message_outcomes,
+            limits=settings.limits,
+            sender=self.channel_sender,
+        )
+        self.message_editor = MessageEditor(
+            clock=self.clock,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            changes=self.messages.changes,
+            files=self.message_files,
+            limits=settings.limits,
+            sender=self.channel_sender,
+        )
+        self.message_filing = MessageFiling(db=self.db)
+        mailing_outcomes = MailingOutcomes(
+            clock=self.clock,
+            events=self.events,
+            subscribers=self.subscribers,
+            limits=settings.limits,
+            default_lang=settings.default_lang,
+            count=self.message_outcomes.count_endings,
+        )
+        self.dead_mailings = DeadMailings(
+            clock=self.clock,
+            lines=self.lines,
+            mailings=self.mailings,
+            outcomes=mailing_outcomes,
+        )
+        self.mailing_expansion = MailingExpansion(
+            clock=self.clock,
+            jobs=self.jobs,
+            mailings=self.mailings,
+            most=settings.limits.broadcast_recipients,
+            on_dead=self.dead_mailings.bury,
+        )
+        self.mailing_sender = MailingSender(
+            clock=self.clock,
+            channels=self.channels,
+            lines=self.lines,
+            subscribers=self.subscribers,
+            letters=Letters(
+                limits=message_limits,
+                default_lang=settings.default_lang,
+                files=self.message_files,
+                sender=self.channel_sender,
+            ),
+            outcomes=mailing_outcomes,
+            mailings=self.mailings,
+            attempts=settings.limits.delivery_attempts,
+            on_dead=self.dead_mailings.bury,
+        )
+        self.ledger_purge = LedgerPurge(
+            clock=self.clock, recipient_days=settings.limits.recipient_days
+        )
+        self.bot_calls = BotCalls(
+            clock=self.clock,
+            jobs=self.jobs,
+            outbox=self.outbox,
+            channels=self.channels,
+            lines=self.lines,
+            sender=self.channel_sender,
+        )
+        self.channel_states.observers.append(self.lines)
+        self.dispatcher = InboundDispatcher(
+            texts=self.texts,
+            typed_answers=TypedAnswers(
+                clock=self.clock,
+                secrets=self.secrets,
+                answer_hours=settings.limits.answer_hours,
+            ),
+            start_codes=self.start_codes,
+            reachable=self.subscribers,
+            on_project_button=self.messages.button_pressed,
+        )
         self.inbound = Inbound(
-            self,
+            db=self.db,
+            clock=self.clock,
+            texts=self.texts,
+            channels=self.channels,
+            outbox=self.outbox,
+            dispatcher=self.dispatcher,
+            commands=self.commands,
+        )
+        self.providers = self._core_providers()
+        for section in self._sections.values():
+            self.providers.add(section)
+        create_plugins(self.plugins, self._plugin_context())
+        for objects in hook.register_services():
+            for kind, provided in objects.items():
+                self.providers.add(provided, kind=kind)
+        self.dispatcher.declare(
             [
                 *self.conversation.rules(),
                 *self.links.rules(),
                 *self.consents.rules(),
                 *self.member_links.rules(),
-                *self.messenger_sign_in.rules(),
-                *answers(hook.register_inbound(service=self)),
-            ],
+                *(questions.rules() if self.messenger_sign_in.is_on else []),
+                *flatten(hook.register_inbound()),
+            ]
+        )
+        self.receiver = UpdateReceiver(
+            clock=self.clock,
+            db=self.db,
+            channels=self.channels,
+            lease_s=settings.jobs.lease_s,
+            new_reception=partial(
+                BotReceiver,
+                clock=self.clock,
+                db=self.db,
+                secrets=self.secrets,
+                settings=settings,
+                channels=self.channels,
+                states=self.channel_states,
+                health=self.reception_health,
+            ),
         )
         self.endpoints: list[Endpoint] = [
             *(endpoint for router in CORE_ROUTERS for endpoint in router.endpoints),
-            *answers(hook.register_endpoints(service=self)),
+            *flatten(hook.register_endpoints()),
         ]
         check_endpoints(self.endpoints)
+        self.endpoints = [endpoint.bound(self.providers) for endpoint in self.endpoints]
         #: What `stop` undoes, the last first.
         self._started = AsyncExitStack()
         self._is_started = False
@@ -232,22 +687,76 @@ class Service:
 
         Mounted in another application, use `service.lifespan` (or `async with service`) there.
         """
-        from msgsvc_core.api.app import build_app  # noqa: PLC0415 - the app is built from a service
+        from msgsvc_core.http.app import build_app, home_of  # noqa: PLC0415 - workers serve no API
+        from msgsvc_core.http.authentication import Authentication  # noqa: PLC0415 - see above
+        from msgsvc_core.http.dispatcher import EndpointDispatcher  # noqa: PLC0415 - see above
+        from msgsvc_core.http.documentation import (  # noqa: PLC0415 - see above
+            NotFoundPage,
+            documentation_routes,
+        )
+        from msgsvc_core.http.idempotency import Idempotency  # noqa: PLC0415 - see above
+        from msgsvc_core.http.metrics import metrics_routes, operators_of  # noqa: PLC0415 - see above
+        from msgsvc_core.http.operations import Readiness, operation_routes  # noqa: PLC0415
 
-        return build_app(self)
+        settings, requests = self.settings, self.metrics.requests
+        edge = EndpointDispatcher(
+            db=self.db,
+            secrets=self.secrets,
+            authentication=Authentication(
+                projects=self.projects,
+                limiter=self.limiter,
+                requests_per_minute=settings.limits.requests_per_minute,
+                metrics=requests,
+            ),
+            idempotency=Idempotency(
+                self.db, self.clock, self.secrets, keep_hours=settings.limits.idempotency_hours
+            ),
+            write_audit=self.audit.write_call,
+            settings=settings,
+        )
+        readiness = Readiness(
+            db=self.db,
+            clock=self.clock,
+            channels=self.channels,
+            states=self.channel_states,
+            limiter=self.limiter,
+            has_redis=settings.redis_url is not None,
+            keys_are_lost=lambda: self.keys_are_lost,
+        )
+        pages = flatten(self.plugins.hook.register_pages())
+        base_url, home = settings.base_url, home_of(pages)
+        return build_app(
+            endpoints=self.endpoints,
+            routes=[
+                *operation_routes(readiness, operators_of(settings.metrics)),
+                *metrics_routes(self.metrics, settings.metrics),
+                *documentation_routes(
+                    self.endpoints, self.errors, base_url, settings.languages, home
+                ),
+                *channel_routes(
+                    channels=self.channels,
+                    inbound=self.inbound,
+                    limiter=self.limiter,
+                    qr_per_minute=settings.limits.qr_per_minute_per_address,
+                    max_body_bytes=settings.server.max_body_bytes,
+                ),
+                *file_routes(self.files),
+                *pages,
+            ],
+            edge=edge,
+            not_found=NotFoundPage(self.texts, settings.default_lang),
+            metrics=requests,
+            settings=settings,
+            lifespan=self.lifespan,
+        )
 
     @cached_property
     def media(self) -> "MediaFiles":
         """Fetches files of messages, for channels that hand them to their platform."""
         # aiohttp is megabytes of memory that most services use for no file.
-        from msgsvc_core.channels.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
+        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
 
-        return MediaFiles(self)
-
-    @cached_property
-    def reception_health(self) -> ReceptionHealth:
-        """Which bots receive nothing, since when and why."""
-        return ReceptionHealth(self)
+        return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
 
     def section(self, model: type[S]) -> S:
         """A plugin's settings, by their type."""
@@ -258,46 +767,12 @@ class Service:
 
     def get(self, kind: type[T]) -> T:
         """The one object of that type that a plugin registered (hook `register_services`)."""
-        try:
-            found: T = self._registered[kind]
-        except KeyError:
-            raise LookupError(f"no loaded plugin provides {kind.__qualname__}") from None
-        return found
-
-    async def charge(self, tx: Tx, charge: Charge) -> None:
-        """Tells whoever keeps accounts of a paid operation. Raises `BillingBlocked` if they refuse it."""
-        await in_turn(self.plugins.hook.charge(service=self, tx=tx, charge=charge))
-
-    async def admit(self, project_id: str, operation: str, tx: Tx | None = None) -> None:
-        """Raises `BillingBlocked` where a paid operation would be refused that is not charged now.
-
-        `tx` is the caller's transaction, if there is one.
-        """
-        if self._is_admitting:
-            await in_turn(
-                self.plugins.hook.admit(
-                    service=self, project_id=project_id, operation=operation, tx=tx
-                )
-            )
-
-    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
-        """Credits that one of a paid operation costs a project; 0 where nothing is billed."""
-        pricing = self.plugins.hook.price(
-            service=self, tx=tx, project_id=project_id, operation=operation
-        )
-        return 0 if pricing is None else int(await pricing)
+        return self.providers.get(kind)
 
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str | None:
         """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
-        opening = self.plugins.hook.open_ticket(service=self, tx=tx, request=request)
+        opening = self.plugins.hook.open_ticket(tx=tx, request=request)
         return None if opening is None else str(await opening)
-
-    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-        """Has what tickets copied of their source taken out of them."""
-        hook = self.plugins.hook.forget_source
-        await in_turn(
-            hook(service=self, tx=tx, project_id=project_id, source=source, source_id=source_id)
-        )
 
     def on(self, event_name: str) -> Callable[[Listener], Listener]:
         """Decorates a coroutine function that is called with every `Event` of that name.
@@ -319,16 +794,33 @@ class Service:
 
     @cached_property
     def job_specs(self) -> list[JobSpec]:
-        plugins = answers(self.plugins.hook.register_jobs(service=self))
-        own = [CALL_JOB, DELIVER_JOB, CHANGE_JOB, BATCH_JOB, ERASE_JOB, PURGE_JOB]
-        mailing = [EXPAND_JOB, MAILING_JOB, PURGE_LEDGERS_JOB]
-        files = [file_fetching.SPEC, file_purging.SPEC]
-        filing = [FILE_JOB] if self.db.dialect == "sqlite" else []
-        return [*own, *mailing, *files, *filing, check_job(self), probe_spec(self), *plugins]
+        plugins = flatten(self.plugins.hook.register_jobs())
+        own = [
+            self.bot_calls.spec,
+            self.message_delivery.spec,
+            self.message_editor.spec,
+            self.batch_counts.spec,
+            self.erasure.spec,
+            self.retention.spec,
+        ]
+        mailing = [
+            self.mailing_expansion.spec,
+            self.mailing_sender.spec,
+            self.ledger_purge.spec,
+        ]
+        files = [self.file_fetcher.spec, self.file_purge.spec]
+        channels = [self.channel_states.spec, self.channel_outages.spec]
+        filing = [self.message_filing.spec] if self.db.dialect == "sqlite" else []
+        return [*own, *mailing, *files, *filing, *channels, *plugins]
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
-        return [*CORE_LANES, *answers(self.plugins.hook.register_lanes())]
+        core = [
+            LaneSpec("default", concurrency=8),
+            channel_lanes(self.lines.gate_of),
+            file_fetching.LANES,
+        ]
+        return [*core, *flatten(self.plugins.hook.register_lanes())]
 
     async def migrate(self) -> list[str]:
         """Brings the database up to date; returns the migrations that were applied."""
@@ -376,13 +868,20 @@ class Service:
             await self.events.start()
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
-            await in_turn(self.plugins.hook.on_start(service=self))
-            await start_jobs(self, undo, role)
+            await await_in_order(self.plugins.hook.on_start())
+            await start_jobs(
+                self._new_runner,
+                queue=self.jobs,
+                clock=self.clock,
+                settings=self.settings,
+                undo=undo,
+                role=role,
+            )
             if role == "serve":
                 undo.push_async_callback(self.projects.key_uses.stop)
                 await self.projects.key_uses.start()
-                await self.channels.start()
-                undo.push_async_callback(self.channels.stop_receiving)
+                await self.receiver.start()
+                undo.push_async_callback(self.receiver.stop)
             self._started = undo.pop_all()
 
     async def _look_for_lost_keys(self) -> None:
@@ -400,7 +899,7 @@ class Service:
         """Has requests end that wait for something to happen, e.g. long polls. Call it when the server is
         told to stop, before it waits for its open requests; `stop` calls it too."""
         try:
-            self.plugins.hook.on_stopping(service=self)
+            self.plugins.hook.on_stopping()
         except Exception:
             # The edge to plugins: the stop goes on.
             log.exception("plugin_did_not_stop")
@@ -413,6 +912,208 @@ class Service:
             await started.aclose()
         finally:
             self._is_started = False
+
+    def _core_providers(self) -> Providers:
+        """What handlers may ask for by type: the core's parts."""
+        found = Providers()
+        found.add(self.clock, kind=Clock)
+        found.add(self.limiter, kind=Limiter)
+        found.add(self.team, kind=OwnerProtection)
+        parts = (
+            self.settings,
+            self.db,
+            self.secrets,
+            self.texts,
+            self.errors,
+            self.metrics,
+            self.jobs,
+            self.outbox,
+            self.job_admin,
+            self.events,
+            self.billing,
+            self.projects,
+            self.subscribers,
+            self.tags,
+            self.permissions,
+            self.links,
+            self.consents,
+            self.greetings,
+            self.mini_apps,
+            self.tracked_events,
+            self.project_overview,
+            self.accounts,
+            self.account_plans,
+            self.account_links,
+            self.audit,
+            self.second_factor,
+            self.sign_in,
+            self.messenger_sign_in,
+            self.team,
+            self.members,
+            self.member_links,
+            self.messages,
+            self.templates,
+            self.batches,
+            self.mailings,
+            self.files,
+            self.channels,
+            self.own_channels,
+            self.channel_states,
+            self.channel_outages,
+            self.reception_health,
+            self.inbound,
+            self.commands,
+        )
+        for part in parts:
+            found.add(part)
+        found.add(
+            MessageChoices(
+                tags=self.tags,
+                templates=self.templates,
+                permissions=self.permissions,
+                channels=self.channels,
+                max_templates=self.settings.limits.templates,
+                default_lang=self.settings.default_lang,
+            )
+        )
+        return found
+
+    def _channel_context(self) -> ChannelContext:
+        return ChannelContext(
+            clock=self.clock,
+            db=self.db,
+            secrets=self.secrets,
+            base_url=self.settings.base_url,
+            media=lambda: self.media,
+            is_own_address=self.files.is_own_address,
+            provided=self.get,
+        )
+
+    def _plugin_context(self) -> PluginContext:
+        return PluginContext(
+            clock=self.clock,
+            db=self.db,
+            config=self.settings,
+            secrets=self.secrets,
+            limiter=self.limiter,
+            texts=self.texts,
+            metrics=self.metrics,
+            jobs=self.jobs,
+            events=self.events,
+            billing=self.billing,
+            projects=self.projects,
+            channels=self.channels,
+            outbox=self.outbox,
+            files=self.files,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            permissions=self.permissions,
+            members=self.members,
+            messages=self.messages,
+            templates=self.templates,
+            mailings=self.mailings,
+            tickets=TicketDesk(
+                open_ticket=self.open_ticket,
+                forget_source=self._forget_source,
+                is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
+            ),
+            media=lambda: self.media,
+            sections=self._sections,
+            dashboard=DashboardParts(
+                accounts=self.accounts,
+                account_links=self.account_links,
+                audit=self.audit,
+                sign_in=self.sign_in,
+                messenger_sign_in=self.messenger_sign_in,
+                team=self.team,
+                areas=self._dashboard_areas,
+                endpoints=lambda: self.endpoints,
+            ),
+        )
+
+    def _dashboard_areas(self) -> list[Pages]:
+        """Every plugin's pages, with what their handlers ask for by type."""
+        found = flatten(self.plugins.hook.register_dashboard())
+        return [area.bound(self.providers) for area in found]
+
+    async def _charge(self, tx: Tx, charge: Charge) -> None:
+        await await_in_order(self.plugins.hook.charge(tx=tx, charge=charge))
+
+    async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
+        hook = self.plugins.hook.admit
+        # Sends ask many thousand times a second, and most installations have nobody to ask.
+        if hook.get_hookimpls():
+            await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
+
+    async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
+        pricing = self.plugins.hook.price(tx=tx, project_id=project_id, operation=operation)
+        return 0 if pricing is None else int(await pricing)
+
+    async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
+        deciding = self.plugins.hook.decide_plan(tx=tx, account_id=account_id)
+        return None if deciding is None else await deciding
+
+    async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        hook = self.plugins.hook.forget_source
+        await await_in_order(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
+
+    async def _receive_update(self, channel_key: str, update: Update) -> None:
+        await self.inbound.receive(channel_key, update)
+
+    async def _note_channel_health(
+        self, channel: Channel, health: ChannelHealth, asked_at_ms: int
+    ) -> bool:
+        return await self.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
+
+    async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
+        hook = self.plugins.hook.on_channel_stopped
+        await await_in_order(hook(tx=tx, channel=channel, reason=reason, detail=detail))
+
+    async def _on_channel_recovered(self, tx: Tx, channel: Channel) -> None:
+        hook = self.plugins.hook.on_channel_recovered
+        await await_in_order(hook(tx=tx, channel=channel))
+
+    async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
+        hook = self.plugins.hook.on_channel_unavailable
+        await await_in_order(hook(tx=tx, channel=channel, detail=detail))
+
+    async def _on_tags_given(
+        self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
+    ) -> None:
+        given = self.plugins.hook.on_tags_given(
+            tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
+        )
+        await await_in_order(given)
+
+    async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
+        hook = self.plugins.hook.on_member_changed
+        await await_in_order(hook(tx=tx, before=before, after=after))
+
+    async def _on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
+        hook = self.plugins.hook.on_mailing_ended
+        await await_in_order(hook(tx=tx, mailing=mailing))
+
+    async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        await await_in_order(self.plugins.hook.on_file_fetched(tx=tx, file=file))
+
+    async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+        hook = self.plugins.hook.erase_subscriber
+        await await_in_order(hook(project_id=project_id, subscriber_id=subscriber_id))
+
+    async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await await_in_order(self.plugins.hook.on_events(tx=tx, events=events))
+
+    def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
+        return LaneRunner(
+            self.job_specs,
+            self.lane_specs,
+            db=self.db,
+            clock=self.clock,
+            queue=self.jobs,
+            settings=self.settings.jobs,
+            table_owners=[source.owner for source in self.migrations],
+            pass_on=pass_on,
+        )
 
     def _new_limiter(self, *, server_time: bool) -> Limiter:
         """In Redis if there is one; by its time, unless someone moves ours."""
@@ -430,7 +1131,7 @@ class Service:
             await self.media.close()
 
     async def _stop_plugins(self) -> None:
-        for stopped in self.plugins.hook.on_stop(service=self):
+        for stopped in self.plugins.hook.on_stop():
             try:
                 await stopped
             except Exception:

@@ -24,8 +24,8 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 class PhoneSettings(Section):
@@ -43,7 +43,7 @@ class PhoneChannel(Channel):
 
     receiving = "webhook"
 
-    def __init__(self, _service: Any, identity: ChannelIdentity, settings: PhoneSettings) -> None:
+    def __init__(self, _context: Any, identity: ChannelIdentity, settings: PhoneSettings) -> None:
         super().__init__(identity)
         self._outbox = settings.outbox
         self._delay_s = settings.delay_s

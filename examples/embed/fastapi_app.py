@@ -8,10 +8,10 @@ import uvicorn
 from fastapi import Depends, FastAPI, Request
 from pydantic import BaseModel
 
-from msgsvc_core.errors import SubscriberNotFound
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.events import Event
+from msgsvc_core.kernel.errors import SubscriberNotFound
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, load_settings
 
 PORT = 8080
 

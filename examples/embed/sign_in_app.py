@@ -13,9 +13,9 @@ from starlette.routing import Mount, Route
 from msgsvc_auth.clients import Client
 from msgsvc_auth.models import SessionBody
 from msgsvc_auth.service import SignIn
-from msgsvc_core.errors import ApiError
+from msgsvc_core.config.settings import Settings, load_settings
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, load_settings
 from msgsvc_core.subscribers.models import Subscriber
 
 PORT = 8080

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
-from msgsvc_core.errors import SubscriberNotFound
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.events import Event
+from msgsvc_core.kernel.errors import SubscriberNotFound
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, load_settings
 
 PORT = 8080
 

@@ -2,17 +2,14 @@
 the change."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.accounts import audit_store as store
 from msgsvc_core.accounts.models import AuditEntry
+from msgsvc_core.api.context import CallerKey
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.dashboard import Page, PageContext
-    from msgsvc_core.projects.models import ApiKey
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_id
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -20,8 +17,8 @@ DAY_MS = 24 * 3600 * 1000
 class Audit:
     """`service.audit`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
 
     async def write(
         self,
@@ -40,7 +37,7 @@ class Audit:
             project_id=project_id,
             account_id=account_id,
             account_name=None,
-            at_ms=self._service.clock.now_ms(),
+            at_ms=self._clock.now_ms(),
             action=action,
             target=target,
             detail=dict(detail or {}),
@@ -49,7 +46,7 @@ class Audit:
         await store.insert(tx, entry)
 
     async def write_call(
-        self, tx: Tx, action: str, key: "ApiKey", *, target: str | None, ip: str
+        self, tx: Tx, action: str, key: CallerKey, *, target: str | None, ip: str
     ) -> None:
         """Adds what a call of the API changed, in the name of its key."""
         await self.write(
@@ -67,19 +64,6 @@ class Audit:
         """Adds what the command line changed in a project: whoever has it needs no account."""
         await self.write(
             tx, action, project_id=project_id, target=target, detail={"by": "cli", **detail}
-        )
-
-    async def write_page(self, tx: Tx, ctx: "PageContext", page: "Page") -> None:
-        """Adds what a form of the dashboard did: the page, the ids in its address, what it noted."""
-        named = [value for name, value in ctx.params.items() if name != "project_id"]
-        await self.write(
-            tx,
-            page.name,
-            project_id=ctx.project.project_id if ctx.project else None,
-            account_id=ctx.account.account_id,
-            target=" ".join(map(str, named)) or None,
-            detail=ctx.noted,
-            ip=ctx.ip,
         )
 
     async def of_project(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgsvc_core.accounts.models import Secrets
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, held, listed
+from msgsvc_core.db.sql import array_param, for_update, in_array
 
 
 async def find(tx: Tx, account_id: str) -> Secrets | None:
@@ -13,7 +13,7 @@ async def find(tx: Tx, account_id: str) -> Secrets | None:
 
 async def hold(tx: Tx, account_id: str) -> Secrets | None:
     """The same, and nobody else changes it until the transaction ends."""
-    return await _find(tx, account_id, held(tx.dialect))
+    return await _find(tx, account_id, for_update(tx.dialect))
 
 
 async def _find(tx: Tx, account_id: str, ending: str) -> Secrets | None:
@@ -100,8 +100,8 @@ async def use_code(tx: Tx, account_id: str, digests: list[str]) -> bool:
     return bool(
         await tx.execute(
             "DELETE FROM core_account_codes WHERE account_id = :account_id"
-            f" AND {among('digest', 'digests', tx.dialect)}",
-            {"account_id": account_id, "digests": listed(digests, tx.dialect)},
+            f" AND {in_array('digest', 'digests', tx.dialect)}",
+            {"account_id": account_id, "digests": array_param(digests, tx.dialect)},
         )
     )
 

@@ -4,17 +4,14 @@ Looking at one uses nothing up, because whoever delivers a link looks at it too:
 scanners of mail. The page of the link has a button, and its POST uses the link.
 """
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.accounts import link_store as store
 from msgsvc_core.accounts.models import LinkPurpose, OneTimeLink
-from msgsvc_core.accounts.service import digest_of
+from msgsvc_core.accounts.service import Accounts, digest_of
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
-from msgsvc_core.ids import new_token
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_token
 
 HOUR_MS = 3600 * 1000
 
@@ -30,12 +27,14 @@ LASTS_MS: dict[LinkPurpose, int] = {
 class AccountLinks:
     """`service.account_links`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, settings: Settings, accounts: Accounts) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._accounts = accounts
 
     async def for_account(self, tx: Tx, account_id: str, purpose: LinkPurpose) -> str:
         """The secret of a link that signs an account in, or sets its password. Raises `NotFound`."""
-        await self._service.accounts.find(tx, account_id)
+        await self._accounts.find(tx, account_id)
         return await self._create(tx, purpose, account_id=account_id)
 
     async def for_member(self, tx: Tx, project_id: str, member_id: str) -> str:
@@ -45,11 +44,11 @@ class AccountLinks:
 
     def url(self, token: str) -> str:
         """Where the link leads to."""
-        return f"{self._service.settings.base_url}/dashboard/link/{token}"
+        return f"{self._settings.base_url}/dashboard/link/{token}"
 
     async def find(self, tx: Tx, token: str) -> OneTimeLink:
         """Raises `NotFound` for a link that was used, has expired, or never was."""
-        link = await store.find(tx, digest_of(token), self._service.clock.now_ms())
+        link = await store.find(tx, digest_of(token), self._clock.now_ms())
         if link is None:
             raise _gone()
         return link
@@ -57,7 +56,7 @@ class AccountLinks:
     async def use(self, tx: Tx, token: str) -> OneTimeLink:
         """The link, for whoever uses it first. Raises `NotFound`."""
         link = await self.find(tx, token)
-        if not await store.use(tx, digest_of(token), self._service.clock.now_ms()):
+        if not await store.use(tx, digest_of(token), self._clock.now_ms()):
             raise _gone()
         return link
 
@@ -71,7 +70,7 @@ class AccountLinks:
 
     async def invited(self, tx: Tx, project_id: str) -> dict[str, int]:
         """When the invitation that is open ends, by the member that it invites."""
-        return await store.list_invited(tx, project_id, self._service.clock.now_ms())
+        return await store.list_invited(tx, project_id, self._clock.now_ms())
 
     async def _create(
         self,
@@ -83,7 +82,7 @@ class AccountLinks:
         member_id: str | None = None,
     ) -> str:
         token = new_token(256)
-        expires_at_ms = self._service.clock.now_ms() + LASTS_MS[purpose]
+        expires_at_ms = self._clock.now_ms() + LASTS_MS[purpose]
         link = OneTimeLink(purpose, account_id, project_id, member_id, expires_at_ms)
         await store.insert(tx, link, digest_of(token))
         return token

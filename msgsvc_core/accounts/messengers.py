@@ -7,7 +7,6 @@ page of the browser that waits (docs/decisions/0064-number-matching-in-the-dashb
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.accounts import request_store as store
 from msgsvc_core.accounts.models import (
@@ -18,18 +17,17 @@ from msgsvc_core.accounts.models import (
     MessengerWay,
     RequestPurpose,
 )
-from msgsvc_core.accounts.questions import START_PREFIX, Questions
+from msgsvc_core.accounts.questions import START_PREFIX
 from msgsvc_core.accounts.service import AGENT_LENGTH, digest_of
-from msgsvc_core.channels import starting
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.inbound import InboundRule
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import new_number
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Milliseconds for which a browser waits for its number to be picked.
 LASTS_MS = 10 * 60 * 1000
@@ -38,23 +36,24 @@ LASTS_MS = 10 * 60 * 1000
 class MessengerSignIn:
     """`service.messenger_sign_in`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self, *, clock: Clock, settings: Settings, channels: Channels, start_codes: StartCodes
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._channels = channels
+        self._start_codes = start_codes
 
     @property
     def is_on(self) -> bool:
-        return self._service.settings.accounts.messenger_sign_in
-
-    def rules(self) -> list[InboundRule]:
-        """What the bots do about it."""
-        return Questions(self._service).rules() if self.is_on else []
+        return self._settings.accounts.messenger_sign_in
 
     async def begin(
         self, tx: Tx, purpose: RequestPurpose, browser: Browser, account_id: str | None = None
     ) -> BegunRequest:
         """Begins to wait for somebody to pick the number in a messenger."""
         token, waiting = new_token(), new_token(256)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         request = MessengerRequest(
             digest=digest_of(token),
             purpose=purpose,
@@ -67,16 +66,16 @@ class MessengerSignIn:
             number=new_number(),
         )
         await store.insert(tx, request, digest_of(waiting))
-        if any(not channel.capabilities.start_links for channel in self._channels):
+        if any(not channel.capabilities.start_links for channel in self._usable):
             payload = START_PREFIX + token
-            await starting.remember(self._service, tx, payload, request.expires_at_ms)
+            await self._start_codes.remember(tx, payload, request.expires_at_ms)
         return BegunRequest(token, waiting, request.number)
 
     def ways(self, token: str) -> list[MessengerWay]:
         """How to come to each bot that serves the whole installation and takes answers; one that has not
         told its name yet is left out."""
-        payload, channels = START_PREFIX + token, self._service.channels
-        message = starting.start_message(self._service, payload)
+        payload, channels = START_PREFIX + token, self._channels
+        message = self._start_codes.start_message(payload)
         return [
             MessengerWay(
                 channel.name,
@@ -84,17 +83,17 @@ class MessengerSignIn:
                 link,
                 None if channel.capabilities.start_links else message,
             )
-            for channel in self._channels
+            for channel in self._usable
             if (link := channel.link(payload)) is not None
         ]
 
     @property
-    def _channels(self) -> list[Channel]:
-        return [each for each in self._service.channels.shared if each.capabilities.answers]
+    def _usable(self) -> list[Channel]:
+        return [each for each in self._channels.shared if each.capabilities.answers]
 
     async def waiting(self, tx: Tx, secret: str) -> MessengerRequest | None:
         """What a browser waits for; None if nothing, or not any more."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         return await store.find_by_browser(tx, digest_of(secret), now_ms)
 
     async def claim(self, tx: Tx, secret: str) -> str | None:

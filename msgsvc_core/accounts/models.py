@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 AccountStatus = Literal["active", "disabled"]
 
@@ -10,7 +10,7 @@ AccountStatus = Literal["active", "disabled"]
 NAME_LENGTH = 100
 
 
-@record
+@value_object
 class Account:
     """Somebody who signs in. They own projects, and are members of their own and of others'.
 
@@ -30,7 +30,7 @@ class Account:
     has_totp: bool = False
 
 
-@record
+@value_object
 class AccountSession:
     """A browser in which somebody is signed in."""
 
@@ -43,18 +43,7 @@ class AccountSession:
     user_agent: str
 
 
-@record
-class Plan:
-    """What an account may do. None is as many as they like."""
-
-    name: str
-    max_projects: int | None = None
-    #: Active members of each project.
-    max_members: int | None = None
-    csv_export: bool = True
-
-
-@record
+@value_object
 class Browser:
     """Who asks to be signed in. `device` is what an earlier sign-in left there, if it did."""
 
@@ -63,7 +52,7 @@ class Browser:
     device: str = ""
 
 
-@record
+@value_object
 class Secrets:
     """What an account is known by. `totp_secret` is encrypted, and counts once it is confirmed."""
 
@@ -77,7 +66,7 @@ class Secrets:
 Way = Literal["password", "link", "messenger"]
 
 
-@record
+@value_object
 class SignedIn:
     """The secret of a new session, and what the browser keeps so that it is known again."""
 
@@ -86,19 +75,19 @@ class SignedIn:
     device: str
 
 
-@record
+@value_object
 class CodeNeeded:
     """So far so good; now a code of the second factor, together with this ticket."""
 
     ticket: str
 
 
-@record
+@value_object
 class Refused:
     """The e-mail, the password, the code or the link is wrong; nobody is told which."""
 
 
-@record
+@value_object
 class TooMany:
     """No more tries for that long, in seconds."""
 
@@ -108,7 +97,7 @@ class TooMany:
 Outcome = SignedIn | CodeNeeded | Refused | TooMany
 
 
-@record
+@value_object
 class AuditEntry:
     """Who changed what. `account_id` is None where it was nobody who was signed in."""
 
@@ -126,7 +115,7 @@ class AuditEntry:
 LinkPurpose = Literal["sign_in", "invitation", "password"]
 
 
-@record
+@value_object
 class OneTimeLink:
     """A link that works once. An invitation makes whoever accepts it that member."""
 
@@ -141,7 +130,7 @@ RequestPurpose = Literal["sign_in", "link"]
 RequestStatus = Literal["pending", "confirmed", "denied", "used"]
 
 
-@record
+@value_object
 class MessengerRequest:
     """A browser that waits for its `number` to be picked in a messenger: to be signed in, or (`link`) to
     have the messenger of whoever picks it be the account's. `account_id` is whose browser it is, or who
@@ -159,7 +148,7 @@ class MessengerRequest:
     number: int
 
 
-@record
+@value_object
 class BegunRequest:
     """What a browser gets that waits: `token` is in the link that starts a bot, `secret` its own, and
     `number` is to be shown to whoever sits before it, and to nobody else."""
@@ -169,7 +158,7 @@ class BegunRequest:
     number: int
 
 
-@record
+@value_object
 class MessengerWay:
     """How somebody comes to a bot: by its link, and where that can't carry a payload, by writing
     `start_message`."""
@@ -180,7 +169,7 @@ class MessengerWay:
     start_message: str | None
 
 
-@record
+@value_object
 class LinkedMessenger:
     """By which messenger an account signs in. `bot` is the key of the channel."""
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from msgsvc_core.accounts.common_passwords import COMMON
-from msgsvc_core.errors import Unavailable, ValidationFailed
-from msgsvc_core.sections import AccountSettings
+from msgsvc_core.config.sections import AccountSettings
+from msgsvc_core.kernel.errors import Unavailable, ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,22 +8,22 @@ their own press counts, and only of a button that was shown.
 
 import hmac
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgsvc_core.accounts import request_store as store
+from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.accounts.models import LinkedMessenger, MessengerRequest
-from msgsvc_core.accounts.service import digest_of
+from msgsvc_core.accounts.service import Accounts, digest_of
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ButtonPressed, Started
-from msgsvc_core.ids import ID_WIDTH, encode_base62
-from msgsvc_core.security import offered
-from msgsvc_core.texts import Translate
-from msgsvc_core.user_agents import readable_agent
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
+from msgsvc_core.pages.user_agents import readable_agent
+from msgsvc_core.security import SecretBox, offered
 
 START_PREFIX = "dsh_"
 BUTTON_PREFIX = "dsh:"
@@ -41,8 +41,22 @@ _DATA = re.compile(
 class Questions:
     """The rules of inbound updates."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        secrets: SecretBox,
+        settings: Settings,
+        channels: Channels,
+        accounts: Accounts,
+        audit: Audit,
+    ) -> None:
+        self._clock = clock
+        self._secrets = secrets
+        self._settings = settings
+        self._channels = channels
+        self._accounts = accounts
+        self._audit = audit
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -60,7 +74,7 @@ class Questions:
             await ctx.reply(OutgoingMessage(_stranger(ctx._)))
             return True
         question = await self._question(ctx, request)
-        numbers = offered(self._service.secrets, NUMBERS, request.digest, request.number)
+        numbers = offered(self._secrets, NUMBERS, request.digest, request.number)
         picks = tuple(Button(str(each), data=self._data(ctx, str(each), token)) for each in numbers)
         buttons = (picks, (Button(ctx._("Cancel"), data=self._data(ctx, "n", token)),))
         await ctx.reply(OutgoingMessage(question, format="plain", buttons=buttons))
@@ -68,12 +82,12 @@ class Questions:
 
     async def _question(self, ctx: InboundContext, request: MessengerRequest) -> str:
         _ = ctx._
-        host = urlsplit(self._service.settings.base_url).netloc
+        host = urlsplit(self._settings.base_url).netloc
         if request.purpose == "sign_in":
             asked = _("Sign in to the dashboard of {host}?", host=host)
         else:
             assert request.account_id is not None
-            account = await self._service.accounts.find(ctx.tx, request.account_id)
+            account = await self._accounts.find(ctx.tx, request.account_id)
             asked = _(
                 "Sign in to the dashboard of {host} as {email} with this messenger from now on?",
                 host=host,
@@ -81,7 +95,7 @@ class Questions:
             )
         pick = _("Press the number that the page shows.")
         advice = f"{pick} {_('If you did not begin this yourself, press Cancel.')}"
-        lines = _circumstances(_, request, self._service.clock.now_ms())
+        lines = _circumstances(_, request, self._clock.now_ms())
         return "\n\n".join([asked, "\n".join(lines), advice])
 
     async def _pressed(self, ctx: InboundContext) -> bool:
@@ -124,7 +138,7 @@ class Questions:
         _ = ctx._
         user = ctx.update.user
         name = user.username or user.first_name or user.user_id
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await store.link(
             ctx.tx, LinkedMessenger(ctx.channel, user.user_id, account_id, name, now_ms)
         ):
@@ -132,7 +146,7 @@ class Questions:
                 "This messenger signs in to another account. Unlink it there, under Your account, before"
                 " you link it here."
             )
-        await self._service.audit.write(
+        await self._audit.write(
             ctx.tx,
             "account.messenger_linked",
             account_id=account_id,
@@ -141,14 +155,14 @@ class Questions:
         return _("From now on this messenger signs you in to the dashboard.")
 
     async def _find(self, ctx: InboundContext, token: str) -> MessengerRequest | None:
-        return await store.find(ctx.tx, digest_of(token), self._service.clock.now_ms())
+        return await store.find(ctx.tx, digest_of(token), self._clock.now_ms())
 
     async def _account(self, ctx: InboundContext) -> str | None:
         return await store.find_account(ctx.tx, ctx.channel, ctx.update.user.user_id)
 
     def _is_own_bot(self, ctx: InboundContext) -> bool:
         """Of a project's own bot the project has the token, and could be everybody there."""
-        return self._service.channels[ctx.channel].identity.project_id is not None
+        return self._channels[ctx.channel].identity.project_id is not None
 
     def _data(self, ctx: InboundContext, choice: str, token: str) -> str:
         return f"{OWN_BUTTON}{BUTTON_PREFIX}{choice}:{token}:{self._seals(ctx, choice, token)[0]}"
@@ -165,7 +179,7 @@ class Questions:
 
     def _seals(self, ctx: InboundContext, choice: str, token: str) -> list[str]:
         parts = (choice, token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
-        made = self._service.secrets.derive_all("dashboard question", *parts)
+        made = self._secrets.derive_all("dashboard question", *parts)
         return [encode_base62(seal[:16], ID_WIDTH) for seal in made]
 
 

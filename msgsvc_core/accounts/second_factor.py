@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import secrets
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -11,11 +10,10 @@ from msgsvc_core.accounts import credential_store as store
 from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.models import Account, Secrets
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.security import SecretBox
 from msgsvc_core.security.secret_box import DecryptionError
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Recovery codes that are given out at once.
 CODES = 10
@@ -33,8 +31,9 @@ log = structlog.get_logger(__name__)
 class SecondFactor:
     """`service.second_factor`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, secrets: SecretBox) -> None:
+        self._clock = clock
+        self._secrets = secrets
 
     async def offer(self, tx: Tx, account: Account) -> str:
         """A new secret, which counts once a code of it was entered. Raises `Conflict` where one does."""
@@ -42,7 +41,7 @@ class SecondFactor:
         if not await store.offer_totp(
             tx,
             account.account_id,
-            self._service.secrets.encrypt(secret, _row(account.account_id)),
+            self._secrets.encrypt(secret, _row(account.account_id)),
         ):
             raise Conflict("you have a second factor; remove it before you set up another")
         return secret
@@ -58,7 +57,7 @@ class SecondFactor:
         secret = self._waiting(account_id, await store.hold(tx, account_id))
         if secret is None:
             raise Conflict("there is no second factor to confirm; begin again")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         step = totp.step_of(secret, code, now_ms)
         if step is None:
             raise ValidationFailed("code: is not the one that the app shows now")
@@ -73,7 +72,7 @@ class SecondFactor:
         kept = await store.hold(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             raise Conflict("there is no second factor")
-        secret = self._service.secrets.decrypt(kept.totp_secret, _row(account_id))
+        secret = self._secrets.decrypt(kept.totp_secret, _row(account_id))
         codes = [_new_code() for _ in range(CODES)]
         await store.replace_codes(tx, account_id, [_digest(secret, code) for code in codes])
         return codes
@@ -95,7 +94,7 @@ class SecondFactor:
             self._former_digests(account_id, code),
         )
         if secret is not None:
-            step = totp.step_of(secret, code, self._service.clock.now_ms())
+            step = totp.step_of(secret, code, self._clock.now_ms())
             if step is not None:
                 return "app" if await store.take_step(tx, account_id, step) else None
             digests.append(_digest(secret, code))
@@ -103,7 +102,7 @@ class SecondFactor:
 
     async def reseal(self, tx: Tx) -> None:
         """Encrypts by the current key what an older one encrypted."""
-        box = self._service.secrets
+        box = self._secrets
         for account_id, sealed in await store.list_totp(tx):
             try:
                 renewed = box.renewed(sealed, _row(account_id))
@@ -116,18 +115,18 @@ class SecondFactor:
     def _waiting(self, account_id: str, kept: Secrets | None) -> str | None:
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
             return None
-        return self._service.secrets.decrypt(kept.totp_secret, _row(account_id))
+        return self._secrets.decrypt(kept.totp_secret, _row(account_id))
 
     def _readable(self, account_id: str, sealed: str) -> str | None:
         try:
-            return self._service.secrets.decrypt(sealed, _row(account_id))
+            return self._secrets.decrypt(sealed, _row(account_id))
         except DecryptionError:
             # A key was taken away too early. `msgsvc account link --forget-codes` lets them in.
             log.error("second_factor_unreadable")
             return None
 
     def _former_digests(self, account_id: str, code: str) -> list[str]:
-        return self._service.secrets.keyed_hashes(_PURPOSE, f"{account_id}:{_plain(code)}")
+        return self._secrets.keyed_hashes(_PURPOSE, f"{account_id}:{_plain(code)}")
 
 
 def _row(account_id: str) -> tuple[str, str]:

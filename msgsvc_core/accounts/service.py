@@ -1,22 +1,25 @@
 """The rules of accounts: one e-mail, one account; a session is a secret that only its browser has."""
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from msgsvc_core.accounts import session_store, store, team_store
-from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession, Plan
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id, new_token
-from msgsvc_core.mail_address import normalized
+from msgsvc_core.accounts import session_store, store
+from msgsvc_core.accounts.models import NAME_LENGTH, Account, AccountSession
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id, new_token
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members.models import AddMemberBody, Role
+from msgsvc_core.members.service import Members
 from msgsvc_core.projects.models import Project
-from msgsvc_core.record import record
+from msgsvc_core.projects.service import Projects
 
 if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+    pass
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -27,7 +30,7 @@ SEEN_EVERY_MS = 60_000
 AGENT_LENGTH = 512
 
 
-@record
+@value_object
 class Belonging:
     """A project of somebody's, and what they are in it."""
 
@@ -39,8 +42,24 @@ class Belonging:
 class Accounts:
     """`service.accounts`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        session_days: int,
+        projects: Projects,
+        members: Members,
+        plans: AccountPlans,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._session_days = session_days
+        self._projects = projects
+        self._members = members
+        self._plans = plans
+        #: Awaited, in its transaction, when an account is disabled: to end ways in of other owners.
+        self.on_disabled: list[Callable[[Tx, str], Awaitable[None]]] = []
 
     async def create(self, tx: Tx, *, email: str, name: str, is_operator: bool = False) -> Account:
         """A new account, which can't sign in by a password yet. Raises `Conflict` for a known e-mail,
@@ -53,7 +72,7 @@ class Accounts:
             is_operator=is_operator,
             lang=None,
             timezone=None,
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, account):
             raise Conflict(f"email: there is an account {account.email!r} already")
@@ -96,14 +115,14 @@ class Accounts:
             raise NotFound(f"there is no account {account_id!r}")
         if not active:
             await session_store.end_all(tx, account_id)
-            await self._service.account_links.end_of_account(tx, account_id)
-            await self._service.messenger_sign_in.end_waiting(tx, account_id)
+            for end in self.on_disabled:
+                await end(tx, account_id)
 
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str
     ) -> tuple[AccountSession, str]:
         """Signs a browser in, whatever it has shown before; the session and its secret."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         account = await self.find(tx, account_id)
         token = new_token(256)
         session = AccountSession(
@@ -111,7 +130,7 @@ class Accounts:
             account=account,
             created_at_ms=now_ms,
             seen_at_ms=now_ms,
-            expires_at_ms=now_ms + self._service.settings.accounts.session_days * DAY_MS,
+            expires_at_ms=now_ms + self._session_days * DAY_MS,
             ip=ip,
             user_agent=user_agent[:AGENT_LENGTH],
         )
@@ -120,15 +139,15 @@ class Accounts:
 
     async def session_of(self, tx: Tx, token: str) -> AccountSession | None:
         """Who is signed in by this secret; None if nobody is any more."""
-        return await session_store.find(tx, digest_of(token), self._service.clock.now_ms())
+        return await session_store.find(tx, digest_of(token), self._clock.now_ms())
 
     async def visit(self, token: str) -> AccountSession | None:
         """The same, for a browser that asks for a page; once a minute it is noted that it was there."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             session = await self.session_of(tx, token)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if session is not None and session.seen_at_ms <= now_ms - SEEN_EVERY_MS:
-            async with self._service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 await session_store.saw(
                     tx,
                     session.session_id,
@@ -140,7 +159,7 @@ class Accounts:
 
     async def sessions_of(self, tx: Tx, account_id: str) -> list[AccountSession]:
         """The browsers in which somebody is signed in, the newest first."""
-        return await session_store.list_of(tx, account_id, self._service.clock.now_ms())
+        return await session_store.list_of(tx, account_id, self._clock.now_ms())
 
     async def end_session(self, tx: Tx, account_id: str, session_id: str) -> None:
         """Signs one browser out. Raises `NotFound`."""
@@ -164,51 +183,19 @@ class Accounts:
         """A new project of somebody's, in which they are a member too: their name stands beside what
         they answer. Raises `Conflict` beyond their plan's number, `ValidationFailed` for the name."""
         await tx.lock(f"projects of {account.account_id}")
-        plan = await self.plan_of(tx, account.account_id)
+        plan = await self._plans.plan_of(tx, account.account_id)
         owned = await store.count_owned(tx, account.account_id)
         if plan is not None and plan.max_projects is not None and owned >= plan.max_projects:
             raise Conflict(
                 f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has"
                 " more, and the operator of the service changes it"
             )
-        project = await self._service.projects.add(tx, name)
+        project = await self._projects.add(tx, name)
         await self.give_project(tx, project.project_id, account.account_id)
         body = AddMemberBody(name=account.name, email=account.email, role="owner")
-        member = await self._service.members.add(tx, project.project_id, body)
+        member = await self._members.add(tx, project.project_id, body)
         await self.make_member(tx, project.project_id, member.member_id, account.account_id)
         return project
-
-    async def check_members(self, tx: Tx, project_id: str, email: str) -> None:
-        """Raises `Conflict` where the plan has no place for another member. Whom a project belongs to
-        is one of its people, member or not. Waits for who adds another at the same time."""
-        owner_id = await store.find_owner(tx, project_id)
-        plan = await self.plan_of(tx, owner_id)
-        if owner_id is None or plan is None or plan.max_members is None:
-            return
-        await tx.lock(f"members of {project_id}")
-        owner = await self.find(tx, owner_id)
-        if email == owner.email:
-            return
-        others = await team_store.count_others(tx, project_id, owner)
-        if 1 + others >= plan.max_members:
-            raise _full(plan)
-
-    @asynccontextmanager
-    async def keeping_members(self, tx: Tx, project_id: str) -> AsyncIterator[None]:
-        """Raises `Conflict`, after it, for a change by which more people are members than the plan has:
-        whoever took the owner's place may be somebody else from then on."""
-        owner_id = await store.find_owner(tx, project_id)
-        plan = await self.plan_of(tx, owner_id)
-        if owner_id is None or plan is None or plan.max_members is None:
-            yield
-            return
-        await tx.lock(f"members of {project_id}")
-        owner = await self.find(tx, owner_id)
-        before = await team_store.count_others(tx, project_id, owner)
-        yield
-        after = await team_store.count_others(tx, project_id, owner)
-        if after > before and 1 + after > plan.max_members:
-            raise _full(plan)
 
     async def all_projects(
         self, tx: Tx, after: str | None, most: int
@@ -223,10 +210,6 @@ class Accounts:
             for row in rows
         ]
 
-    async def owner_of(self, tx: Tx, project_id: str) -> str | None:
-        """The account that a project belongs to; None where it is the operator's alone."""
-        return await store.find_owner(tx, project_id)
-
     async def give_project(self, tx: Tx, project_id: str, account_id: str | None) -> None:
         """Makes an account the owner of a project. Raises `NotFound`."""
         if account_id is not None:
@@ -240,26 +223,10 @@ class Accounts:
         if not await store.set_member(tx, project_id, member_id, account_id):
             raise NotFound(f"there is no active member {member_id!r}")
 
-    async def plan_of(self, tx: Tx, account_id: str | None) -> Plan | None:
-        """What the account may do by its plan; None where nothing is billed: then it may do all."""
-        if account_id is None:
-            return None
-        deciding = self._service.plugins.hook.decide_plan(
-            service=self._service, tx=tx, account_id=account_id
-        )
-        return None if deciding is None else await deciding
-
 
 def digest_of(token: str) -> str:
     """What stands for a secret in the database: it has 128 random bits, so it can't be guessed back."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _full(plan: Plan) -> Conflict:
-    return Conflict(
-        f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner among"
-        " them; another plan has more, and the operator of the service changes it"
-    )
 
 
 def _address(email: str) -> str:

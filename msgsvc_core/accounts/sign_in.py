@@ -5,6 +5,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.accounts import credential_store, store
+from msgsvc_core.accounts.audit import Audit
+from msgsvc_core.accounts.links import AccountLinks
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import (
     Account,
     Browser,
@@ -16,14 +19,19 @@ from msgsvc_core.accounts.models import (
     Way,
 )
 from msgsvc_core.accounts.passwords import Passwords, check_password
+from msgsvc_core.accounts.second_factor import SecondFactor
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.accounts.throttle import Throttle
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.mail_address import normalized
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.security import SecretBox
 from msgsvc_core.security.secret_box import DecryptionError
 
 if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+    pass
 
 #: Milliseconds between the password and the code.
 TICKET_MS = 10 * 60 * 1000
@@ -32,10 +40,30 @@ TICKET_MS = 10 * 60 * 1000
 class SignIn:
     """`service.sign_in`. What asks for a password takes no transaction: comparing takes a while."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self.passwords = Passwords(service.settings.accounts)
-        self.throttle = Throttle(service)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        settings: Settings,
+        accounts: Accounts,
+        account_links: AccountLinks,
+        audit: Audit,
+        second_factor: SecondFactor,
+        messenger_sign_in: MessengerSignIn,
+        throttle: Throttle,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._accounts = accounts
+        self._account_links = account_links
+        self._audit = audit
+        self._second_factor = second_factor
+        self._messenger_sign_in = messenger_sign_in
+        self.passwords = Passwords(settings.accounts)
+        self.throttle = throttle
 
     async def by_password(self, email: str, password: str, browser: Browser) -> Outcome:
         """Whether that is somebody's password. Raises `Unavailable`."""
@@ -43,7 +71,7 @@ class SignIn:
             known = normalized(email)
         except ValueError:
             known = ""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             account = await store.find_by_email(tx, known) if known else None
             kept = await credential_store.find(tx, account.account_id) if account else None
         waits = await self.throttle.password(
@@ -57,7 +85,7 @@ class SignIn:
             await self._note_failure(account, browser, way="password")
             return Refused()
         await self._rehash(account.account_id, kept.password_hash or "", password)
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             # Comparing took a while, in which the password may have been changed, and sessions ended.
             now = await credential_store.hold(tx, account.account_id)
             present = await store.find(tx, account.account_id)
@@ -73,9 +101,9 @@ class SignIn:
         if kept is None or account.status != "active":
             return Refused()
         if kept.totp_confirmed_at_ms is not None:
-            until_ms = self._service.clock.now_ms() + TICKET_MS
+            until_ms = self._clock.now_ms() + TICKET_MS
             ticket = [account.account_id, way, until_ms, kept.password_set_at_ms]
-            return CodeNeeded(self._service.secrets.encrypt(json.dumps(ticket)))
+            return CodeNeeded(self._secrets.encrypt(json.dumps(ticket)))
         return await self._open(tx, account, browser, way=way)
 
     async def by_code(self, ticket: str, code: str, browser: Browser) -> Outcome:
@@ -87,13 +115,13 @@ class SignIn:
         waits = await self.throttle.code(account_id, browser)
         if waits is not None:
             return waits
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             kept = await credential_store.hold(tx, account_id)
             account = await store.find(tx, account_id)
             # Who changes the password ends what was begun with the old one.
             if account is None or kept is None or kept.password_set_at_ms != set_at_ms:
                 return Refused()
-            used = await self._service.second_factor.take(tx, account_id, code)
+            used = await self._second_factor.take(tx, account_id, code)
             if account.status == "active" and used is not None:
                 return await self._open(tx, account, browser, way=way, code=used)
         await self._note_failure(account, browser, way="code")
@@ -105,7 +133,7 @@ class SignIn:
 
     async def check_own(self, account_id: str, password: str, browser: Browser) -> TooMany | bool:
         """Whether it is the password of somebody who is signed in: asked before what must be theirs."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             kept = await credential_store.find(tx, account_id)
         # By the session's account, apart from those who can't get in.
         waits = await self.throttle.code(f"password:{account_id}", browser)
@@ -118,9 +146,9 @@ class SignIn:
         waits = await self.throttle.code(f"own code:{account_id}", browser)
         if waits is not None:
             return waits
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             await credential_store.hold(tx, account_id)
-            return await self._service.second_factor.take(tx, account_id, code) is not None
+            return await self._second_factor.take(tx, account_id, code) is not None
 
     async def hashed(self, password: str, email: str) -> str:
         """What `set_password` takes. Raises `ValidationFailed` for a password that is soon guessed."""
@@ -133,25 +161,25 @@ class SignIn:
 
         What else would still let somebody in ends too: one-time links, and a Yes that is waited for.
         """
-        await credential_store.set_password(tx, account_id, hashed, self._service.clock.now_ms())
-        await self._service.account_links.end_of_account(tx, account_id)
-        await self._service.messenger_sign_in.end_waiting(tx, account_id)
-        return await self._service.accounts.end_others(tx, account_id, session_id)
+        await credential_store.set_password(tx, account_id, hashed, self._clock.now_ms())
+        await self._account_links.end_of_account(tx, account_id)
+        await self._messenger_sign_in.end_waiting(tx, account_id)
+        return await self._accounts.end_others(tx, account_id, session_id)
 
     async def reset(self, tx: Tx, account_id: str) -> None:
         """Ends whatever signs an account in beside its password, for who has lost it to somebody: its
         sessions, its links, its messengers."""
-        await self._service.account_links.end_of_account(tx, account_id)
-        await self._service.messenger_sign_in.unlink_all(tx, account_id)
-        await self._service.accounts.end_others(tx, account_id, "")
+        await self._account_links.end_of_account(tx, account_id)
+        await self._messenger_sign_in.unlink_all(tx, account_id)
+        await self._accounts.end_others(tx, account_id, "")
 
     async def _open(self, tx: Tx, account: Account, browser: Browser, **detail: Any) -> SignedIn:
-        session, token = await self._service.accounts.open_session(
+        session, token = await self._accounts.open_session(
             tx, account.account_id, ip=browser.ip, user_agent=browser.user_agent
         )
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await store.update(tx, account.account_id, {"signed_in_at_ms": now_ms})
-        await self._service.audit.write(
+        await self._audit.write(
             tx,
             "account.signed_in",
             account_id=account.account_id,
@@ -162,8 +190,8 @@ class SignIn:
         return SignedIn(session, token, self.throttle.new_device(account.account_id))
 
     async def _note_failure(self, account: Account | None, browser: Browser, *, way: str) -> None:
-        async with self._service.db.transaction() as tx:
-            await self._service.audit.write(
+        async with self._db.transaction() as tx:
+            await self._audit.write(
                 tx,
                 "account.sign_in_failed",
                 account_id=account.account_id if account else None,
@@ -179,12 +207,12 @@ class SignIn:
         except ValidationFailed:
             # It was taken by older rules. It still is theirs.
             return
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             await credential_store.rehash(tx, account_id, kept, renewed)
 
     def _read(self, ticket: str) -> tuple[str, Way, int | None] | None:
         try:
-            account_id, way, until_ms, set_at_ms = json.loads(self._service.secrets.decrypt(ticket))
+            account_id, way, until_ms, set_at_ms = json.loads(self._secrets.decrypt(ticket))
         except (DecryptionError, ValueError):
             return None
-        return (account_id, way, set_at_ms) if until_ms > self._service.clock.now_ms() else None
+        return (account_id, way, set_at_ms) if until_ms > self._clock.now_ms() else None

@@ -4,23 +4,32 @@ An invitation makes whoever accepts it a member, with an account of their own. I
 is there already: whoever invites an e-mail has the link too, and would get in as somebody else.
 """
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.accounts import store, team_store
+from msgsvc_core.accounts.links import AccountLinks
 from msgsvc_core.accounts.models import Account, OneTimeLink
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, Forbidden, NotFound
+from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, Role, UpdateMemberBody
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.members.service import Members
 
 
 class Team:
     """`service.team`. `by` is the role of whoever asks: only owners make owners, and end them."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        members: Members,
+        accounts: Accounts,
+        account_links: AccountLinks,
+        plans: AccountPlans,
+    ) -> None:
+        self._members = members
+        self._accounts = accounts
+        self._account_links = account_links
+        self._plans = plans
 
     async def invite(
         self, tx: Tx, project_id: str, body: AddMemberBody, *, by: Role
@@ -30,24 +39,24 @@ class Team:
         Raises `Conflict` for an e-mail that is a member's, and beyond the plan's number of members.
         """
         self._check(by, body.role)
-        member = await self._service.members.add(tx, project_id, body)
-        token = await self._service.account_links.for_member(tx, project_id, member.member_id)
+        member = await self._members.add(tx, project_id, body)
+        token = await self._account_links.for_member(tx, project_id, member.member_id)
         return member, token
 
     async def invite_again(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> str:
         """A new link in place of the old one. Raises `Conflict` for who has joined, or was removed."""
         await self._lock(tx, project_id)
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         self._check(by, member.role)
         if member.status != "active" or await self.account_of(tx, project_id, member_id):
             raise Conflict(f"{member.name} has joined, or was removed")
-        return await self._service.account_links.for_member(tx, project_id, member_id)
+        return await self._account_links.for_member(tx, project_id, member_id)
 
     async def invitation(self, tx: Tx, link: OneTimeLink) -> tuple[Member, Account | None]:
         """Who is invited, and the account of their e-mail if there is one. Raises `NotFound`."""
         assert link.project_id is not None
         assert link.member_id is not None
-        member = await self._service.members.find(tx, link.project_id, link.member_id)
+        member = await self._members.find(tx, link.project_id, link.member_id)
         if member.status != "active":
             raise NotFound("this invitation was taken back")
         return member, await store.find_by_email(tx, member.email)
@@ -56,7 +65,7 @@ class Team:
         """Makes an account the member that a link invites. Raises `NotFound`, `Forbidden` for another
         account than that of the e-mail which is invited, and `Conflict` for who is a member already, and
         for one more person than the plan has."""
-        link = await self._service.account_links.use(tx, token)
+        link = await self._account_links.use(tx, token)
         if link.purpose != "invitation" or link.project_id is None:
             raise NotFound("this link is no invitation")
         await self._lock(tx, link.project_id)
@@ -65,17 +74,18 @@ class Team:
             raise Forbidden(
                 "this invitation is for another e-mail; sign in with the account of that one"
             )
-        if await self._service.members.of_account(tx, member.project_id, account.account_id):
+        if await self._members.of_account(tx, member.project_id, account.account_id):
             raise Conflict("you are a member of this project already")
-        accounts = self._service.accounts
-        async with accounts.keeping_members(tx, member.project_id):
-            await accounts.make_member(tx, member.project_id, member.member_id, account.account_id)
+        async with self._plans.keeping_room(tx, member.project_id):
+            await self._accounts.make_member(
+                tx, member.project_id, member.member_id, account.account_id
+            )
         return member
 
     async def manageable(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
         """A member whom somebody of that role may change: their e-mail, and who speaks as them in
         messengers. Raises `NotFound` and `Forbidden`."""
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         self._check(by, member.role)
         return member
 
@@ -84,23 +94,21 @@ class Team:
     ) -> Member:
         """Raises `Forbidden`, and `Conflict` where the project would have no owner any more."""
         await self._lock(tx, project_id)
-        before = await self._service.members.find(tx, project_id, member_id)
+        before = await self._members.find(tx, project_id, member_id)
         self._check(by, before.role, role)
         if before.role == "owner" and role != "owner":
             await self._keep_an_owner(tx, project_id, member_id)
-        return await self._service.members.change(
-            tx, project_id, member_id, UpdateMemberBody(role=role)
-        )
+        return await self._members.change(tx, project_id, member_id, UpdateMemberBody(role=role))
 
     async def remove(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
         """Ends what somebody may do here, in the dashboard from the next page on. Raises as above."""
         await self._lock(tx, project_id)
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         self._check(by, member.role)
         if member.role == "owner":
             await self._keep_an_owner(tx, project_id, member_id)
-        await self._service.account_links.end_of_member(tx, project_id, member_id)
-        await self._service.members.remove(tx, project_id, member_id)
+        await self._account_links.end_of_member(tx, project_id, member_id)
+        await self._members.remove(tx, project_id, member_id)
         return member
 
     async def check_by_key(
@@ -112,7 +120,7 @@ class Team:
         `Conflict` for an owner, and for another owner to be, who signs in or is invited to.
         """
         await self._lock(tx, project_id)
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         if member.role == role or "owner" not in {member.role, role}:
             return
         if await self._signs_in(tx, project_id, member_id):
@@ -126,7 +134,7 @@ class Team:
         By a key an admin could make an owner's e-mail and messenger their own. Raises `Conflict` for an
         owner who signs in, or is invited to.
         """
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         if member.role == "owner" and await self._signs_in(tx, project_id, member_id):
             raise Conflict("an owner who signs in to the dashboard is changed, and linked, there")
 
@@ -134,7 +142,7 @@ class Team:
         """Whether a member has an account, or is invited to."""
         if await self.account_of(tx, project_id, member_id) is not None:
             return True
-        return member_id in await self._service.account_links.invited(tx, project_id)
+        return member_id in await self._account_links.invited(tx, project_id)
 
     async def accounts_of(self, tx: Tx, project_id: str) -> dict[str, Account]:
         """The account of each member that has one, by the member's id."""

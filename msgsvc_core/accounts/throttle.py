@@ -6,14 +6,13 @@ strangers, not its owner: a browser in which they were signed in before carries 
 """
 
 import hmac
-from typing import TYPE_CHECKING
 
 from msgsvc_core.accounts.models import Browser, TooMany
-from msgsvc_core.ids import new_token
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.limits import Limiter
+from msgsvc_core.security import SecretBox
 from msgsvc_core.security.networks import customer_network
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Seconds in which tries are counted.
 WINDOW_S = 900
@@ -24,14 +23,16 @@ _PURPOSE = "dashboard device"
 class Throttle:
     """Counts tries; each takes its slot before it is looked at."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, secrets: SecretBox, settings: Settings, limiter: Limiter) -> None:
+        self._secrets = secrets
+        self._settings = settings
+        self._limiter = limiter
 
     async def password(
         self, email: str, account_id: str | None, browser: Browser
     ) -> TooMany | None:
         """None if the password may be tried. Raises `Unavailable` where nobody can count."""
-        limits = self._service.settings.accounts
+        limits = self._settings.accounts
         if account_id is not None and (device := self._device(account_id, browser)) is not None:
             return await self._hit(f"device:{device}", limits.tries_per_browser)
         # The address first: whoever is over it takes no slots of an e-mail.
@@ -42,7 +43,7 @@ class Throttle:
 
     async def code(self, account_id: str, browser: Browser) -> TooMany | None:
         """The same for codes of the second factor."""
-        limits = self._service.settings.accounts
+        limits = self._settings.accounts
         if (device := self._device(account_id, browser)) is not None:
             return await self._hit(f"code-device:{device}", limits.tries_per_browser)
         return await self._hit(f"code:{account_id}", limits.tries_of_codes)
@@ -50,7 +51,7 @@ class Throttle:
     async def request(self, browser: Browser) -> TooMany | None:
         """The same for sign-ins by messenger that one address begins."""
         address = customer_network(browser.ip) or "unknown"
-        limit = self._service.settings.accounts.tries_per_address
+        limit = self._settings.accounts.tries_per_address
         return await self._hit(f"request:{address}", limit)
 
     def new_device(self, account_id: str) -> str:
@@ -67,11 +68,9 @@ class Throttle:
         return nonce if any(fits) else None
 
     def _seals(self, account_id: str, nonce: str) -> list[str]:
-        made = self._service.secrets.derive_all(_PURPOSE, account_id, nonce)
+        made = self._secrets.derive_all(_PURPOSE, account_id, nonce)
         return [seal.hex() for seal in made]
 
     async def _hit(self, key: str, limit: int) -> TooMany | None:
-        window = await self._service.limiter.hit(
-            f"sign-in:{key}", limit, WINDOW_S, when_away="refuse"
-        )
+        window = await self._limiter.hit(f"sign-in:{key}", limit, WINDOW_S, when_away="refuse")
         return None if window.allowed else TooMany(window.retry_after_s)

@@ -2,7 +2,7 @@
 
 from starlette.types import Message, Receive
 
-from msgsvc_core.errors import BadRequest, PayloadTooLarge
+from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge
 
 
 async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:

@@ -2,16 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol
 
-from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import Unauthorized
+from msgsvc_core.db import Tx, WriteBatch
+from msgsvc_core.kernel.errors import Unauthorized
 
-if TYPE_CHECKING:
-    from msgsvc_core.projects.models import ApiKey, Project
-    from msgsvc_core.service import Service
 
-T = TypeVar("T")
+class Caller(Protocol):
+    """The project whose API key a request carries."""
+
+    @property
+    def project_id(self) -> str: ...
+
+
+class CallerKey(Protocol):
+    """The API key of a request."""
+
+    @property
+    def key_id(self) -> str: ...
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -25,14 +39,13 @@ class Context:
     `own_tx`.
     """
 
-    service: "Service"
     request_id: str
     client_ip: str
     headers: Mapping[str, str]
-    _project: "Project | None" = None
-    _key: "ApiKey | None" = None
+    _project: Caller | None = None
+    _key: CallerKey | None = None
     _tx: Tx | None = None
-    _unit: Unit | None = None
+    _unit: WriteBatch | None = None
 
     @property
     def tx(self) -> Tx:
@@ -50,12 +63,12 @@ class Context:
         return self._tx
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> WriteBatch:
         assert self._unit is not None, "the endpoint is not declared with grouped"
         return self._unit
 
     @property
-    def project(self) -> "Project":
+    def project(self) -> Caller:
         if self._project is None:
             raise Unauthorized
         return self._project
@@ -63,7 +76,3 @@ class Context:
     @property
     def project_id(self) -> str:
         return self.project.project_id
-
-    def get(self, kind: type[T]) -> T:
-        """The service's one object of that type, as a plugin registered it."""
-        return self.service.get(kind)

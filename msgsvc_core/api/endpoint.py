@@ -7,8 +7,10 @@
         '''Queues a message to one subscriber.'''
 
 A handler's `body` and `query` are pydantic models, `upload` is the file of a multipart/form-data
-request; its other arguments are the path's parameters, as text. The return type is a model, or
-`Response` for an answer that is no JSON. GET handlers read; others write, in one transaction that
+request; arguments named as the path's parameters are those, as text. Any other argument is an object
+of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`; a type
+that nothing provides is an error at start. The return type is a model, or `Response` for an answer that
+is no JSON. GET handlers read; others write, in one transaction that
 commits if the handler returns. A handler that only adds rows is declared `grouped`: it fills
 `ctx.unit`, which is committed together with those of other requests. One whose change is a single
 statement is declared `shares_transaction`, and hands it to a `Together`.
@@ -18,7 +20,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import UnionType
 from typing import (
@@ -36,7 +38,8 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.responses import Response
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.providers import Providers
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 HandlerFunction = Callable[..., Awaitable[Any]]
@@ -45,7 +48,7 @@ F = TypeVar("F", bound=HandlerFunction)
 _PATH_PARAMETER = re.compile(r"{(\w+)}")
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """Base of request bodies: unknown fields are refused, and types are not converted.
 
     JSON has one kind of number, so `60.0` is the integer 60 where one is asked for (JSON Schema 2020-12,
@@ -94,7 +97,7 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Base of answers. Fields named in `leave_out_none` are absent, not null, without a value."""
 
     model_config = ConfigDict(extra="forbid")
@@ -113,6 +116,10 @@ class Answer(BaseModel):
 
     def _absent(self) -> set[str] | None:
         return {name for name in self.leave_out_none if getattr(self, name) is None} or None
+
+
+async def _unbound(*_arguments: Any, **_named: Any) -> Any:
+    raise AssertionError("an endpoint is called once it is bound")
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,8 @@ class Endpoint:
     owners_only: bool = False
     #: Of an answer that is no JSON, for the documentation; None for one without a body.
     media_type: str | None = None
+    #: The handler with what it asks for by type; set by `bound`.
+    call: HandlerFunction = _unbound
 
     @property
     def writes(self) -> bool:
@@ -180,6 +189,11 @@ class Endpoint:
     @property
     def path_parameters(self) -> list[str]:
         return _PATH_PARAMETER.findall(self.path)
+
+    def bound(self, providers: Providers) -> "Endpoint":
+        """The endpoint with its handler's objects filled in. Raises `NotProvided`."""
+        given = {"ctx", "body", "query", "upload", *self.path_parameters}
+        return replace(self, call=providers.bind(self.handler, given))
 
     @property
     def summary(self) -> str:
@@ -246,13 +260,16 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             endpoint.public or endpoint.grouped or not endpoint.holds_connection
         ):
             raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
-        arguments = set(inspect.signature(endpoint.handler).parameters)
-        allowed = {"ctx", "body", "query", "upload", *endpoint.path_parameters}
-        if "ctx" not in arguments or arguments - allowed:
-            raise ValueError(
-                f"{endpoint.method} {endpoint.path}: its handler takes `ctx`, `body`, `query`, `upload` "
-                f"and the path's parameters, not {sorted(arguments - allowed)}"
-            )
+        if "ctx" not in inspect.signature(endpoint.handler).parameters:
+            raise ValueError(f"{endpoint.method} {endpoint.path}: its handler takes no `ctx`")
 
 
-__all__ = ["Answer", "Body", "Endpoint", "Query", "Response", "Router", "check_endpoints"]
+__all__ = [
+    "Endpoint",
+    "Query",
+    "RequestModel",
+    "Response",
+    "ResponseModel",
+    "Router",
+    "check_endpoints",
+]

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     ApiError,
     BadRequest,
     InternalError,
@@ -14,7 +14,7 @@ from msgsvc_core.errors import (
     NotFound,
     Unavailable,
 )
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 
 #: Characters of a message. Many repeat an id from the path, which may be as long as a head may.
 MAX_MESSAGE = 500

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import Query
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from msgsvc_core.errors import BadRequest, PayloadTooLarge, ValidationFailed
-from msgsvc_core.sections import MediaSettings
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFailed
 
 #: The field of multipart/form-data that holds the file.
 UPLOAD_FIELD = "file"

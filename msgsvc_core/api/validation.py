@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from msgsvc_core.api.json_input import shortened
-from msgsvc_core.api.types import WrongUrl
-from msgsvc_core.errors import ApiError, InvalidUrl, ValidationFailed
-from msgsvc_core.findings import worded_finding
-from msgsvc_core.localized import LANGUAGES, LISTED
+from msgsvc_core.kernel.errors import ApiError, InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.i18n import LANGUAGES, LISTED
+from msgsvc_core.kernel.validation_messages import shortened, worded_finding
+from msgsvc_core.security.http_urls import WrongUrl
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
 MOST_NAMED = 3

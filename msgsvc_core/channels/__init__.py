@@ -1,6 +1,7 @@
 """Messengers: the contract a plugin implements, and the way in and out of them."""
 
 from msgsvc_core.channels.commands import BotCommand
+from msgsvc_core.channels.context import ChannelContext, MediaFile, MediaSource
 from msgsvc_core.channels.contract import (
     BotProfile,
     Capabilities,
@@ -21,7 +22,6 @@ from msgsvc_core.channels.failures import (
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
 from msgsvc_core.channels.kinds import ChannelKind
-from msgsvc_core.channels.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import (
     Blocked,
@@ -39,6 +39,7 @@ from msgsvc_core.channels.updates import (
     WebhookAnswer,
     WebhookCall,
 )
+from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 
 __all__ = [
     "Blocked",
@@ -48,6 +49,7 @@ __all__ = [
     "ButtonPressed",
     "Capabilities",
     "Channel",
+    "ChannelContext",
     "ChannelHealth",
     "ChannelIdentity",
     "ChannelKind",
@@ -65,6 +67,8 @@ __all__ = [
     "InvalidMiniApp",
     "InvalidWebhook",
     "Media",
+    "MediaFile",
+    "MediaSource",
     "MediaType",
     "MessageEdited",
     "MessageReceived",

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, listed
-from msgsvc_core.ids import is_id
+from msgsvc_core.db.sql import array_param, in_array
+from msgsvc_core.kernel.ids import is_id
 
 #: Which counter of `core_revisions` grows with every change of a channel or a profile.
 CHANNELS = "channels"
@@ -69,19 +69,19 @@ async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[
     """Bots whose profile is of a later revision, and those of `channels`."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_bots WHERE revision > :revision"
-        f" OR {among('channel', 'channels', tx.dialect)}",
-        {"revision": revision, "channels": listed(channels, tx.dialect)},
+        f" OR {in_array('channel', 'channels', tx.dialect)}",
+        {"revision": revision, "channels": array_param(channels, tx.dialect)},
     )
     return [_bot(row) for row in rows]
 
 
 async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> bool:
     """Whether what is known is of an account, by another token than that which `digests` stand for."""
-    ours = among("settings_digest", "digests", tx.dialect)
+    ours = in_array("settings_digest", "digests", tx.dialect)
     found = await tx.fetch_one(
         "SELECT 1 AS one FROM core_bots WHERE channel = :channel AND account IS NOT NULL"
         f" AND NOT ({ours})",
-        {"channel": channel, "digests": listed(digests, tx.dialect)},
+        {"channel": channel, "digests": array_param(digests, tx.dialect)},
     )
     return found is not None
 
@@ -92,8 +92,8 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | Non
     With another token of the same `account` it is the same bot. Of a project's own channel that was
     removed meanwhile nothing is kept.
     """
-    ours = among("core_bots.settings_digest", "digests", tx.dialect)
-    params = {"channel": channel, "digests": listed(digests, tx.dialect)}
+    ours = in_array("core_bots.settings_digest", "digests", tx.dialect)
+    params = {"channel": channel, "digests": array_param(digests, tx.dialect)}
     known = f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}"
     if account is not None:
         await tx.execute(

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ChannelNotReady, DeliveryError, Reason
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 
 
 class BrokenChannel(Channel):

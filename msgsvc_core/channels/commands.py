@@ -1,8 +1,10 @@
 """Commands: what a person writes to a bot as `/stop`, on every messenger alike."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from msgsvc_core.kernel.i18n import Texts, Translate, package_of
 
 #: What a command may be called: Telegram's rule, the strictest (Bot API, BotCommand).
 COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
@@ -35,6 +37,44 @@ class BotCommand:
 
     name: str
     about: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCommand:
+    """A command that people are told of; `about` says what it is for."""
+
+    name: str
+    about: Callable[[Translate], str]
+
+
+class CommandCatalogue:
+    """The commands that people are told of, in the order in which they were declared.
+
+    `declared` is asked whenever they are read, as who answers a command may list them all.
+    """
+
+    def __init__(self, *, texts: Texts, declared: Callable[[], Sequence[ListedCommand]]) -> None:
+        self._texts = texts
+        self._declared = declared
+
+    def __iter__(self) -> Iterator[ListedCommand]:
+        return iter(self._declared())
+
+    def menu(self) -> list[BotCommand]:
+        """The same, as platforms show them."""
+        languages = dict.fromkeys((*self._texts.spoken, self._texts.default_lang))
+        return [
+            BotCommand(command.name, {lang: self.about(command, lang) for lang in languages})
+            for command in self
+        ]
+
+    def listed(self, lang: str) -> list[tuple[str, str]]:
+        """The name of each, and what it is for in a language."""
+        return [(command.name, self.about(command, lang)) for command in self]
+
+    def about(self, command: ListedCommand, lang: str) -> str:
+        """What a command is for, in the words of whose command it is."""
+        return command.about(self._texts.into(lang, package_of(command.about)))
 
 
 def read_command(text: str) -> Command | None:

@@ -7,10 +7,10 @@ from typing import IO, Literal, get_args
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
-from msgsvc_core.channels.markup import Span, TextUnit, to_spans, visible_length
-from msgsvc_core.channels.outgoing import Format, OutgoingMessage
 from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
-from msgsvc_core.visible_text import has_visible
+from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.kernel.visible_text import has_visible
 
 #: What a platform has for buttons: its own; nothing, so that people answer with a number or a word; or
 #: nothing and no answers either, so that only addresses can be shown.

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Literal
 
-from msgsvc_core.errors import Unavailable
+from msgsvc_core.kernel.errors import Unavailable
 
 #: Seconds after which whoever found no bot ready may ask again: about as often as platforms are asked
 #: who their bots are.

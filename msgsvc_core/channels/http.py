@@ -17,9 +17,9 @@ from aiohttp import (
 )
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.deadlines import Deadlines
-from msgsvc_core.json_text import to_json_bytes
-from msgsvc_core.record import record
+from msgsvc_core.kernel.aio import TimeoutPool
+from msgsvc_core.kernel.json import to_json_bytes
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
@@ -33,7 +33,7 @@ REFUSAL_BYTES = 64 * 1024
 _BROKEN = (ClientError, TimeoutError, OSError)
 
 
-@record
+@value_object
 class PlatformAnswer:
     """What the platform said, whatever the status."""
 
@@ -71,7 +71,7 @@ class PlatformHttp:
         self._ca_file = ca_file
         self._guard = guard
         self._session: ClientSession | None = None
-        self._deadlines = Deadlines()
+        self._deadlines = TimeoutPool()
 
     async def call(
         self,
@@ -172,7 +172,7 @@ class PlatformHttp:
 
 @lru_cache(maxsize=100)
 def _timeout(total_s: float) -> ClientTimeout:
-    """Of the client's own timers only the one for new connections: `Deadlines` sees to the rest."""
+    """Of the client's own timers only the one for new connections: `TimeoutPool` sees to the rest."""
     return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
 
 

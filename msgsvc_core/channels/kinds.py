@@ -4,18 +4,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
+from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
-from msgsvc_core.findings import worded_finding
-from msgsvc_core.plugins import by_name
-from msgsvc_core.settings import Section
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.config.sections import OwnChannelSettings
+from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.hooks import unique_by_name
+from msgsvc_core.kernel.validation_messages import worded_finding
+from msgsvc_core.security import SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ChannelKind:
 
     name: str
     settings: type[Section]
-    create: Callable[["Service", ChannelIdentity, Any], Channel]
+    create: Callable[[ChannelContext, ChannelIdentity, Any], Channel]
     operator_settings: frozenset[str] = frozenset()
     #: What people call the messenger ("Telegram"), for pages and texts. Without it they read the name of
     #: the channel, which suits a kind that stands for any messenger.
@@ -59,14 +59,24 @@ class ShownSettings:
 class ChannelKinds:
     """The kinds of the loaded plugins, by name."""
 
-    def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
-        self._service = service
-        self._kinds = by_name("kind of messenger", kinds)
+    def __init__(
+        self,
+        kinds: Iterable[ChannelKind],
+        *,
+        context: ChannelContext,
+        secrets: SecretBox,
+        settings: OwnChannelSettings,
+    ) -> None:
+        #: What channels are made with.
+        self.context = context
+        self._secrets = secrets
+        self._settings = settings
+        self._kinds = unique_by_name("kind of messenger", kinds)
 
     @property
     def for_projects(self) -> dict[str, ChannelKind]:
         """The kinds of which a project may have channels of its own."""
-        allowed = self._service.settings.own_channels.kinds
+        allowed = self._settings.kinds
         return {name: kind for name, kind in self._kinds.items() if not allowed or name in allowed}
 
     def create(
@@ -77,12 +87,12 @@ class ChannelKinds:
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
         titled = replace(identity, title=kind.title)
-        return kind.create(self._service, titled, validated(kind, options))
+        return kind.create(self.context, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
         """Raises `WrongSettings` for what a project can't set, too."""
         kind = self._kind(kind_name)
-        allowed = self._service.settings.own_channels.kinds
+        allowed = self._settings.kinds
         if allowed and kind_name not in allowed:
             raise WrongSettings(f"plugin: must be one of {', '.join(allowed)}")
         for name in sorted(kind.reserved & options.keys()):
@@ -111,11 +121,11 @@ class ChannelKinds:
         _visible(validated(kind, complete).model_dump(include=given), "", secrets)
         # A date in a TOML file is no JSON.
         text = json.dumps([kind_name, secrets or dict(options)], sort_keys=True, default=str)
-        return tuple(self._service.secrets.keyed_hashes("channel settings", text))
+        return tuple(self._secrets.keyed_hashes("channel settings", text))
 
     def _operators(self, kind: ChannelKind) -> Mapping[str, Any]:
         """What the operator sets for all projects' channels of a kind."""
-        return self._service.settings.own_channels.settings.get(kind.name, {})
+        return self._settings.settings.get(kind.name, {})
 
     def _with_operators(self, kind: ChannelKind, options: Mapping[str, Any]) -> dict[str, Any]:
         return {**self._operators(kind), **options}

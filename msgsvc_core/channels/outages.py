@@ -5,22 +5,24 @@ While a platform is away nothing is sent on its channel, and what waits there is
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Backoff, Job, JobContext, JobSpec, NewJob, exponential
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.events import Events
+from msgsvc_core.jobs.contract import Backoff, Job, JobContext, JobSpec, NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 
-if TYPE_CHECKING:
-    from msgsvc_core.channels.states import ChannelState
-    from msgsvc_core.service import Service
+OnUnavailable = Callable[[Tx, Channel, str], Awaitable[None]]
 
 PROBE_JOB = "channel.probe"
 
@@ -34,19 +36,44 @@ log = structlog.get_logger(__name__)
 
 
 class ChannelOutages:
-    """`service.channel_outages`: outages of the platforms of all channels."""
+    """`service.channel_outages`: outages of the platforms of all channels.
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        jobs = service.settings.jobs
-        self._wait_s: Backoff = exponential(jobs.probe_first_s, 2, jobs.probe_most_s)
+    `on_unavailable` is awaited in the transaction that says so; `wait_s` is how long to wait for the n-th
+    probe.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        events: Events,
+        metrics: ChannelMetrics,
+        channels: Channels,
+        states: ChannelStates,
+        wait_s: Backoff,
+        on_unavailable: OnUnavailable,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._events = events
+        self._metrics = metrics
+        self._channels = channels
+        self._states = states
+        self._wait_s = wait_s
+        self._on_unavailable = on_unavailable
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job that probes. It is not given up however long the outage lasts."""
+        return JobSpec(PROBE_JOB, self.probe, max_attempts=1_000_000)
 
     async def begin(self, tx: Tx, channel: Channel, detail: str) -> bool:
         """Notes that the platform does not answer, and has it probed; False if that is known already.
 
         `detail` is for operators: what the last call failed with.
         """
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         detail = detail[:DETAIL_LENGTH]
         probe_at_ms = now_ms + self._wait_ms(1)
         began = await tx.execute(
@@ -66,34 +93,22 @@ class ChannelOutages:
             return False
         job = _probe_job(channel.key, probe_at_ms)
         # The one of an outage that has just ended may still wait for its time.
-        await self._service.jobs.bring_forward(tx, job)
-        await self._service.jobs.enqueue(tx, job)
-        await self._emit(tx, channel, "channel.unavailable", detail=detail)
-        hook = self._service.plugins.hook
-        await in_turn(
-            hook.on_channel_unavailable(
-                service=self._service, tx=tx, channel=channel, detail=detail
-            )
-        )
+        await self._jobs.bring_forward(tx, job)
+        await self._jobs.enqueue(tx, job)
+        await self._emit_unavailable(tx, channel, detail)
+        await self._on_unavailable(tx, channel, detail)
         tx.on_commit(lambda: log.error("channel_unavailable", channel=channel.key, detail=detail))
-        tx.on_commit(partial(self._service.metrics.channels.outage_began, channel.key))
+        tx.on_commit(partial(self._metrics.outage_began, channel.key))
         return True
 
     async def end(self, tx: Tx, channel: Channel) -> bool:
         """Notes that the platform answers; False if it was not away."""
-        if not await self._clear(tx, channel.key):
+        if not await self._states.clear_outage(tx, channel.key):
             return False
-        await self._emit(tx, channel, "channel.recovered")
-        hook = self._service.plugins.hook
-        await in_turn(hook.on_channel_recovered(service=self._service, tx=tx, channel=channel))
+        await self._states.announce_recovery(tx, channel)
         tx.on_commit(lambda: log.warning("channel_available", channel=channel.key))
-        tx.on_commit(partial(self._service.lines.outage_changed, channel.key))
+        tx.on_commit(partial(self._states.outage_changed, channel.key))
         return True
-
-    async def forget(self, tx: Tx, channel_key: str) -> None:
-        """The channel's settings have changed: what was known of its platform need not hold any more."""
-        if await self._clear(tx, channel_key):
-            tx.on_commit(partial(self._service.lines.outage_changed, channel_key))
 
     async def trial_failed(self, tx: Tx, channel: Channel, trial: int, detail: str) -> bool:
         """Notes that a probe succeeded and a real call after it did not; False if the outage is over."""
@@ -114,28 +129,28 @@ class ChannelOutages:
             await self._probe(ctx, job, job.payload["channel"])
 
     async def _probe(self, ctx: JobContext, job: Job, channel_key: str) -> None:
-        async with self._service.db.read() as tx:
-            state = await self._service.channel_states.find(tx, channel_key)
-        channel = await self._service.channels.find(channel_key)
+        async with ctx.reading() as tx:
+            state = await self._states.find(tx, channel_key)
+        channel = await self._channels.find(channel_key)
         if channel is None or state is None or state.outage_since_ms is None:
             async with ctx.completing(job):
                 return
-        asked_at_ms = self._service.clock.now_ms()
-        async with self._service.channels.hold(channel):
+        asked_at_ms = self._clock.now_ms()
+        async with self._channels.hold(channel):
             health = await check_channel(channel)
         if health.revoked:
             # It answers, and refuses the bot: that is another trouble, with a way of its own.
             async with ctx.completing(job) as tx:
                 await self.end(tx, channel)
-            await self._service.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
-        elif health.ok and not await self._has_work(channel_key):
+            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+        elif health.ok and not await self._has_work(ctx, channel_key):
             async with ctx.completing(job) as tx:
                 await self.end(tx, channel)
         else:
             await self._probe_again(ctx, job, state, health)
 
     async def _probe_again(
-        self, ctx: JobContext, job: Job, state: "ChannelState", health: ChannelHealth
+        self, ctx: JobContext, job: Job, state: ChannelState, health: ChannelHealth
     ) -> None:
         """Notes what a probe found: whether a few real calls may be tried, and when the next one is."""
         probes = state.outage_probes + 1
@@ -151,15 +166,15 @@ class ChannelOutages:
                     "trial": probes if health.ok else 0,
                     "detail": (not health.ok and health.detail[:DETAIL_LENGTH])
                     or state.outage_detail,
-                    "probe_at_ms": self._service.clock.now_ms() + wait_ms,
+                    "probe_at_ms": self._clock.now_ms() + wait_ms,
                 },
             )
-            tx.on_commit(partial(self._service.lines.outage_changed, state.channel))
+            tx.on_commit(partial(self._states.outage_changed, state.channel))
 
-    async def _has_work(self, channel_key: str) -> bool:
+    async def _has_work(self, ctx: JobContext, channel_key: str) -> bool:
         """Whether a call waits on the channel: only what is to be sent anyway is tried."""
-        soon_ms = self._service.clock.now_ms() + self._wait_ms(1)
-        async with self._service.db.read() as tx:
+        soon_ms = self._clock.now_ms() + self._wait_ms(1)
+        async with ctx.reading() as tx:
             found = await tx.fetch_val(
                 "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state <> 'dead'"
                 " AND run_at_ms <= :soon_ms LIMIT 1",
@@ -167,34 +182,18 @@ class ChannelOutages:
             )
         return found is not None
 
-    async def _clear(self, tx: Tx, channel_key: str) -> bool:
-        return bool(
-            await tx.execute(
-                "UPDATE core_channel_states SET outage_since_ms = NULL, outage_detail = NULL,"
-                " outage_probes = 0, outage_trial = 0, outage_probe_at_ms = NULL"
-                " WHERE channel = :channel AND outage_since_ms IS NOT NULL",
-                {"channel": channel_key},
-            )
-        )
-
     def _wait_ms(self, probe: int) -> int:
         """How long to wait for the n-th probe."""
         jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
         return round(self._wait_s(probe) * jitter * 1000)
 
-    async def _emit(self, tx: Tx, channel: Channel, name: str, **fields: str) -> None:
+    async def _emit_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
         """Tells the project whose own channel it is; a shared one's outage is the operator's to know."""
         project_id = channel.identity.project_id
         if project_id is not None:
-            fields = {"channel": channel.name, **fields}
-            if name == "channel.unavailable":
-                fields["reason"] = str(Reason.PLATFORM_UNAVAILABLE)
-            await self._service.events.emit(tx, project_id, name, fields)
-
-
-def probe_spec(service: "Service") -> JobSpec:
-    """Not given up however long the outage lasts."""
-    return JobSpec(PROBE_JOB, service.channel_outages.probe, max_attempts=1_000_000)
+            reason = str(Reason.PLATFORM_UNAVAILABLE)
+            fields = {"channel": channel.name, "detail": detail, "reason": reason}
+            await self._events.emit(tx, project_id, "channel.unavailable", fields)
 
 
 def _probe_job(channel_key: str, run_at_ms: int) -> NewJob:

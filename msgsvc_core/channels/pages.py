@@ -13,10 +13,12 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.api.body import read_body
 from msgsvc_core.channels.commands import START_PAYLOAD
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook, no_bot_ready
+from msgsvc_core.channels.inbound import Inbound
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import WebhookCall
-from msgsvc_core.errors import RateLimitProject, Unauthorized
+from msgsvc_core.kernel.errors import RateLimitProject, Unauthorized
+from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
-from msgsvc_core.service import Service
 
 #: Side of a QR code's module, in the SVG's units, and the quiet zone around it in modules (ISO 18004).
 QR_SCALE, QR_BORDER = 8, 4
@@ -30,13 +32,20 @@ QR_WINDOW_S = 60
 log = structlog.get_logger(__name__)
 
 
-def channel_routes(service: Service) -> list[BaseRoute]:
+def channel_routes(
+    *,
+    channels: Channels,
+    inbound: Inbound,
+    limiter: Limiter,
+    qr_per_minute: int,
+    max_body_bytes: int,
+) -> list[BaseRoute]:
     """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with what is below it."""
     known_codes = _KnownCodes()
 
     async def qr(request: Request) -> Response:
         channel, payload = request.path_params["channel"], request.path_params["payload"]
-        bot = await service.channels.find(channel) if START_PAYLOAD.fullmatch(payload) else None
+        bot = await channels.find(channel) if START_PAYLOAD.fullmatch(payload) else None
         if bot is None:
             raise HTTPException(404)
         try:
@@ -45,12 +54,12 @@ def channel_routes(service: Service) -> list[BaseRoute]:
             raise no_bot_ready() from None
         svg = known_codes.get(link)
         if svg is None:
-            await _count_code(service, request)
+            await _count_code(limiter, qr_per_minute, request)
             svg = known_codes.keep(link, qr_svg(link))
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
-        return await _take(service, request)
+        return await _take(channels, inbound, max_body_bytes, request)
 
     return [
         Route("/qr/{channel}/{payload}.svg", qr),
@@ -78,15 +87,12 @@ class _KnownCodes:
         return svg
 
 
-async def _count_code(service: Service, request: Request) -> None:
+async def _count_code(limiter: Limiter, limit: int, request: Request) -> None:
     """Raises `RateLimitProject` for an address that has too many codes drawn: each takes the event loop
     some 18 ms, and anybody may ask."""
-    limit = service.settings.limits.qr_per_minute_per_address
     network = customer_network(request.client.host if request.client else "")
     # It bounds load, and guards no secret: without Redis each process counts alone.
-    window = await service.limiter.hit(
-        f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally"
-    )
+    window = await limiter.hit(f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally")
     if not window.allowed:
         raise RateLimitProject(
             f"more than {limit} QR codes from one address in {QR_WINDOW_S} s",
@@ -103,8 +109,10 @@ def qr_svg(link: str) -> bytes:
     return out.getvalue()
 
 
-async def _take(service: Service, request: Request) -> Response:
-    channel = await service.channels.find(request.path_params["channel"])
+async def _take(
+    channels: Channels, inbound: Inbound, max_body_bytes: int, request: Request
+) -> Response:
+    channel = await channels.find(request.path_params["channel"])
     if channel is None:
         raise HTTPException(404)
     methods = channel.capabilities.hook_methods
@@ -114,14 +122,14 @@ async def _take(service: Service, request: Request) -> Response:
     body = await read_body(
         request.receive,
         request.headers.get("content-length", "0"),
-        service.settings.server.max_body_bytes,
+        max_body_bytes,
     )
     headers = {key.lower(): value for key, value in request.headers.items()}
-    whole = f"{service.channels.hook_url(channel)}{'/' if path else ''}{path}"
+    whole = f"{channels.hook_url(channel)}{'/' if path else ''}{path}"
     call = WebhookCall(
         body,
         headers,
-        service.channels.hook_secrets(channel),
+        channels.hook_secrets(channel),
         method=request.method,
         path=path,
         query=dict(request.query_params),
@@ -133,7 +141,7 @@ async def _take(service: Service, request: Request) -> Response:
         log.warning("webhook_refused", channel=channel.key, error=str(error))
         raise Unauthorized("this call is not from the messenger's platform") from None
     for update in updates:
-        await service.inbound.receive(channel.key, update)
+        await inbound.receive(channel.key, update)
     answer = channel.answer_webhook(call)
     if answer is None:
         return JSONResponse({"ok": True})

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import structlog
 
@@ -11,12 +11,15 @@ from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.bots import Bot
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.reception_health import InterruptionReason, ReceptionWatch
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.channels.reception_health import ReceptionHealth
+from msgsvc_core.channels.reception_models import InterruptionReason
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.jobs.contract import exponential
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.security import SecretBox
 
 #: Seconds to wait after the n-th failure in a row.
 BACKOFF = exponential(first_s=1, most_s=60)
@@ -47,34 +50,47 @@ Step = Callable[[], Awaitable[float | None]]
 log = structlog.get_logger(__name__)
 
 
-class Reception:
-    """`run` until it is cancelled; it outlives every failure of platform, handlers and database.
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """By which a bot is this process's; `may_poll` tells whether that surely still holds."""
 
-    `lane` and `owner` are the lease by which the bot is this process's, `may_poll` tells whether that
-    surely still holds.
-    """
+    lane: str
+    owner: str
+    may_poll: Callable[[], bool]
+
+
+class BotReceiver:
+    """`run` until it is cancelled; it outlives every failure of platform, handlers and database."""
 
     def __init__(
         self,
-        service: "Service",
         channel: Channel,
+        lease: Lease,
         *,
-        lane: str,
-        owner: str,
-        may_poll: Callable[[], bool],
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        settings: Settings,
+        channels: Channels,
+        states: ChannelStates,
+        health: ReceptionHealth,
     ) -> None:
-        self._service = service
         self._channel = channel
-        self._lane = lane
-        self._owner = owner
-        self._may_poll = may_poll
+        self._lease = lease
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._default_lang = settings.default_lang
+        self._webhook_check_s = settings.jobs.webhook_check_s
+        self._channels = channels
+        self._states = states
         self._bot: Bot | None = None
         self._cursor: str | None = None
         self._webhook_is_set = False
-        self._watch = ReceptionWatch(service, channel)
+        self._watch = health.watch(channel)
 
     async def run(self) -> None:
-        async with self._service.channels.hold(self._channel), asyncio.TaskGroup() as group:
+        async with self._channels.hold(self._channel), asyncio.TaskGroup() as group:
             if self._channel.receiving == "webhook":
                 reason = InterruptionReason.WEBHOOK_NOT_SET
                 group.create_task(self._repeat(self._keep_webhook, UPDATES_INTERRUPTED, reason))
@@ -122,21 +138,18 @@ class Reception:
         A token that is refused stops the bot before anything is sent, and one that was mended in the
         configuration sets it going at the start.
         """
-        asked_at_ms = self._service.clock.now_ms()
+        asked_at_ms = self._clock.now_ms()
         health = await check_channel(self._channel)
-        await self._service.channels.remember(self._channel, health)
-        await self._service.channel_states.note_health(
-            self._channel, health, asked_at_ms=asked_at_ms
-        )
+        await self._channels.remember(self._channel, health)
+        await self._states.note_health(self._channel, health, asked_at_ms=asked_at_ms)
         if not health.ok:
             raise DeliveryError(_reason_of(health), health.detail)
         return PROFILE_S
 
     async def _show_commands(self) -> float | None:
         """Fills the bot's menu. A platform that won't have it is not asked again: people can do without."""
-        service = self._service
         try:
-            await self._channel.set_commands(service.inbound.menu(), service.settings.default_lang)
+            await self._channel.set_commands(self._channels.commands.menu(), self._default_lang)
         except DeliveryError as error:
             if error.reason.retryable:
                 # Not a word of updates: they may come all the same.
@@ -147,14 +160,12 @@ class Reception:
 
     async def _keep_webhook(self) -> float:
         """Has the platform call us, and finds out from time to time whether it does."""
-        check_s = self._service.settings.jobs.webhook_check_s
+        check_s = self._webhook_check_s
         if not self._webhook_is_set:
             await self._set_webhook()
             self._webhook_is_set = True
         try:
-            found = await self._channel.check_webhook(
-                self._service.channels.hook_url(self._channel)
-            )
+            found = await self._channel.check_webhook(self._channels.hook_url(self._channel))
         except DeliveryError as error:
             # Not a word of updates: they may come all the same.
             log.warning("webhook_not_checked", channel=self._channel.key, error=str(error))
@@ -170,29 +181,29 @@ class Reception:
 
     async def _set_webhook(self, *, anew: bool = False) -> None:
         """Tells the platform where to call, unless another process just has."""
-        channels = self._service.channels
+        channels = self._channels
         url, secret = channels.hook_url(self._channel), channels.hook_secrets(self._channel)[0]
-        digest = self._service.secrets.keyed_hash("channel hook", f"{url} {secret}")
+        digest = self._secrets.keyed_hash("channel hook", f"{url} {secret}")
         bot = await self._known()
-        age_ms = self._service.clock.now_ms() - (bot.webhook_at_ms or 0)
+        age_ms = self._clock.now_ms() - (bot.webhook_at_ms or 0)
         if not anew and bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
             return
         await self._channel.set_webhook(url, secret)
-        async with self._service.db.transaction() as tx:
-            await bots.save_webhook(tx, bot, digest, self._service.clock.now_ms())
+        async with self._db.transaction() as tx:
+            await bots.save_webhook(tx, bot, digest, self._clock.now_ms())
 
     async def _poll(self) -> float:
         """Asks for updates, takes them in, and notes how far: in this order nothing is lost.
 
         What was taken in before the note was written comes again, and is known then.
         """
-        if not self._may_poll():
+        if not self._lease.may_poll():
             return PAUSE_S
         bot = await self._known()
         asked_at = asyncio.get_running_loop().time()
         polled = await self._channel.poll_updates(self._cursor)
         for update in polled.updates:
-            await self._service.inbound.receive(self._channel.key, update)
+            await self._channels.receive(self._channel.key, update)
         if polled.cursor != self._cursor:
             await self._save_cursor(bot, polled.cursor)
         if polled.error is not None:
@@ -206,8 +217,10 @@ class Reception:
         return 0 if polled.updates or waited else PAUSE_S
 
     async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
-        async with self._service.db.transaction() as tx:
-            saved = await bots.save_cursor(tx, bot, cursor, lane=self._lane, owner=self._owner)
+        async with self._db.transaction() as tx:
+            saved = await bots.save_cursor(
+                tx, bot, cursor, lane=self._lease.lane, owner=self._lease.owner
+            )
         if saved:
             self._cursor = cursor
         else:
@@ -217,9 +230,9 @@ class Reception:
     async def _known(self) -> Bot:
         """What other processes noted of the bot; asked once."""
         if self._bot is None:
-            digests = self._service.channels.digests(self._channel)
+            digests = self._channels.digests(self._channel)
             account = await self._account(digests)
-            async with self._service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 if self._channel.receiving == "poll":
                     await bots.forget_webhook(tx, self._channel.key)
                 bot = await bots.begin(tx, self._channel.key, digests, account)
@@ -228,7 +241,7 @@ class Reception:
 
     async def _account(self, digests: Sequence[str]) -> str | None:
         """Whom the token belongs to, where that decides whether what is known is of the same bot."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             if not await bots.is_of_another_token(tx, self._channel.key, digests):
                 return None
         health = await check_channel(self._channel)

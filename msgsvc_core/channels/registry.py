@@ -2,47 +2,74 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgsvc_core.channels import bots, starting
+from msgsvc_core.channels import bots
 from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
-from msgsvc_core.channels.kinds import ChannelKind, ChannelKinds, WrongSettings
-from msgsvc_core.channels.own.following import Follower
-from msgsvc_core.channels.receiving import Receiver
-from msgsvc_core.channels.turns import Turns
-from msgsvc_core.channels.uses import Uses, close_quietly
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.ids import is_id
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
+from msgsvc_core.channels.ordering import FifoKeyLock
+from msgsvc_core.channels.project_channels.following import ChannelSync
+from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
+from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.channels.updates import Update
+from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.ids import is_id
+from msgsvc_core.security import SecretBox
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+#: Handles an update of the bot with that key.
+Receive = Callable[[str, Update], Awaitable[None]]
+
+#: Stops or resumes a channel by what its `check` found, and when it was asked, in Unix milliseconds.
+NoteHealth = Callable[[Channel, ChannelHealth, int], Awaitable[bool]]
 
 
 class Channels:
     """`service.channels`, by key; `of` finds what a project means by a name."""
 
-    def __init__(self, service: "Service", kinds: Iterable[ChannelKind]) -> None:
-        self._service = service
-        self.kinds = ChannelKinds(service, kinds)
+    def __init__(
+        self,
+        *,
+        db: Database,
+        secrets: SecretBox,
+        kinds: ChannelKinds,
+        settings: Settings,
+        start_codes: StartCodes,
+        commands: CommandCatalogue,
+        receive: Receive,
+        note_health: NoteHealth,
+    ) -> None:
+        self._db = db
+        self._secrets = secrets
+        self.kinds = kinds
+        self._start_codes = start_codes
+        self._base_url = settings.base_url
+        #: What bots' menus show.
+        self.commands = commands
+        self._receive = receive
+        self._note_health = note_health
         #: The digests of a channel's settings under every secret key, the current one first.
         self._digests: dict[str, tuple[str, ...]] = {}
-        self._shared = {name: self._create_shared(name) for name in service.settings.channels}
+        self._shared = {
+            name: self._create_shared(name, each) for name, each in settings.channels.items()
+        }
         #: Whom the bots' tokens belong to, as far as this process noted it.
         self._accounts: dict[str, str] = {}
         self._own: dict[str, Channel] = {}
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
-        self._uses = Uses()
+        self._uses = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
-        self.follower = Follower(service, self)
-        self._receiver = Receiver(service, self)
+        self.follower = ChannelSync(
+            db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
+        )
         #: Keeps the order in each chat, where batches of a lane are under way at once.
-        self.turns = Turns()
+        self.turns = FifoKeyLock()
 
     # ---- which there are ------------------------------------------------------------------------
 
@@ -169,7 +196,7 @@ class Channels:
 
         A long payload has a short code there: see `remember_start`.
         """
-        text = starting.start_message(self._service, payload)
+        text = self._start_codes.start_message(payload)
         return {
             channel.name: text
             for channel in self.all_of(project_id)
@@ -181,7 +208,7 @@ class Channels:
     ) -> None:
         """Has the short code of `payload` work until then, if the project has a channel that needs it."""
         if any(not channel.capabilities.start_links for channel in self.all_of(project_id)):
-            await starting.remember(self._service, tx, payload, expires_at_ms)
+            await self._start_codes.remember(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
         """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,
@@ -197,21 +224,36 @@ class Channels:
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
         """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
-        base = self._service.settings.base_url
+        base = self._base_url
         found = {channel.name: channel.key for channel in self.all_of(project_id)}
         return {name: f"{base}/qr/{found[name]}/{payload}.svg" for name in links}
 
     def hook_url(self, channel: Channel) -> str:
         """Where the platform calls us with a bot's updates."""
-        return f"{self._service.settings.base_url}/hooks/{channel.key}"
+        return f"{self._base_url}/hooks/{channel.key}"
 
     def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
         """By which a platform proves that it calls us: what it is told now, then those of older keys.
 
         64 hex digits, which every platform takes.
         """
-        derived = self._service.secrets.derive_all("channel hook", channel.key)
+        derived = self._secrets.derive_all("channel hook", channel.key)
         return tuple(secret.hex() for secret in derived)
+
+    # ---- what platforms tell --------------------------------------------------------------------
+
+    async def receive(self, key: str, update: Update) -> None:
+        """Handles an update of a bot, once, however often it comes.
+
+        Raises `DatabaseUnavailable` when it could not be taken, and is to come again.
+        """
+        await self._receive(key, update)
+
+    async def note_health(
+        self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
+    ) -> bool:
+        """Stops or resumes the channel by what its `check` found; True if that changed anything."""
+        return await self._note_health(channel, health, asked_at_ms)
 
     # ---- projects' own, as the follower finds them ----------------------------------------------
 
@@ -254,7 +296,7 @@ class Channels:
         if health.profile is None or (health.profile == channel.profile and is_noted):
             return
         channel.profile = health.profile
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             bot = await bots.begin(tx, channel.key, self.digests(channel), health.account)
             if health.account is not None and bot.account != health.account:
                 await bots.save_account(tx, bot, health.account)
@@ -277,22 +319,13 @@ class Channels:
         """Loads projects' channels and the bots' profiles, and follows changes of them."""
         await self.follower.start()
 
-    async def start(self) -> None:
-        """Begins to take updates in."""
-        await self._receiver.start()
-
-    async def stop_receiving(self) -> None:
-        """Takes no more updates; what is being handled has been committed or will come again."""
-        await self._receiver.stop()
-
     async def close(self) -> None:
         """Ends following, and closes all channels."""
         await self.follower.stop()
         await self._uses.close()
         await asyncio.gather(*(close_quietly(channel) for channel in self))
 
-    def _create_shared(self, name: str) -> Channel:
-        settings = self._service.settings.channels[name]
+    def _create_shared(self, name: str, settings: ChannelSettings) -> Channel:
         try:
             self._digests[name] = self.kinds.digests(settings.plugin, settings.options)
             return self.kinds.create(

@@ -4,23 +4,22 @@ Kept in the database, for whoever owns the channel's lane next, and for those wh
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.db import Row, Tx
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, Row, Tx
+from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
-from msgsvc_core.plugins import in_turn
-from msgsvc_core.record import record
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import value_object
 
 _COLUMNS = (
     "channel, status, reason, detail, paused_until_ms, changed_at_ms, outage_since_ms,"
@@ -34,7 +33,7 @@ EVER_MS = 2**53
 log = structlog.get_logger(__name__)
 
 
-@record
+@value_object
 class ChannelState:
     """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped.
 
@@ -65,7 +64,7 @@ class ChannelState:
         return self.status == "stopped"
 
 
-class ChannelRecovered(Answer):
+class ChannelRecovered(ResponseModel):
     """Fields of `channel.recovered`; `channel` is the name."""
 
     channel: str
@@ -82,11 +81,50 @@ class ChannelUnavailable(ChannelStopped):
     """Fields of `channel.unavailable`, as those of `channel.stopped`."""
 
 
-class ChannelStates:
-    """`service.channel_states`."""
+class StateObserver(Protocol):
+    """Told, after the commit, what changed here of a channel's state."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def changed(self, key: str, *, stopped: bool) -> None:
+        """The channel was stopped or resumed, or made another bot's."""
+
+    def outage_changed(self, key: str) -> None:
+        """Its platform's outage is over, or is on trial."""
+
+
+OnStopped = Callable[[Tx, Channel, str, str], Awaitable[None]]
+OnRecovered = Callable[[Tx, Channel], Awaitable[None]]
+
+
+class ChannelStates:
+    """`service.channel_states`. `observers` are told of what changes.
+
+    `on_stopped` and `on_recovered` are awaited in the transaction that says so, once in each case.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        events: Events,
+        channels: Channels,
+        check_every_s: float,
+        on_stopped: OnStopped,
+        on_recovered: OnRecovered,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._events = events
+        self._channels = channels
+        self._check_every_s = check_every_s
+        self._on_stopped = on_stopped
+        self._on_recovered = on_recovered
+        self.observers: list[StateObserver] = []
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job that asks after stopped bots, again and again."""
+        return JobSpec("channel.check", self.check_stopped, every_s=self._check_every_s)
 
     async def stop(self, tx: Tx, channel: Channel, reason: str, detail: str) -> bool:
         """Has no more calls made but `check`, until that succeeds; False if it is so already.
@@ -98,16 +136,11 @@ class ChannelStates:
         if channel.identity.project_id is not None:
             fields = {"channel": channel.name, "reason": reason, "detail": detail}
             await self._emit(tx, channel.identity.project_id, "channel.stopped", fields)
-        hook = self._service.plugins.hook
-        await in_turn(
-            hook.on_channel_stopped(
-                service=self._service, tx=tx, channel=channel, reason=reason, detail=detail
-            )
-        )
+        await self._on_stopped(tx, channel, reason, detail)
         tx.on_commit(
             lambda: log.error("channel_stopped", channel=channel.key, reason=reason, detail=detail)
         )
-        tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=True))
+        tx.on_commit(partial(self._notify_changed, channel.key, stopped=True))
         return True
 
     async def resume(
@@ -117,13 +150,9 @@ class ChannelStates:
         `stopped_until_ms`."""
         if not await self._work(tx, channel.key, stopped_until_ms):
             return False
-        if channel.identity.project_id is not None:
-            fields = {"channel": channel.name}
-            await self._emit(tx, channel.identity.project_id, "channel.recovered", fields)
-        hook = self._service.plugins.hook
-        await in_turn(hook.on_channel_recovered(service=self._service, tx=tx, channel=channel))
+        await self.announce_recovery(tx, channel)
         tx.on_commit(lambda: log.warning("channel_recovered", channel=channel.key))
-        tx.on_commit(partial(self._service.lines.changed, channel.key, stopped=False))
+        tx.on_commit(partial(self._notify_changed, channel.key, stopped=False))
         return True
 
     async def note_health(
@@ -134,9 +163,9 @@ class ChannelStates:
         It does not if the channel was changed while its platform was asked: that was another bot. And
         a bot that was banned since it was asked stays stopped.
         """
-        if self._service.channels.get(channel.key) is not channel:
+        if self._channels.get(channel.key) is not channel:
             return False
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             if health.revoked:
                 return await self.stop(tx, channel, Reason.BOT_BANNED, health.detail)
             return health.ok and await self.resume(tx, channel, stopped_until_ms=asked_at_ms)
@@ -151,23 +180,47 @@ class ChannelStates:
             {
                 "channel": channel_key,
                 "until_ms": until_ms,
-                "now_ms": self._service.clock.now_ms(),
+                "now_ms": self._clock.now_ms(),
             },
         )
 
     async def forget_stop(self, tx: Tx, channel_key: str) -> None:
         """The channel's settings have changed, and the bot may well work now; a pause still holds."""
         if await self._work(tx, channel_key):
-            tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
-        await self._service.channel_outages.forget(tx, channel_key)
+            tx.on_commit(partial(self._notify_changed, channel_key, stopped=False))
+        if await self.clear_outage(tx, channel_key):
+            tx.on_commit(partial(self.outage_changed, channel_key))
 
     async def forget(self, tx: Tx, channel_key: str) -> None:
         """The channel is gone, or another bot now."""
         await tx.execute(
             "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_key}
         )
-        tx.on_commit(partial(self._service.lines.changed, channel_key, stopped=False))
-        tx.on_commit(partial(self._service.lines.outage_changed, channel_key))
+        tx.on_commit(partial(self._notify_changed, channel_key, stopped=False))
+        tx.on_commit(partial(self.outage_changed, channel_key))
+
+    async def announce_recovery(self, tx: Tx, channel: Channel) -> None:
+        """Tells that a channel is sent on again, its project too if it is the project's own."""
+        if channel.identity.project_id is not None:
+            fields = {"channel": channel.name}
+            await self._emit(tx, channel.identity.project_id, "channel.recovered", fields)
+        await self._on_recovered(tx, channel)
+
+    async def clear_outage(self, tx: Tx, channel_key: str) -> bool:
+        """Nothing is known any more of an outage of the channel's platform; False if there was none."""
+        return bool(
+            await tx.execute(
+                "UPDATE core_channel_states SET outage_since_ms = NULL, outage_detail = NULL,"
+                " outage_probes = 0, outage_trial = 0, outage_probe_at_ms = NULL"
+                " WHERE channel = :channel AND outage_since_ms IS NOT NULL",
+                {"channel": channel_key},
+            )
+        )
+
+    def outage_changed(self, channel_key: str) -> None:
+        """Tells the observers that the platform's outage is over, or is on trial."""
+        for observer in self.observers:
+            observer.outage_changed(channel_key)
 
     async def find(self, tx: Tx, channel_key: str) -> ChannelState | None:
         """None where there was never anything to say."""
@@ -184,15 +237,15 @@ class ChannelStates:
             " WHERE status = 'stopped' OR paused_until_ms > :now_ms OR outage_since_ms IS NOT NULL"
             " OR interrupted_since_ms IS NOT NULL"
             " ORDER BY channel",
-            {"now_ms": self._service.clock.now_ms()},
+            {"now_ms": self._clock.now_ms()},
         )
         return [_state(row) for row in rows]
 
     async def check_stopped(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """The job that asks the platforms of stopped bots whether they may work again."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             found = await self.troubled(tx)
-        channels = self._service.channels
+        channels = self._channels
         await asyncio.gather(
             *(
                 self._check(channels[state.channel])
@@ -202,8 +255,8 @@ class ChannelStates:
         )
 
     async def _check(self, channel: Channel) -> None:
-        asked_at_ms = self._service.clock.now_ms()
-        async with self._service.channels.hold(channel):
+        asked_at_ms = self._clock.now_ms()
+        async with self._channels.hold(channel):
             health = await check_channel(channel)
         if health.ok and not health.revoked:
             await self.note_health(channel, health, asked_at_ms=asked_at_ms)
@@ -217,7 +270,7 @@ class ChannelStates:
                 " AND changed_at_ms <= :until_ms",
                 {
                     "channel": channel_key,
-                    "now_ms": self._service.clock.now_ms(),
+                    "now_ms": self._clock.now_ms(),
                     # Of another process's clock, which may be ahead of ours.
                     "until_ms": EVER_MS if stopped_until_ms is None else stopped_until_ms,
                 },
@@ -236,22 +289,17 @@ class ChannelStates:
                     "channel": channel_key,
                     "reason": reason,
                     "detail": detail,
-                    "now_ms": self._service.clock.now_ms(),
+                    "now_ms": self._clock.now_ms(),
                 },
             )
         )
 
+    def _notify_changed(self, channel_key: str, *, stopped: bool) -> None:
+        for observer in self.observers:
+            observer.changed(channel_key, stopped=stopped)
+
     async def _emit(self, tx: Tx, project_id: str, name: str, fields: dict[str, str]) -> None:
-        await self._service.events.emit(tx, project_id, name, fields)
-
-
-def check_job(service: "Service") -> JobSpec:
-    """Recurs as often as `jobs.stopped_check_s` says."""
-    return JobSpec(
-        "channel.check",
-        service.channel_states.check_stopped,
-        every_s=service.settings.jobs.stopped_check_s,
-    )
+        await self._events.emit(tx, project_id, name, fields)
 
 
 def _state(row: Row) -> ChannelState:

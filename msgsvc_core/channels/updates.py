@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msgsvc_core.channels.failures import DeliveryError
-from msgsvc_core.channels.outgoing import MediaType
+from msgsvc_core.content.outgoing import MediaType
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,25 @@ button's own word is the press of it (docs/decisions/0059-buttons-by-words.md).
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape as escape_html
-from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.channels import offers
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
-from msgsvc_core.channels.outgoing import Format, OutgoingMessage
-from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
-from msgsvc_core.security import DecryptionError
-from msgsvc_core.texts import Translate
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.security import DecryptionError, SecretBox
 
-if TYPE_CHECKING:
-    from msgsvc_core.channels.inbound import InboundContext
-    from msgsvc_core.service import Service
+#: Told that a channel's chat goes on under another id.
+OnChatMoved = Callable[[Tx, str, str, str], Awaitable[None]]
 
 #: What a backslash makes harmless in Markdown: see `markup`.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
@@ -88,90 +87,167 @@ def pressed(text: str, choices: Sequence[Choice]) -> Choice | None:
     return next((each for each in choices if each.number and str(each.number) == said), None)
 
 
-async def send(
-    service: "Service",
-    channel: Channel,
-    chat_id: str,
-    message: OutgoingMessage,
-    *,
-    lang: str | None = None,
-) -> str:
-    """`channel.send`, with buttons as the platform has them.
+class ChannelSender:
+    """Sends and edits messages with their buttons as the platform of the channel has them.
 
-    What is offered is kept before the call, as a person can be quick, and is what counts in the chat from
-    now on. Where the platform says that the chat goes on elsewhere, it is sent there, and the people in it
-    are moved. Raises what `channel.send` does.
+    `on_moved` is awaited where the platform says that a chat goes on under another id.
     """
-    try:
-        return await _send(service, channel, chat_id, message, lang)
-    except DeliveryError as error:
-        if error.moved_to is None or error.moved_to == chat_id:
-            raise
-        moved_to = error.moved_to
-    log.info("chat_moved", channel=channel.key)
-    try:
-        async with service.db.transaction() as tx:
-            await service.subscribers.move_chat(tx, channel.key, chat_id, moved_to)
-    except DatabaseUnavailable as error:
-        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
-    return await _send(service, channel, moved_to, message, lang)
 
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        secrets: SecretBox,
+        texts: Texts,
+        on_moved: OnChatMoved,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._secrets = secrets
+        self._texts = texts
+        self._on_moved = on_moved
 
-async def _send(
-    service: "Service",
-    channel: Channel,
-    chat_id: str,
-    message: OutgoingMessage,
-    lang: str | None,
-) -> str:
-    kind = channel.capabilities.buttons
-    if kind == "words" and not any(b.data is not None for row in message.buttons for b in row):
-        await _follow_question(service, channel, chat_id)
-    if kind == "native" or not message.buttons:
-        return await channel.send(chat_id, message)
-    choices = choices_of(message) if kind == "words" else []
-    own = all(choice.data.startswith(_OWN_BUTTON) for choice in choices)
-    offer_id = new_id(OWN_QUESTION if own else PROJECTS_QUESTION)
-    try:
-        async with service.db.transaction() as tx:
-            lang = lang or await offers.language(tx, channel.key, chat_id)
-            if choices:
-                await offers.put(
+    async def send(
+        self,
+        channel: Channel,
+        chat_id: str,
+        message: OutgoingMessage,
+        *,
+        lang: str | None = None,
+    ) -> str:
+        """`channel.send`, with buttons as the platform has them.
+
+        What is offered is kept before the call, as a person can be quick, and is what counts in the chat
+        from now on. Where the platform says that the chat goes on elsewhere, it is sent there, and the
+        people in it are moved. Raises what `channel.send` does.
+        """
+        try:
+            return await self._send(channel, chat_id, message, lang)
+        except DeliveryError as error:
+            if error.moved_to is None or error.moved_to == chat_id:
+                raise
+            moved_to = error.moved_to
+        log.info("chat_moved", channel=channel.key)
+        try:
+            async with self._db.transaction() as tx:
+                await self._on_moved(tx, channel.key, chat_id, moved_to)
+        except DatabaseUnavailable as error:
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+        return await self._send(channel, moved_to, message, lang)
+
+    async def _send(
+        self,
+        channel: Channel,
+        chat_id: str,
+        message: OutgoingMessage,
+        lang: str | None,
+    ) -> str:
+        kind = channel.capabilities.buttons
+        if kind == "words" and not any(b.data is not None for row in message.buttons for b in row):
+            await self._follow_question(channel, chat_id)
+        if kind == "native" or not message.buttons:
+            return await channel.send(chat_id, message)
+        choices = choices_of(message) if kind == "words" else []
+        own = all(choice.data.startswith(_OWN_BUTTON) for choice in choices)
+        offer_id = new_id(OWN_QUESTION if own else PROJECTS_QUESTION)
+        try:
+            async with self._db.transaction() as tx:
+                lang = lang or await offers.language(tx, channel.key, chat_id)
+                if choices:
+                    await offers.put(
+                        tx,
+                        channel.key,
+                        chat_id,
+                        offer_id=offer_id,
+                        sealed=_sealed(self._secrets, choices),
+                        now_ms=self._clock.now_ms(),
+                    )
+        except DatabaseUnavailable as error:
+            # Nothing was asked of the platform.
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+        shown = in_words(message, self._texts.into(lang or ""), answered=kind == "words")
+        ref = await channel.send(chat_id, shown)
+        if choices:
+            try:
+                async with self._db.transaction() as tx:
+                    await offers.set_ref(tx, channel.key, chat_id, offer_id, ref)
+            except DatabaseUnavailable as error:
+                # It was sent, and may not be sent again; an answer to it is found by what it says.
+                log.warning("offer_without_message", channel=channel.key, error=str(error))
+        return ref
+
+    async def _follow_question(self, channel: Channel, chat_id: str) -> None:
+        """What is answered by a number is what the bot said last: see
+        docs/decisions/0059-buttons-by-words.md."""
+        own_since_ms = self._clock.now_ms() - OWN_QUESTION_MS
+        try:
+            # Most messages follow no question, and cost no write.
+            async with self._db.read() as tx:
+                if not await offers.is_asked(tx, channel.key, chat_id):
+                    return
+            async with self._db.transaction() as tx:
+                await offers.follow(tx, channel.key, chat_id, OWN_QUESTION, own_since_ms)
+        except DatabaseUnavailable as error:
+            # Nothing was asked of the platform.
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+
+    async def edit(
+        self, channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
+    ) -> None:
+        """`channel.edit`, with buttons as the platform has them."""
+        kind = channel.capabilities.buttons
+        if kind == "native":
+            await channel.edit(chat_id, message_ref, message)
+            return
+        choices = choices_of(message) if kind == "words" else []
+        try:
+            async with self._db.transaction() as tx:
+                lang = await offers.language(tx, channel.key, chat_id)
+                await offers.change(
                     tx,
                     channel.key,
                     chat_id,
-                    offer_id=offer_id,
-                    sealed=_sealed(service, choices),
-                    now_ms=service.clock.now_ms(),
+                    message_ref,
+                    sealed=_sealed(self._secrets, choices) if choices else None,
                 )
-    except DatabaseUnavailable as error:
-        # Nothing was asked of the platform.
-        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
-    shown = in_words(message, service.texts.into(lang or ""), answered=kind == "words")
-    ref = await channel.send(chat_id, shown)
-    if choices:
-        try:
-            async with service.db.transaction() as tx:
-                await offers.set_ref(tx, channel.key, chat_id, offer_id, ref)
         except DatabaseUnavailable as error:
-            # It was sent, and may not be sent again; an answer to it is found by what it says.
-            log.warning("offer_without_message", channel=channel.key, error=str(error))
-    return ref
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+        shown = in_words(message, self._texts.into(lang or ""), answered=kind == "words")
+        await channel.edit(chat_id, message_ref, shown)
 
 
-async def _follow_question(service: "Service", channel: Channel, chat_id: str) -> None:
-    """What is answered by a number is what the bot said last: see docs/decisions/0059-buttons-by-words.md."""
-    own_since_ms = service.clock.now_ms() - OWN_QUESTION_MS
-    try:
-        # Most messages follow no question, and cost no write.
-        async with service.db.read() as tx:
-            if not await offers.is_asked(tx, channel.key, chat_id):
-                return
-        async with service.db.transaction() as tx:
-            await offers.follow(tx, channel.key, chat_id, OWN_QUESTION, own_since_ms)
-    except DatabaseUnavailable as error:
-        # Nothing was asked of the platform.
-        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+class TypedAnswers:
+    """Reads what people write for the press of a button, where the platform has none.
+
+    What a chat was asked is open for `answer_hours`.
+    """
+
+    def __init__(self, *, clock: Clock, secrets: SecretBox, answer_hours: int) -> None:
+        self._clock = clock
+        self._secrets = secrets
+        self._answer_hours = answer_hours
+
+    async def press_in(
+        self, tx: Tx, channel: Channel, chat_id: str, text: str
+    ) -> tuple[Choice, str] | None:
+        """The choice that a text makes of what is on offer in its chat, and the message that offers it.
+
+        None for ordinary words, and where nothing is on offer, or was too long ago.
+        """
+        if not text.strip() or channel.capabilities.buttons != "words":
+            return None
+        since_ms = self._clock.now_ms() - self._answer_hours * 3_600_000
+        offer = await offers.find(tx, channel.key, chat_id, since_ms)
+        if offer is None:
+            return None
+        try:
+            kept = json.loads(self._secrets.decrypt(offer.sealed))
+        except DecryptionError:
+            log.warning("offer_unreadable", channel=channel.key)
+            return None
+        choice = pressed(text, [Choice(*each) for each in kept])
+        return None if choice is None else (choice, offer.message_ref or "")
 
 
 async def end_question(tx: Tx, channel_key: str, chat_id: str) -> None:
@@ -179,55 +255,9 @@ async def end_question(tx: Tx, channel_key: str, chat_id: str) -> None:
     await offers.end(tx, channel_key, chat_id)
 
 
-async def edit(
-    service: "Service", channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
-) -> None:
-    """`channel.edit`, with buttons as the platform has them."""
-    kind = channel.capabilities.buttons
-    if kind == "native":
-        await channel.edit(chat_id, message_ref, message)
-        return
-    choices = choices_of(message) if kind == "words" else []
-    try:
-        async with service.db.transaction() as tx:
-            lang = await offers.language(tx, channel.key, chat_id)
-            await offers.change(
-                tx,
-                channel.key,
-                chat_id,
-                message_ref,
-                sealed=_sealed(service, choices) if choices else None,
-            )
-    except DatabaseUnavailable as error:
-        raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
-    shown = in_words(message, service.texts.into(lang or ""), answered=kind == "words")
-    await channel.edit(chat_id, message_ref, shown)
-
-
-async def press_in(ctx: "InboundContext", text: str) -> tuple[Choice, str] | None:
-    """The choice that a text makes of what is on offer in its chat, and the message that offers it.
-
-    None for ordinary words, and where nothing is on offer, or was too long ago.
-    """
-    if not text.strip() or ctx.service.channels[ctx.channel].capabilities.buttons != "words":
-        return None
-    since_ms = ctx.service.clock.now_ms() - ctx.service.settings.limits.answer_hours * 3_600_000
-    offer = await offers.find(ctx.tx, ctx.channel, ctx.update.chat_id, since_ms)
-    if offer is None:
-        return None
-    try:
-        kept = json.loads(ctx.service.secrets.decrypt(offer.sealed))
-    except DecryptionError:
-        log.warning("offer_unreadable", channel=ctx.channel)
-        return None
-    choice = pressed(text, [Choice(*each) for each in kept])
-    return None if choice is None else (choice, offer.message_ref or "")
-
-
-def _sealed(service: "Service", choices: Sequence[Choice]) -> str:
+def _sealed(secrets: SecretBox, choices: Sequence[Choice]) -> str:
     """Encrypted: the bot's own hold tokens of sign-ins."""
-    kept = [[each.number, each.label, each.data] for each in choices]
-    return service.secrets.encrypt(to_json(kept))
+    return secrets.encrypt(to_json([[each.number, each.label, each.data] for each in choices]))
 
 
 def _is_number(text: str) -> bool:

@@ -13,7 +13,7 @@ from msgsvc_core.accounts.models import LinkPurpose
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.service import Service
 
 #: Accounts that are read at once.

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgsvc_core import channels
-from msgsvc_core.channels import http, markup, media
+from msgsvc_core.channels import http
 from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
 from msgsvc_core.channels.calls import MOST_AGE_S
+from msgsvc_core.content import markup
 
 #: What is on the page, part by part.
 PARTS: dict[str, tuple[Any, ...]] = {
@@ -51,8 +52,9 @@ PARTS: dict[str, tuple[Any, ...]] = {
     "What it may use": (
         http.PlatformHttp,
         http.PlatformAnswer,
-        media.MediaFiles.fetch,
-        media.MediaFile,
+        channels.ChannelContext,
+        channels.MediaSource,
+        channels.MediaFile,
         markup.Span,
         markup.to_spans,
         markup.visible_length,
@@ -68,7 +70,7 @@ def channel_page() -> Iterator[str]:
     yield from ("", "# Channels", "")
     yield (
         "All of it is imported from `msgsvc_core.channels`, `PlatformHttp` from `msgsvc_core.channels.http`"
-        " and markup from `msgsvc_core.channels.markup`. The guide is"
+        " and markup from `msgsvc_core.content.markup`. The guide is"
         " [write a channel](../guides/write-a-channel.md)."
     )
     yield from ("", "## Time, and what counts", "")

@@ -9,12 +9,12 @@ import typer
 
 from msgsvc_core.channels import ChannelHealth
 from msgsvc_core.channels.asking import check_channel
-from msgsvc_core.channels.own.models import OwnChannel, OwnChannelAnswer
-from msgsvc_core.channels.reception_health import ReceptionAnswer, reception_of
+from msgsvc_core.channels.project_channels.models import OwnChannel, OwnChannelAnswer
+from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 
 app = typer.Typer(no_args_is_help=True, help="List and check the channels of projects' own.")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
-from msgsvc_core.plugins import PluginError, load_plugins
-from msgsvc_core.settings import Settings
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.plugins.loading import load_plugins
 
 #: Different characters that a random key of 32 hex digits has with near certainty.
 MIN_DIFFERENT_CHARACTERS = 8

@@ -10,9 +10,10 @@ import typer
 from pydantic import SecretStr
 
 from msgsvc_core.channels.kinds import ChannelKind, WrongSettings, validated
-from msgsvc_core.mail_address import normalized
-from msgsvc_core.plugins import PluginError, answers, available_plugins, load_plugins
-from msgsvc_core.settings import DEFAULT_PLUGINS, Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import DEFAULT_PLUGINS, Settings, SettingsError, load_settings
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.hooks import PluginError, flatten
+from msgsvc_core.plugins.loading import available_plugins, load_plugins
 
 #: The messenger that needs no token, for development.
 SANDBOX = "sandbox"
@@ -73,7 +74,7 @@ def installed_plugins() -> Installed:
         if name not in there:
             continue
         try:
-            kinds = answers(load_plugins([name]).hook.register_channel_kinds())
+            kinds = flatten(load_plugins([name]).hook.register_channel_kinds())
         except PluginError as error:
             typer.echo(f"left out: {error}", err=True)
             continue

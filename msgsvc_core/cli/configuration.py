@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.db.database import sqlite_path
-from msgsvc_core.logs import configure_logs
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError, load_settings
+from msgsvc_core.telemetry.logs import configure_logs
 
 #: The file that is read, and written by `msgsvc init`, when none is named.
 DEFAULT_CONFIG = Path("msgsvc.toml")

@@ -5,8 +5,8 @@ import asyncio
 import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
-from msgsvc_core.logs import configure_logs
 from msgsvc_core.service import Service
+from msgsvc_core.telemetry.logs import configure_logs
 
 
 def migrate(config: ConfigOption = None) -> None:

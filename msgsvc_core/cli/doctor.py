@@ -10,10 +10,10 @@ import typer
 from msgsvc_core.cli import checks, live_checks
 from msgsvc_core.cli.configuration import ConfigOption, find_config
 from msgsvc_core.cli.findings import Finding, Level, problem
-from msgsvc_core.logs import configure_logs
-from msgsvc_core.plugins import PluginError
+from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError, load_settings
+from msgsvc_core.telemetry.logs import configure_logs
 
 COLOURS: dict[Level, str] = {
     "ok": typer.colors.GREEN,

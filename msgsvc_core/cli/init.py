@@ -21,9 +21,9 @@ from msgsvc_core.cli.choices import (
 )
 from msgsvc_core.cli.configuration import DEFAULT_CONFIG
 from msgsvc_core.cli.settings_file import settings_file
-from msgsvc_core.ids import new_token
-from msgsvc_core.plugins import load_plugins
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.plugins.loading import load_plugins
 
 #: Bits of a new secret key; 43 characters of base62.
 SECRET_KEY_BITS = 256

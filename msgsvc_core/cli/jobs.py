@@ -12,11 +12,11 @@ import typer
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound
-from msgsvc_core.jobs import interventions, letters
-from msgsvc_core.jobs.letters import Filter, Letter
+from msgsvc_core.jobs import inspection
+from msgsvc_core.jobs.inspection import Filter, JobView
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.service import Service
 
 #: Jobs that a list shows unless told otherwise.
@@ -31,8 +31,8 @@ app = typer.Typer(
 
 
 def _check_state(state: str | None) -> str | None:
-    if state is not None and state not in get_args(letters.State):
-        raise typer.BadParameter(f"is one of {', '.join(get_args(letters.State))}")
+    if state is not None and state not in get_args(inspection.State):
+        raise typer.BadParameter(f"is one of {', '.join(get_args(inspection.State))}")
     return state
 
 
@@ -98,7 +98,7 @@ def retry(
     all dead ones of a lane or a name. Says which are not, and why: some kinds settle for good what
     waited for them."""
     dead = Filter("dead", lane, name)
-    _change(config, job_ids, dead, interventions.retry, "retried", as_json=as_json)
+    _change(config, job_ids, dead, _retry, "retried", as_json=as_json)
 
 
 @app.command()
@@ -112,11 +112,19 @@ def discard(
     """Remove jobs for good, undone: those named by their ids, or all dead ones of a lane or a name.
     What waits for one that has not failed yet is settled as if it had, a message as failed."""
     dead = Filter("dead", lane, name)
-    _change(config, job_ids, dead, interventions.discard, "discarded", as_json=as_json)
+    _change(config, job_ids, dead, _discard, "discarded", as_json=as_json)
 
 
 #: What is done to one job; raises `ApiError`, which says why it was not.
 Act = Callable[[Service, Tx, str], Awaitable[None]]
+
+
+async def _retry(service: Service, tx: Tx, job_id: str) -> None:
+    await service.job_admin.retry(tx, job_id)
+
+
+async def _discard(service: Service, tx: Tx, job_id: str) -> None:
+    await service.job_admin.discard(tx, job_id)
 
 
 def _change(
@@ -176,7 +184,7 @@ async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter)
     while True:
         async with service.db.read() as tx:
             # What was refused stays dead, and must not be offered again.
-            found = await letters.list_jobs(tx, dead, CHUNK + len(seen))
+            found = await inspection.list_jobs(tx, dead, CHUNK + len(seen))
         chunk = [letter.job_id for letter in found if letter.job_id not in seen]
         if not chunk:
             return
@@ -184,14 +192,14 @@ async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter)
         seen.update(chunk)
 
 
-async def _list(config: Path | None, wanted: Filter, limit: int) -> list[Letter]:
+async def _list(config: Path | None, wanted: Filter, limit: int) -> list[JobView]:
     async with opened(config) as service, service.db.read() as tx:
-        return await letters.list_jobs(tx, wanted, limit)
+        return await inspection.list_jobs(tx, wanted, limit)
 
 
-async def _show(config: Path | None, job_id: str) -> Letter:
+async def _show(config: Path | None, job_id: str) -> JobView:
     async with opened(config) as service, service.db.read() as tx:
-        found = await letters.find(tx, job_id)
+        found = await inspection.find(tx, job_id)
     if found is None:
         raise NotFound(f"there is no job {job_id!r}; what is done is not kept")
     return found
@@ -202,7 +210,7 @@ def _filter(state: str | None, lane: str | None, name: str | None) -> Filter:
     return Filter(known, lane, name)
 
 
-def _plain(letter: Letter) -> dict[str, Any]:
+def _plain(letter: JobView) -> dict[str, Any]:
     return {
         "job_id": letter.job_id,
         "name": letter.name,
@@ -222,7 +230,7 @@ def _plain(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _row(letter: Letter) -> list[str]:
+def _row(letter: JobView) -> list[str]:
     return [
         letter.job_id,
         letter.name,

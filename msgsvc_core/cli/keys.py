@@ -11,7 +11,7 @@ import typer
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json, ProjectId
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, ApiKey, ListedKey
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")

@@ -7,19 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgsvc_core import key_canary
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.cli.checks import is_private
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
+from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs import store as jobs_store
-from msgsvc_core.plugins import answers
-from msgsvc_core.sealed import CORE_SEALED, count_sealed
+from msgsvc_core.kernel.hooks import flatten
+from msgsvc_core.security import key_canary
+from msgsvc_core.security.sealed import CORE_SEALED, count_sealed
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section, SettingsError, own_users_value
 
 #: Seconds after which due work that nobody has begun is remarkable.
 OVERDUE_S = 60
@@ -273,7 +273,7 @@ async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
 
 async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
     """Whether older keys can be taken off the list, and what a lost one took along."""
-    columns = [*CORE_SEALED, *answers(service.plugins.hook.register_sealed())]
+    columns = [*CORE_SEALED, *flatten(service.plugins.hook.register_sealed())]
     async with service.db.read() as tx:
         count = await count_sealed(tx, service.secrets, columns)
     if count.unreadable:

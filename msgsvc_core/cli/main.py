@@ -22,11 +22,11 @@ from msgsvc_core.cli.projects import app as projects
 from msgsvc_core.cli.reference import reference
 from msgsvc_core.cli.serve import serve
 from msgsvc_core.cli.worker import worker
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
-from msgsvc_core.errors import ApiError
-from msgsvc_core.plugins import PluginError
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.service import MigrationsPending
-from msgsvc_core.settings import SettingsError
 
 #: Exit codes: the command was refused, or the configuration or its surroundings don't work.
 REFUSED, UNUSABLE = 1, 2

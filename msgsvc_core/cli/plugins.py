@@ -9,9 +9,10 @@ import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.hookspecs import HookSpecs
-from msgsvc_core.plugins import PluginError, available_plugins, load_plugins
-from msgsvc_core.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.plugins.hookspecs import HookSpecs
+from msgsvc_core.plugins.loading import available_plugins, load_plugins
 
 
 @dataclass(frozen=True, slots=True)

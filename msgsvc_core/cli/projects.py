@@ -9,7 +9,7 @@ import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.projects.models import Project
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable projects.")

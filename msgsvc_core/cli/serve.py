@@ -9,10 +9,10 @@ import uvloop
 from msgsvc_core.cli.checks import check_addresses, check_jobs, check_proxies, check_sandbox
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.process import collect_less_often
-from msgsvc_core.logs import configure_logs
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import Guard, Server, bind, check_open_files
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
+from msgsvc_core.telemetry.logs import configure_logs
 
 
 def serve(

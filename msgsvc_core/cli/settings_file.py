@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from msgsvc_core.settings import Section, Settings, SettingsSection, own_users_value
+from msgsvc_core.config.settings import Section, Settings, SettingsSection, own_users_value
 
 #: What is written out rather than commented: a person looks for these first.
 SHOWN = ("base_url", "database_url", "secret_keys", "plugins")

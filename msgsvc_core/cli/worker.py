@@ -13,10 +13,10 @@ import typer
 import uvloop
 
 from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
-from msgsvc_core.logs import configure_logs
+from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import serving_metrics
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError
+from msgsvc_core.telemetry.logs import configure_logs
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -74,7 +74,7 @@ async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
         typer.echo(
             f"msgsvc works in process {os.getpid()}" + ("" if one_of_many else "; Ctrl-C ends it")
         )
-        async with serving_metrics(service, _metrics_port(settings, place)):
+        async with serving_metrics(service.metrics, settings, _metrics_port(settings, place)):
             await ended.wait()
         if one_of_many:
             loop.remove_reader(sys.stdin.fileno())

@@ -1,7 +1,7 @@
 """What pages of the dashboard are made of: a plugin declares them here, the dashboard shows them."""
 
 from msgsvc_core.dashboard.access import ALLOWED, Access, may
-from msgsvc_core.dashboard.answers import Download, Moved, Shown
+from msgsvc_core.dashboard.answers import Download, Redirect, Render
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.declared import Card, Nav, Page, Pages
 from msgsvc_core.dashboard.posted import PostedFile, PostedForm
@@ -11,13 +11,13 @@ __all__ = [
     "Access",
     "Card",
     "Download",
-    "Moved",
     "Nav",
     "Page",
     "PageContext",
     "Pages",
     "PostedFile",
     "PostedForm",
-    "Shown",
+    "Redirect",
+    "Render",
     "may",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Render:
     """A template of the area, e.g. `tickets.html` of `msgsvc_helpdesk.dashboard`, and its values.
 
     A template that extends `page.html` is a whole page; one that doesn't is a fragment, which htmx puts
@@ -19,7 +19,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Redirect:
     """Leads on to another page (`page.url(...)`), where `notice` is shown once, e.g. "Saved."."""
 
     to: str
@@ -35,4 +35,4 @@ class Download:
     media_type: str = "text/csv; charset=utf-8"
 
 
-Result = Shown | Moved | Download
+Result = Render | Redirect | Download

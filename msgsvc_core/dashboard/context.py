@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 from msgsvc_core.dashboard.access import Access, may
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.errors import NotFound
-from msgsvc_core.localized import own_name
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.i18n import own_name
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts import Account, Plan
+    from msgsvc_core.accounts import Account
+    from msgsvc_core.billing import Plan
     from msgsvc_core.db import Tx
-    from msgsvc_core.errors import ApiError
+    from msgsvc_core.kernel.clock import Clock
+    from msgsvc_core.kernel.errors import ApiError
+    from msgsvc_core.kernel.i18n import Translate
     from msgsvc_core.members.models import Member, Role
     from msgsvc_core.projects import Project
-    from msgsvc_core.service import Service
-    from msgsvc_core.texts import Translate
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -31,7 +30,6 @@ class PageContext:
     it, and the page named by `again` is shown anew with `error` and with `form`, what was typed.
     """
 
-    service: "Service"
     account: "Account"
     #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
     project: "Project | None"
@@ -40,7 +38,10 @@ class PageContext:
     member: "Member | None"
     plan: "Plan | None"
     lang: str
+    #: Those in which texts may be written: the setting's, for forms and for `validate`.
+    languages: tuple[str, ...]
     timezone: ZoneInfo
+    clock: "Clock"
     _: "Translate"
     params: Mapping[str, str]
     query: Mapping[str, str]
@@ -70,20 +71,11 @@ class PageContext:
             raise NotFound("this page belongs to no project")
         return self.project.project_id
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Those in which texts may be written: the setting's, for forms and for `validate`."""
-        return self.service.settings.languages
-
     def language_choices(self, chosen: str = "") -> list[tuple[str, str]]:
         """The same for a field, each with its own name; what is `chosen` stands there although it is listed
         no more."""
         also = [chosen] if chosen and chosen not in self.languages else []
         return [(tag, own_name(tag)) for tag in (*self.languages, *also)]
-
-    def get(self, kind: type[T]) -> T:
-        """The service's one object of that type, as a plugin registered it."""
-        return self.service.get(kind)
 
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""

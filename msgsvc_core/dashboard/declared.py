@@ -9,23 +9,43 @@
     @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
-A handler takes the page alone: parts of the path are in `page.params["ticket_id"]`, what follows a `?` in
-`page.query`. A path is inside `/dashboard/projects/{project_id}`; of `operate` inside
-`/dashboard/operator`, of `self` inside `/dashboard/account`. Templates are in `templates/` of the package,
-stylesheets and scripts in `static/`. A GET reads; a POST changes, in one transaction, is checked against
-forgery, and stands in the audit log as `<area>.<handler>`.
+A handler's argument `page` is the request: parts of the path are in `page.params["ticket_id"]`, what
+follows a `?` in `page.query`. Its others are objects of the service, by their type:
+`async def tickets(page: PageContext, inbox: Inbox) -> Shown`; a type that nothing provides is an error at
+start. A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of
+`self` inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
+`static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
+audit log as `<area>.<handler>`.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
+from msgsvc_core.kernel.providers import Providers, asked_for
 
-Handler = Callable[[PageContext], Awaitable[Result]]
+Handler = Callable[..., Awaitable[Result]]
+BoundHandler = Callable[[PageContext], Awaitable[Result]]
+
+#: What is never provided: whoever asks for a text wants a part of the path.
+_PLAIN = frozenset({str, int, float, bool, Any})
+
+
+def _bound(providers: Providers, handler: Handler) -> BoundHandler:
+    """Raises `NotProvided`, and `TypeError` for a handler that asks for a part of its path."""
+    asked = asked_for(handler, {"page"})
+    if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
+        name = getattr(handler, "__name__", repr(handler))
+        raise TypeError(
+            f"{name}: a handler takes `page`, and objects by their type; parts of its path are in page.params"
+        )
+    return providers.bind(handler, {"page"})
+
+
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 #: Where an entry stands in the navigation, from the top.
@@ -60,6 +80,14 @@ class Page:
     upload_bytes: int | None = None
     #: A POST that changes nothing: it only asks, with more than an address can hold.
     asks: bool = False
+    #: The handlers with the objects that they ask for by type; set by `bound`.
+    show: BoundHandler | None = None
+    show_again: BoundHandler | None = None
+
+    def bound(self, providers: Providers) -> "Page":
+        """The page with its handlers' objects filled in. Raises `NotProvided`."""
+        again = None if self.again is None else _bound(providers, self.again)
+        return replace(self, show=_bound(providers, self.handler), show_again=again)
 
     @property
     def name(self) -> str:
@@ -76,6 +104,11 @@ class Card:
     handler: Handler
     order: int
     wide: bool
+    show: BoundHandler | None = None
+
+    def bound(self, providers: Providers) -> "Card":
+        """The card with its handler's objects filled in. Raises `NotProvided`."""
+        return replace(self, show=_bound(providers, self.handler))
 
 
 @dataclass(slots=True)
@@ -90,13 +123,20 @@ class Pages:
     pages: list[Page] = field(default_factory=list)
     cards: list[Card] = field(default_factory=list)
 
+    def bound(self, providers: Providers) -> "Pages":
+        """The same pages, ready to be shown. Raises `NotProvided`."""
+        return replace(
+            self,
+            pages=[page.bound(providers) for page in self.pages],
+            cards=[card.bound(providers) for card in self.cards],
+        )
+
     def get(
         self, path: str, *, access: Access, nav: Nav | None = None, holds_connection: bool = True
     ) -> Callable[[F], F]:
         """Declares a page, or a fragment of one."""
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -129,7 +169,6 @@ class Pages:
         """
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.pages.append(
                 Page(
                     self.area,
@@ -153,19 +192,7 @@ class Pages:
         """Declares a part of the overview."""
 
         def declare(handler: F) -> F:
-            _check_takes_page(handler)
             self.cards.append(Card(self.area, access, handler, order, wide))
             return handler
 
         return declare
-
-
-def _check_takes_page(handler: Callable[..., Any]) -> None:
-    """Raises `TypeError` for what could not be called, before anybody opens the page."""
-    try:
-        inspect.signature(handler).bind(object())
-    except TypeError as error:
-        name = getattr(handler, "__name__", repr(handler))
-        raise TypeError(
-            f"{name}: {error}; a handler takes the page alone, parts of its path are in page.params"
-        ) from None

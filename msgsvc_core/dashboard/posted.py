@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.values import whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.substitution import to_text
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.localized import TAG, Localized, in_language
-from msgsvc_core.messages.substitution import to_text
+from msgsvc_core.kernel.i18n import TAG, Localized, in_language
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
 
 _HOUR_S = 3600
 _BUTTON = re.compile(rf"button_text_(?:{TAG}_)?(\d{{1,3}})", re.ASCII)
@@ -30,25 +34,42 @@ def asked(page: PageContext) -> PostedForm:
     return PostedForm(values)
 
 
-async def choices(page: PageContext) -> dict[str, Any]:
-    """What a message may name, for the template's `offers`."""
-    service, project_id = page.service, page.project_id
-    # Nobody is counted for them: a tag may be with everybody.
-    tags = await service.tags.all_of(page.tx, project_id, 0)
-    newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
-    templates = await service.templates.page(
-        page.tx, project_id, None, service.settings.limits.templates
-    )
-    permissions = await service.permissions.all_of(page.tx, project_id)
-    return {
-        "tags": sorted(tag.name for tag in newest[:_MOST_TAGS]),
-        "templates": sorted((template.key, template.key) for template in templates),
-        "permissions": [
-            (each.key, in_language(each.title, page.lang, service.settings.default_lang))
-            for each in permissions
-        ],
-        "channels": [channel.name for channel in service.channels.all_of(project_id)],
-    }
+class MessageChoices:
+    """What a message of a project may name, for the template's `offers`."""
+
+    def __init__(
+        self,
+        *,
+        tags: Tags,
+        templates: Templates,
+        permissions: Permissions,
+        channels: Channels,
+        max_templates: int,
+        default_lang: str,
+    ) -> None:
+        self._tags = tags
+        self._templates = templates
+        self._permissions = permissions
+        self._channels = channels
+        self._max_templates = max_templates
+        self._default_lang = default_lang
+
+    async def of(self, page: PageContext) -> dict[str, Any]:
+        project_id = page.project_id
+        # Nobody is counted for them: a tag may be with everybody.
+        tags = await self._tags.all_of(page.tx, project_id, 0)
+        newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
+        templates = await self._templates.page(page.tx, project_id, None, self._max_templates)
+        permissions = await self._permissions.all_of(page.tx, project_id)
+        return {
+            "tags": sorted(tag.name for tag in newest[:_MOST_TAGS]),
+            "templates": sorted((template.key, template.key) for template in templates),
+            "permissions": [
+                (each.key, in_language(each.title, page.lang, self._default_lang))
+                for each in permissions
+            ],
+            "channels": [channel.name for channel in self._channels.all_of(project_id)],
+        }
 
 
 def message_of(form: PostedForm) -> dict[str, Any]:

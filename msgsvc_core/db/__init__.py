@@ -1,16 +1,16 @@
 """The database: the only place that knows `databases`, its drivers and their differences."""
 
-from msgsvc_core.db.again import again_if_undone
+from msgsvc_core.db.data_loader import DataLoader
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import (
+    ConstraintViolation,
     DatabaseUnavailable,
+    Deadlock,
     LockTimeout,
-    Refused,
     RolledBack,
-    Taken,
-    Undone,
+    UniqueViolation,
 )
-from msgsvc_core.db.lookup import Lookup
+from msgsvc_core.db.retrying import retry_on_deadlock
 from msgsvc_core.db.revisions import (
     CORE_MIGRATIONS,
     DatabaseTooNew,
@@ -19,28 +19,28 @@ from msgsvc_core.db.revisions import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.db.together import Together
+from msgsvc_core.db.transaction_batcher import TransactionBatcher
 from msgsvc_core.db.tx import Row, Tx
-from msgsvc_core.db.unit import Unit
+from msgsvc_core.db.write_batch import WriteBatch
 
 __all__ = [
     "CORE_MIGRATIONS",
+    "ConstraintViolation",
+    "DataLoader",
     "Database",
     "DatabaseTooNew",
     "DatabaseUnavailable",
+    "Deadlock",
     "LockTimeout",
-    "Lookup",
     "MigrationSource",
-    "Refused",
     "RolledBack",
     "Row",
-    "Taken",
-    "Together",
+    "TransactionBatcher",
     "Tx",
-    "Undone",
-    "Unit",
-    "again_if_undone",
+    "UniqueViolation",
+    "WriteBatch",
     "applied_revisions",
     "migrate",
     "pending_revisions",
+    "retry_on_deadlock",
 ]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 
-from msgsvc_core.db.errors import DatabaseUnavailable, Undone, named_errors
-from msgsvc_core.db.notices import Heard, Notices
+from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
+from msgsvc_core.db.notifications import Heard, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.db.sqlite import (
@@ -27,9 +27,9 @@ from msgsvc_core.db.sqlite import (
 )
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
-from msgsvc_core.db.unit import Unit
+from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Batches, GroupWriter
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from databases.interfaces import ConnectionBackend
@@ -45,7 +45,7 @@ TRIAL_CHARACTERS = 32 * 1024
 log = structlog.get_logger(__name__)
 
 
-class Ear(Protocol):
+class NotificationListener(Protocol):
     """Hears what other processes tell, from `start` to `stop`."""
 
     def start(self) -> None: ...
@@ -69,8 +69,8 @@ class Database:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._inserts = UnnestInserts()
-        self._notices = Notices()
-        self._ear: Ear | None = None
+        self._notices = Notifications()
+        self._ear: NotificationListener | None = None
         self._backend: Any
         self._batches: Batches
         if self.dialect == "sqlite":
@@ -196,7 +196,7 @@ class Database:
                     raise
                 await shielded(commit(tx))
 
-    async def write(self, unit: Unit, *, until_s: float | None = None) -> None:
+    async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
         """Commits a unit, together with others that come at the same time; returns after the commit.
 
         Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
@@ -241,7 +241,7 @@ class Database:
         try:
             yield
         except DatabaseUnavailable as error:
-            if not isinstance(error, Undone):
+            if not isinstance(error, Deadlock):
                 self.failed_writes += 1
                 self.write_failure = str(error)
             raise

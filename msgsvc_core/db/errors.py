@@ -8,7 +8,7 @@ from types import ModuleType
 
 
 class DatabaseUnavailable(Exception):
-    """The database can't be reached, or can't write, or gave this transaction up (`Undone`). Nothing was
+    """The database can't be reached, or can't write, or gave this transaction up (`Deadlock`). Nothing was
     committed by it, and it may be tried again."""
 
 
@@ -16,7 +16,7 @@ class FileLocked(DatabaseUnavailable):
     """Another process has SQLite's file at the moment, to write or to recover it."""
 
 
-class Undone(DatabaseUnavailable):
+class Deadlock(DatabaseUnavailable):
     """PostgreSQL gave this transaction up for another that waited for it, as it waited for that: a deadlock.
     Begun anew at once it may well succeed, as `again_if_undone` does."""
 
@@ -30,11 +30,11 @@ class LockTimeout(Exception):
     """Another transaction held a row for longer than the statement was willing to wait."""
 
 
-class Refused(Exception):
+class ConstraintViolation(Exception):
     """A constraint of the database refuses what a unit writes; nothing of the unit was written."""
 
 
-class Taken(Refused):
+class UniqueViolation(ConstraintViolation):
     """The row that a unit claims is there already; nothing of the unit was written."""
 
 
@@ -69,7 +69,7 @@ def named_errors() -> Iterator[None]:
         if _is(error, "LOCK_TIMEOUT"):
             raise LockTimeout(str(error)) from error
         if _is(error, "UNDONE"):
-            raise Undone(str(error)) from error
+            raise Deadlock(str(error)) from error
         if _primary_code(error) == sqlite3.SQLITE_BUSY:
             raise FileLocked(str(error)) from error
         if is_lost(error):

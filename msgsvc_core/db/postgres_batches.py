@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 
 from msgsvc_core.db.errors import (
+    ConstraintViolation,
     LockTimeout,
-    Refused,
     check_committed,
     is_lost,
     is_refusal,
@@ -17,7 +17,7 @@ from msgsvc_core.db.errors import (
 from msgsvc_core.db.postgres_inserts import Claims, UnnestInserts
 from msgsvc_core.db.rows import Shape, Values
 from msgsvc_core.db.tx import UNDO_S
-from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
 #: Milliseconds that a claim waits for another transaction that has written the same row and not
@@ -25,7 +25,7 @@ from msgsvc_core.db.writer import Outcome
 CLAIM_WAIT_MS = 100
 
 #: Units by the values of their claim's key, each the first of it.
-Firsts = Mapping[Values, Unit]
+Firsts = Mapping[Values, WriteBatch]
 
 
 class PostgresBatches:
@@ -46,7 +46,7 @@ class PostgresBatches:
     async def close(self) -> None:
         """Nothing to do: the pool closes its connections."""
 
-    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
+    async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
         """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
         async with self._acquire(until_s) as connection:
             with named_errors():
@@ -57,7 +57,9 @@ class PostgresBatches:
                         raise
                 return await self._in_transaction(connection, self._write_one_by_one, units)
 
-    async def _write(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> list[Outcome]:
+    async def _write(
+        self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
+    ) -> list[Outcome]:
         """In one statement, which is a transaction by itself and takes one round trip, if it can be."""
         kinds = claims_by_kind(units)
         if not kinds:
@@ -70,7 +72,7 @@ class PostgresBatches:
         return await self._claim_and_insert(connection, units, claims, first)
 
     async def _in_transaction(
-        self, connection: asyncpg.Connection, write: Any, units: Sequence[Unit]
+        self, connection: asyncpg.Connection, write: Any, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         waits = any(unit.claim_ for unit in units)
         await connection.execute(
@@ -87,21 +89,25 @@ class PostgresBatches:
         return outcomes
 
     async def _write_together(
-        self, connection: asyncpg.Connection, units: Sequence[Unit]
+        self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = without_claim(units, await self._claimed(connection, units))
         written = [unit for unit, outcome in zip(units, outcomes, strict=True) if outcome is None]
         await self._insert(connection, written)
         return outcomes
 
-    async def _insert(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> None:
+    async def _insert(self, connection: asyncpg.Connection, units: Sequence[WriteBatch]) -> None:
         rows = by_shape(units)
         if rows:
             statement, values = await self._inserts.get(connection, rows)
             await connection.execute(statement, *values)
 
     async def _claim_and_insert(
-        self, connection: asyncpg.Connection, units: Sequence[Unit], claims: Claims, first: Firsts
+        self,
+        connection: asyncpg.Connection,
+        units: Sequence[WriteBatch],
+        claims: Claims,
+        first: Firsts,
     ) -> list[Outcome]:
         """Writes the units whose claim is new, and those that have none; `first` have `claims`."""
         numbers = {id(unit): number for number, unit in enumerate(first.values(), start=1)}
@@ -116,7 +122,9 @@ class PostgresBatches:
         new = {row["claim_no_"] for row in await connection.fetch(statement, *given)}
         return without_claim(units, {id_ for id_, number in numbers.items() if number in new})
 
-    async def _claimed(self, connection: asyncpg.Connection, units: Sequence[Unit]) -> set[int]:
+    async def _claimed(
+        self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
+    ) -> set[int]:
         """Which units, by `id`, got the row that they claim."""
         won: set[int] = set()
         for (shape, key), units_by_key in claims_by_kind(units).items():
@@ -128,7 +136,7 @@ class PostgresBatches:
         return won
 
     async def _write_one_by_one(
-        self, connection: asyncpg.Connection, units: Sequence[Unit]
+        self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
         # Who holds a claim has been waited for already, and everybody else waits for this batch.
@@ -149,7 +157,7 @@ class PostgresBatches:
 def _named(error: Exception) -> Exception:
     """The error of one unit, by our names where we have one."""
     if is_refusal(error):
-        return Refused(str(error))
+        return ConstraintViolation(str(error))
     # The statement gave up waiting for a lock, or was one of two that waited in a ring.
     if isinstance(error, asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
         return LockTimeout(str(error))

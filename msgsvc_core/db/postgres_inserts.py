@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.db.rows import Shape, Values
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 if TYPE_CHECKING:
     import asyncpg
@@ -45,7 +45,7 @@ class _Part:
         ]
 
 
-@record
+@value_object
 class Claims:
     """Rows of one table that must be new, by the unique index over `key`. No two are of the same key."""
 

@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 from databases.backends.postgres import PostgresBackend
 
-from msgsvc_core.db.notices import CHANNEL, Notices
-from msgsvc_core.tasks import end
+from msgsvc_core.db.notifications import CHANNEL, Notifications
+from msgsvc_core.kernel.aio import cancel_and_wait
 
 #: Seconds until a connection that was lost is opened again.
 RETRY_S = 1.0
@@ -29,7 +29,7 @@ class PostgresEar:
     What others tell while the connection is away is not heard.
     """
 
-    def __init__(self, url: str, notices: Notices) -> None:
+    def __init__(self, url: str, notices: Notifications) -> None:
         self._url = url
         self._notices = notices
         self._task: asyncio.Task[None] | None = None
@@ -44,7 +44,7 @@ class PostgresEar:
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            await end(task)
+            await cancel_and_wait(task)
 
     async def _run(self) -> None:
         while True:

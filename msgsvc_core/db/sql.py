@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -28,8 +28,8 @@ def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     return _PARAMETER.sub(replace, sql), tuple(numbers)
 
 
-def among(column: str, name: str, dialect: Dialect) -> str:
-    """`column` is one of the values of the parameter `name`, which `listed` makes.
+def in_array(column: str, name: str, dialect: Dialect) -> str:
+    """`column` is one of the values of the parameter `name`, which `array_param` makes.
 
     Unlike `in_list`, one statement for any number of values, which drivers and databases keep ready.
     """
@@ -38,15 +38,15 @@ def among(column: str, name: str, dialect: Dialect) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{name}))"
 
 
-def some_of(table: str, condition: str, dialect: Dialect) -> str:
+def limited_delete(table: str, condition: str, dialect: Dialect) -> str:
     """That a row of `table` is among the first `:most` for which `condition` holds: for a DELETE in steps."""
     row = "ctid" if dialect == "postgresql" else "rowid"
     these = f"SELECT {row} FROM {table} WHERE {condition} LIMIT :most"
     return f"ctid = ANY(ARRAY({these}))" if dialect == "postgresql" else f"rowid IN ({these})"
 
 
-def listed(values: Sequence[str], dialect: Dialect) -> Any:
-    """The parameter for `among`."""
+def array_param(values: Sequence[str], dialect: Dialect) -> Any:
+    """The parameter for `in_array`."""
     return list(values) if dialect == "postgresql" else _array(values)
 
 
@@ -99,20 +99,20 @@ def _array(values: Sequence[Any]) -> str:
         return json.dumps(values)
 
 
-def joined(expression: str, dialect: Dialect) -> str:
+def string_agg(expression: str, dialect: Dialect) -> str:
     """The aggregate of a group's texts in one, with commas between them, in no certain order."""
     function = "group_concat" if dialect == "sqlite" else "string_agg"
     return f"{function}({expression}, ',')"
 
 
-def kept(dialect: Dialect) -> str:
+def for_key_share(dialect: Dialect) -> str:
     """Ends a SELECT whose rows stay, with their keys, until the transaction ends: for rows that
     refer to them. On SQLite, where one transaction writes at a time, they do so by themselves."""
     return " FOR KEY SHARE" if dialect == "postgresql" else ""
 
 
-def held(dialect: Dialect, of: str | None = None) -> str:
-    """Ends a SELECT of rows that are to be changed or removed: it waits for those who have them `kept`.
+def for_update(dialect: Dialect, of: str | None = None) -> str:
+    """Ends a SELECT of rows that are to be changed or removed; it waits for `for_key_share` of others.
 
     `of` is the table whose rows are meant, where there are several.
     """
@@ -122,5 +122,5 @@ def held(dialect: Dialect, of: str | None = None) -> str:
 
 
 def held_with_keys(dialect: Dialect) -> str:
-    """The same for rows that are changed and whose keys stay: it waits for nobody who has them `kept`."""
+    """The same for rows that are changed and whose keys stay; it waits for no `for_key_share`."""
     return " FOR NO KEY UPDATE" if dialect == "postgresql" else ""

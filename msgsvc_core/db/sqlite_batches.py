@@ -12,11 +12,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any
 
-from msgsvc_core.db.errors import Refused, is_lost, is_refusal, named_errors
+from msgsvc_core.db.errors import ConstraintViolation, is_lost, is_refusal, named_errors
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
 from msgsvc_core.db.sqlite import when_unlocked
-from msgsvc_core.db.unit import Unit, by_shape, claims_by_kind, without_claim
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
 #: What a statement or its values can raise, integers beyond 64 bits and halves of letters among them.
@@ -60,11 +60,11 @@ class SQLiteBatches:
             await self._in_place().in_thread(self._connection.close)
             self._connection = None
 
-    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
+    async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
         async with self._alone(until_s):
             return await when_unlocked(partial(self._try_to_commit, units), until_s)
 
-    async def _try_to_commit(self, units: Sequence[Unit]) -> Sequence[Outcome]:
+    async def _try_to_commit(self, units: Sequence[WriteBatch]) -> Sequence[Outcome]:
         in_place = self._in_place()
         outcomes = _begin(in_place, units) if _is_small(units) else None
         if outcomes is None:
@@ -72,7 +72,7 @@ class SQLiteBatches:
         await in_place.in_thread(_end, in_place.connection)
         return outcomes
 
-    def _commit(self, units: Sequence[Unit]) -> list[Outcome]:
+    def _commit(self, units: Sequence[WriteBatch]) -> list[Outcome]:
         """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
         assert self._connection is not None, "the batches are open"
         with named_errors():
@@ -84,7 +84,7 @@ class SQLiteBatches:
             return _in_transaction(self._connection, _write_one_by_one, units)
 
 
-def _begin(in_place: InPlaceWriter, units: Sequence[Unit]) -> list[Outcome] | None:
+def _begin(in_place: InPlaceWriter, units: Sequence[WriteBatch]) -> list[Outcome] | None:
     """What becomes of the units once they are committed; None if they could not be written."""
     if not in_place.begin():
         return None
@@ -108,15 +108,15 @@ def _end(connection: sqlite3.Connection) -> None:
             raise
 
 
-def _is_small(units: Sequence[Unit]) -> bool:
+def _is_small(units: Sequence[WriteBatch]) -> bool:
     rows = sum(len(unit.rows) for unit in units)
     return len(units) <= IN_PLACE_UNITS and rows <= IN_PLACE_ROWS
 
 
 def _in_transaction(
     connection: sqlite3.Connection,
-    write: Callable[[sqlite3.Connection, Sequence[Unit]], list[Outcome]],
-    units: Sequence[Unit],
+    write: Callable[[sqlite3.Connection, Sequence[WriteBatch]], list[Outcome]],
+    units: Sequence[WriteBatch],
 ) -> list[Outcome]:
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -134,7 +134,7 @@ def _roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def _write_together(connection: sqlite3.Connection, units: Sequence[Unit]) -> list[Outcome]:
+def _write_together(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> list[Outcome]:
     outcomes: list[Outcome] = without_claim(units, _claimed(connection, units))
     written = [unit for unit, outcome in zip(units, outcomes, strict=True) if outcome is None]
     for shape, rows in by_shape(written).items():
@@ -143,7 +143,7 @@ def _write_together(connection: sqlite3.Connection, units: Sequence[Unit]) -> li
     return outcomes
 
 
-def _claimed(connection: sqlite3.Connection, units: Sequence[Unit]) -> set[int]:
+def _claimed(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> set[int]:
     """Which units, by `id`, got the row that they claim."""
     won: set[int] = set()
     for (shape, key), units_by_key in claims_by_kind(units).items():
@@ -156,7 +156,7 @@ def _claimed(connection: sqlite3.Connection, units: Sequence[Unit]) -> set[int]:
     return won
 
 
-def _write_one_by_one(connection: sqlite3.Connection, units: Sequence[Unit]) -> list[Outcome]:
+def _write_one_by_one(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for unit in units:
         connection.execute("SAVEPOINT unit")
@@ -166,6 +166,6 @@ def _write_one_by_one(connection: sqlite3.Connection, units: Sequence[Unit]) -> 
             if is_lost(error):
                 raise
             connection.execute("ROLLBACK TO SAVEPOINT unit")
-            outcomes.append(Refused(str(error)) if is_refusal(error) else error)
+            outcomes.append(ConstraintViolation(str(error)) if is_refusal(error) else error)
         connection.execute("RELEASE SAVEPOINT unit")
     return outcomes

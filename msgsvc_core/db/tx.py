@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, check_committed, named_errors
-from msgsvc_core.db.notices import CHANNEL, Notices, written
+from msgsvc_core.db.notifications import CHANNEL, Notifications, written
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
     Shape,
@@ -21,7 +21,7 @@ from msgsvc_core.db.rows import (
     values_insert,
 )
 from msgsvc_core.db.sql import Dialect, numbered
-from msgsvc_core.db.unit import Unit, by_shape, call_all
+from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
 
 #: Seconds that PostgreSQL may take to undo something, which it does by forgetting it. A caller that was
 #: cancelled waits for it.
@@ -53,7 +53,7 @@ class Tx:
         raw: Any,
         dialect: Dialect,
         inserts: UnnestInserts,
-        notices: Notices,
+        notices: Notifications,
         *,
         begun: bool = False,
     ) -> None:
@@ -104,7 +104,7 @@ class Tx:
             shape = shape_of(table, rows[0])
             await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
 
-    async def write(self, unit: Unit) -> None:
+    async def write(self, unit: WriteBatch) -> None:
         """Adds a unit's rows in this transaction. It may have no claim."""
         assert unit.claim_ is None, "a claim is for Database.write"
         for shape, rows in by_shape([unit]).items():

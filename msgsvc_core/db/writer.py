@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextvars import Context
 from typing import Protocol
 
-from msgsvc_core.db.unit import Unit, call_all
+from msgsvc_core.db.write_batch import WriteBatch, call_all
 
 #: Units of one batch. Beyond some hundreds a batch gains nothing, and its first unit waits longer.
 UNITS_PER_BATCH = 500
@@ -30,7 +30,7 @@ class Batches(Protocol):
 
     async def close(self) -> None: ...
 
-    async def commit(self, units: Sequence[Unit], until_s: float) -> Sequence[Outcome]:
+    async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
         """What became of each unit. Raises what befell all of them, of which nothing is written. Where
         others write, it waits for them until the loop's time `until_s`."""
         ...
@@ -41,7 +41,7 @@ class _Waiting:
 
     __slots__ = ("committed", "unit", "until_s")
 
-    def __init__(self, unit: Unit, committed: asyncio.Future[None], until_s: float) -> None:
+    def __init__(self, unit: WriteBatch, committed: asyncio.Future[None], until_s: float) -> None:
         self.unit = unit
         self.committed = committed
         self.until_s = until_s
@@ -56,7 +56,7 @@ class GroupWriter:
         self._under_way: set[asyncio.Task[None]] = set()
         self._is_starting = False
 
-    async def write(self, unit: Unit, until_s: float) -> None:
+    async def write(self, unit: WriteBatch, until_s: float) -> None:
         """Commits `unit`, which waits for others until the loop's time `until_s`.
 
         Raises `Taken`, `Refused`, `LockTimeout` or `DatabaseUnavailable`.

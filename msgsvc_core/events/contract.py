@@ -2,13 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.record import record
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.kernel.values import value_object
 
-if TYPE_CHECKING:
-    from msgsvc_core.subscribers.models import Subscriber
+
+class Person(Protocol):
+    """Whom an event concerns; a subscriber."""
+
+    @property
+    def bot(self) -> str:
+        """The key of the channel by which the person is known."""
+        ...
+
+    def event_fields(self) -> dict[str, Any]:
+        """What every event of the person carries: `subscriber_id`, `channel`, `first_name` and so on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +31,14 @@ class EventSpec:
 
     name: str
     meaning: str
-    fields: type[Answer]
+    fields: type[ResponseModel]
     of_subscriber: bool = True
     #: Whether it stands in the history of its subscriber. Not where what it tells of is there itself, as
     #: messages are; so an index over histories costs nothing where thousands are sent.
     in_history: bool = True
 
 
-@record
+@value_object
 class Event:
     """Something that happened in a project. `data` is the payload as the integrator gets it."""
 
@@ -41,7 +51,7 @@ class Event:
     history_of: str | None = None
 
 
-@record
+@value_object
 class NewEvent:
     """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's are
     added."""
@@ -49,7 +59,7 @@ class NewEvent:
     project_id: str
     name: str
     fields: Mapping[str, Any]
-    subscriber: "Subscriber | None" = None
+    subscriber: Person | None = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

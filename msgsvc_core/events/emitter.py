@@ -2,24 +2,20 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
-from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
-from msgsvc_core.ids import new_id
-from msgsvc_core.plugins import by_name, in_turn, unloaded_events
-from msgsvc_core.tasks import end
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-    from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent, Person
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.hooks import unique_by_name
+from msgsvc_core.kernel.ids import new_id
 
 #: Seconds that listeners get at shutdown for events already committed.
 STOP_S = 10.0
@@ -27,12 +23,42 @@ STOP_S = 10.0
 log = structlog.get_logger(__name__)
 
 
-class Events:
-    """The events of one service; `service.events`."""
+#: Called with events in the transaction that emits them; what it raises undoes their cause.
+Observer = Callable[[Tx, Sequence[Event]], Awaitable[None]]
 
-    def __init__(self, service: "Service", specs: Iterable[EventSpec]) -> None:
-        self._service = service
-        self.catalogue = by_name("event", specs)
+#: Called after the commit with pairs of an event's name and the channel of its person, or "".
+Count = Callable[[Sequence[tuple[str, str]]], None]
+
+
+def _count_nothing(_committed: Sequence[tuple[str, str]]) -> None:
+    pass
+
+
+def _none_unloaded() -> dict[str, str]:
+    return {}
+
+
+class Events:
+    """The events of one service; `service.events`.
+
+    `specs` declare the events that may be emitted, `observe` is awaited with each batch in its transaction.
+    `find_unloaded` returns the events of plugins that are installed and not loaded, with the plugin's name.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        specs: Iterable[EventSpec],
+        observe: Observer,
+        count: Count = _count_nothing,
+        find_unloaded: Callable[[], dict[str, str]] = _none_unloaded,
+    ) -> None:
+        self._clock = clock
+        self._observe = observe
+        self._count = count
+        self._find_unloaded = find_unloaded
+        self.catalogue = unique_by_name("event", specs)
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
@@ -40,8 +66,7 @@ class Events:
     @cached_property
     def unloaded(self) -> dict[str, str]:
         """Events of installed plugins that are not loaded: the plugin by the event."""
-        loaded = [name for name, _ in self._service.plugins.list_name_plugin()]
-        return unloaded_events(loaded)
+        return self._find_unloaded()
 
     def listen(self, name: str, listener: Listener) -> None:
         """Has `listener` called with every event of that name, after its commit, in this process."""
@@ -56,7 +81,7 @@ class Events:
         name: str,
         fields: Mapping[str, Any],
         *,
-        subscriber: "Subscriber | None" = None,
+        subscriber: Person | None = None,
     ) -> Event:
         """Records an event in `tx`; it happened if, and only if, `tx` commits.
 
@@ -69,16 +94,13 @@ class Events:
         """Like `emit`, for many at once: one statement for all rows, and one call of each plugin."""
         if not new:
             return []
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         occurred_at = to_rfc3339(now_ms)
         events = [self._made(one, now_ms, occurred_at) for one in new]
         await store.insert_many(tx, events)
-        await in_turn(
-            self._service.plugins.hook.on_events(service=self._service, tx=tx, events=events)
-        )
-        label, count = self._service.metrics.channels.label, self._service.metrics.events.count
-        happened = [(one.name, label(one.subscriber.bot) if one.subscriber else "") for one in new]
-        tx.on_commit(lambda: count(happened))
+        await self._observe(tx, events)
+        happened = [(one.name, one.subscriber.bot if one.subscriber else "") for one in new]
+        tx.on_commit(lambda: self._count(happened))
         heard = [event for event in events if self._listeners[event.name]]
         if heard:
             tx.on_commit(lambda: self._tell_later(heard))
@@ -148,7 +170,7 @@ class Events:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._queue.join()
-        await end(self._worker)
+        await cancel_and_wait(self._worker)
         self._worker = None
 
     async def _tell_listeners(self) -> None:

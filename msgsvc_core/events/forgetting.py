@@ -42,11 +42,11 @@ def is_about(data: Any, subscriber_id: str) -> bool:
 
 async def forget_events(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
     """Empties the copies in the feed, a window at a time. Raises `Stopping` when it should."""
-    db, after = ctx.service.db, ""
+    after = ""
     while True:
         if ctx.stopping:
             raise Stopping
-        async with db.read() as tx:
+        async with ctx.reading() as tx:
             until = await store.window_end(tx, project_id, after, WINDOW)
             if until is None:
                 return
@@ -58,7 +58,7 @@ async def forget_events(ctx: JobContext, project_id: str, subscriber_id: str) ->
             and (emptied := anonymous(event.data)) != event.data
         ]
         if changed:
-            async with db.transaction() as tx:
+            async with ctx.transaction() as tx:
                 await store.set_data(tx, project_id, changed)
         after = until
 

@@ -3,16 +3,16 @@
 from typing import Any
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Router
+from msgsvc_core.api.endpoint import ResponseModel, Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.events import store
+from msgsvc_core.events.tracked import TrackAnswer, TrackBody, TrackedEvents
+from msgsvc_core.kernel.errors import (
     BadRequest,
     InvalidExternalId,
     MutuallyExclusiveIdentifiers,
     SubscriberNotFound,
 )
-from msgsvc_core.events import store
-from msgsvc_core.events.tracked import TrackAnswer, TrackBody, track
 
 router = Router(area="events")
 
@@ -23,7 +23,7 @@ class EventQuery(PageQuery):
     event: str | None = None
 
 
-class EventAnswer(Answer):
+class EventAnswer(ResponseModel):
     """An event, with the body that a webhook would carry beside its id."""
 
     event_id: str
@@ -31,7 +31,7 @@ class EventAnswer(Answer):
     data: dict[str, Any]
 
 
-class EventList(Answer):
+class EventList(ResponseModel):
     """A page of events, newest first."""
 
     data: list[EventAnswer]
@@ -58,7 +58,7 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     errors=(SubscriberNotFound, InvalidExternalId, MutuallyExclusiveIdentifiers),
     shows_secrets=False,
 )
-async def track_event(ctx: Context, body: TrackBody) -> TrackAnswer:
+async def track_event(ctx: Context, body: TrackBody, tracked: TrackedEvents) -> TrackAnswer:
     """Tells of something that a subscriber did: it becomes the event `event.tracked`."""
-    event = await track(ctx.service, ctx.tx, ctx.project_id, body)
+    event = await tracked.track(ctx.tx, ctx.project_id, body)
     return TrackAnswer(event_id=event.event_id)

@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, key_params, key_table
 from msgsvc_core.events.contract import Event
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 
 
 async def insert_many(tx: Tx, events: Sequence[Event]) -> None:

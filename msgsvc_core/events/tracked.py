@@ -1,27 +1,25 @@
 """What a project tells of its own: `POST /v1/events`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.events.contract import Event
-from msgsvc_core.json_text import to_json
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.events.contract import Event, Person
+from msgsvc_core.events.emitter import Events
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.json import to_json
 
 
-class EventTracked(Answer):
+class EventTracked(ResponseModel):
     """Fields of `event.tracked`."""
 
     name: str
     properties: dict[str, Any]
 
 
-class TrackBody(Body):
+class TrackBody(RequestModel):
     """Something that a subscriber did, e.g. in your shop."""
 
     subscriber_id: str | None = None
@@ -35,27 +33,47 @@ class TrackBody(Body):
     )
 
 
-class TrackAnswer(Answer):
+class TrackAnswer(ResponseModel):
     """The event was taken."""
 
     event_id: str
 
 
-async def track(service: "Service", tx: Tx, project_id: str, body: TrackBody) -> Event:
-    """Emits `event.tracked`, with the subscriber's fields, whether they are subscribed or not.
+class FindPerson(Protocol):
+    """Finds the subscriber whom a request names by one of two identifiers; raises where there is none."""
 
-    Raises what `subscribers.receiver` raises, and `ValidationFailed` for properties that are too many.
-    """
-    most = service.settings.limits.event_properties_bytes
-    if len(to_json(body.properties).encode()) > most:
-        raise ValidationFailed(f"properties: must be at most {most} bytes as JSON")
-    receiver = await service.subscribers.receiver(
-        project_id,
-        subscriber_id=body.subscriber_id,
-        external_id=body.external_id,
-        channel=body.channel,
-        tx=tx,
-    )
-    subscriber = await service.subscribers.find(tx, project_id, receiver.subscriber_id)
-    fields = {"name": body.name, "properties": body.properties}
-    return await service.events.emit(tx, project_id, "event.tracked", fields, subscriber=subscriber)
+    async def __call__(
+        self,
+        tx: Tx,
+        project_id: str,
+        *,
+        subscriber_id: str | None,
+        external_id: str | None,
+        channel: str | None,
+    ) -> Person: ...
+
+
+class TrackedEvents:
+    """Takes what projects tell. Properties have at most `max_bytes` as JSON."""
+
+    def __init__(self, *, events: Events, find_person: FindPerson, max_bytes: int) -> None:
+        self._events = events
+        self._find_person = find_person
+        self._max_bytes = max_bytes
+
+    async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
+        """Emits `event.tracked`, with the subscriber's fields, whether they are subscribed or not.
+
+        Raises what `Subscribers.receiver` raises, and `ValidationFailed` for properties that are too many.
+        """
+        if len(to_json(body.properties).encode()) > self._max_bytes:
+            raise ValidationFailed(f"properties: must be at most {self._max_bytes} bytes as JSON")
+        person = await self._find_person(
+            tx,
+            project_id,
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            channel=body.channel,
+        )
+        fields = {"name": body.name, "properties": body.properties}
+        return await self._events.emit(tx, project_id, "event.tracked", fields, subscriber=person)

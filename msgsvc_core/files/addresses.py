@@ -6,7 +6,7 @@ They are for messengers, which fetch a file without an API key, and hold for som
 import hmac
 import re
 
-from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
 from msgsvc_core.security.secret_box import SecretBox
 
 #: What the keys that sign are for.

@@ -3,27 +3,29 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import structlog
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.file_types import HEAD_BYTES
-from msgsvc_core.channels.outgoing import MediaType
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.file_types import HEAD_BYTES
+from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.db import Tx
 from msgsvc_core.files import store
 from msgsvc_core.files.kinds import Unfit, most_bytes, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import with_suffix
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, exponential
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+#: Told of a file that is there, or will not come, in the transaction that says so.
+OnFetched = Callable[[Tx, StoredFile], Awaitable[None]]
 
 JOB = "file.fetch"
 
@@ -70,74 +72,122 @@ def job(file: StoredFile, channel: str) -> NewJob:
     )
 
 
-async def fetch(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Gets files; one that is gone meanwhile, or settled already, is no work."""
-    for each in jobs:
-        await _fetch(ctx, each)
+def failed(file: StoredFile, why: str) -> StoredFile:
+    return replace(file, status="failed", reason=why)
 
 
-async def _fetch(ctx: JobContext, this: Job) -> None:
-    project_id, file_id = this.project_id or "", this.payload["file_id"]
-    async with ctx.service.db.read() as tx:
-        file = await store.find(tx, project_id, file_id)
-        sealed = await store.find_source(tx, project_id, file_id)
-    if file is None or sealed is None:
-        return
-    with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as content:
-        try:
-            await _download(ctx.service, file, sealed, content)
-            fetched = _looked_at(ctx.service, file, content)
-        except DeliveryError as error:
-            await _give_up_or_wait(ctx, this, file, error)
+class FileFetcher:
+    """The job that fetches people's files from their messenger.
+
+    `on_fetched` is awaited in the transaction that says that a file is there, or will not come.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        secrets: SecretBox,
+        settings: MediaSettings,
+        channels: Channels,
+        on_fetched: OnFetched,
+    ) -> None:
+        self._clock = clock
+        self._secrets = secrets
+        self._settings = settings
+        self._channels = channels
+        self._on_fetched = on_fetched
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(
+            JOB, self.fetch, max_attempts=MAX_ATTEMPTS, backoff=_BACKOFF, on_dead=self.on_dead
+        )
+
+    async def fetch(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Gets files; one that is gone meanwhile, or settled already, is no work."""
+        for each in jobs:
+            await self._fetch(ctx, each)
+
+    async def on_dead(self, tx: Tx, this: Job, _error: str) -> None:
+        """The file will not come: says so, even where a plugin can't be told."""
+        file = await store.find(tx, this.project_id or "", this.payload["file_id"])
+        if file is None or file.status != "pending":
             return
-        except Unfit as error:
-            await _settle(ctx, this, failed(file, str(error)))
-            return
-        if await _write(ctx, this, fetched, content):
-            await _settle(ctx, this, fetched)
-
-
-async def _download(service: "Service", file: StoredFile, sealed: str, content: IO[bytes]) -> None:
-    try:
-        source = json.loads(service.secrets.decrypt(sealed))
-    except DecryptionError:
-        raise Unfit("the secret key is gone under which its place was noted") from None
-    most = most_bytes(service.settings.media, file.type)
-    async with service.channels.use(source["channel"]) as channel:
-        if channel is None:
-            raise Unfit("the bot that it was sent to is gone")
+        # The error may name what nobody needs to know; the log has it.
+        lost = failed(file, "it could not be fetched")
+        await store.settle(tx, lost)
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                await channel.fetch_file(source["file_ref"], content, most)
-        except TimeoutError:
-            raise DeliveryError(
-                Reason.PLATFORM_UNAVAILABLE, f"it took more than {TIMEOUT_S:g} s"
-            ) from None
+            async with tx.savepoint():
+                await self._on_fetched(tx, lost)
+        except Exception:
+            log.exception("file_hook_failed", file_id=file.file_id)
 
+    async def _fetch(self, ctx: JobContext, this: Job) -> None:
+        project_id, file_id = this.project_id or "", this.payload["file_id"]
+        async with ctx.reading() as tx:
+            file = await store.find(tx, project_id, file_id)
+            sealed = await store.find_source(tx, project_id, file_id)
+        if file is None or sealed is None:
+            return
+        with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as content:
+            try:
+                await self._download(file, sealed, content)
+                fetched = self._recognised(file, content)
+            except DeliveryError as error:
+                await self._give_up_or_wait(ctx, this, file, error)
+                return
+            except Unfit as error:
+                await self._settle(ctx, this, failed(file, str(error)))
+                return
+            if await _write(ctx, this, fetched, content):
+                await self._settle(ctx, this, fetched)
 
-def _looked_at(service: "Service", file: StoredFile, content: IO[bytes]) -> StoredFile:
-    """The file as its content shows it to be. Raises `Unfit`."""
-    size = content.seek(0, 2)
-    content.seek(0)
-    head = content.read(HEAD_BYTES)
-    kind, mime_type = recognise(service.settings.media, file.filename, head, size, said=file.type)
-    name = with_suffix(file.filename, mime_type)
-    return replace(file, type=kind, mime_type=mime_type, filename=name, size=size, status="ready")
+    async def _download(self, file: StoredFile, sealed: str, content: IO[bytes]) -> None:
+        try:
+            source = json.loads(self._secrets.decrypt(sealed))
+        except DecryptionError:
+            raise Unfit("the secret key is gone under which its place was noted") from None
+        most = most_bytes(self._settings, file.type)
+        async with self._channels.use(source["channel"]) as channel:
+            if channel is None:
+                raise Unfit("the bot that it was sent to is gone")
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await channel.fetch_file(source["file_ref"], content, most)
+            except TimeoutError:
+                raise DeliveryError(
+                    Reason.PLATFORM_UNAVAILABLE, f"it took more than {TIMEOUT_S:g} s"
+                ) from None
 
+    def _recognised(self, file: StoredFile, content: IO[bytes]) -> StoredFile:
+        """The file as its content shows it to be. Raises `Unfit`."""
+        size = content.seek(0, 2)
+        content.seek(0)
+        head = content.read(HEAD_BYTES)
+        kind, mime_type = recognise(self._settings, file.filename, head, size, said=file.type)
+        name = with_suffix(file.filename, mime_type)
+        return replace(
+            file, type=kind, mime_type=mime_type, filename=name, size=size, status="ready"
+        )
 
-async def _give_up_or_wait(
-    ctx: JobContext, this: Job, file: StoredFile, error: DeliveryError
-) -> None:
-    if error.reason in _FOR_GOOD:
-        await _settle(ctx, this, failed(file, error.text))
-        return
-    asked_to_wait = error.reason is Reason.RATE_LIMITED
-    age_ms = ctx.service.clock.now_ms() - this.created_at_ms
-    if this.attempts >= MAX_ATTEMPTS or (asked_to_wait and age_ms > PATIENCE_MS):
-        await _settle(ctx, this, failed(file, error.text))
-        return
-    after_s = error.retry_after_s if asked_to_wait else None
-    raise Retry(after_s or _BACKOFF(this.attempts), error.text, counts=not asked_to_wait)
+    async def _give_up_or_wait(
+        self, ctx: JobContext, this: Job, file: StoredFile, error: DeliveryError
+    ) -> None:
+        if error.reason in _FOR_GOOD:
+            await self._settle(ctx, this, failed(file, error.text))
+            return
+        asked_to_wait = error.reason is Reason.RATE_LIMITED
+        age_ms = self._clock.now_ms() - this.created_at_ms
+        if this.attempts >= MAX_ATTEMPTS or (asked_to_wait and age_ms > PATIENCE_MS):
+            await self._settle(ctx, this, failed(file, error.text))
+            return
+        after_s = error.retry_after_s if asked_to_wait else None
+        raise Retry(after_s or _BACKOFF(this.attempts), error.text, counts=not asked_to_wait)
+
+    async def _settle(self, ctx: JobContext, this: Job, file: StoredFile) -> None:
+        async with ctx.completing(this) as tx:
+            if await store.settle(tx, file):
+                await self._on_fetched(tx, file)
 
 
 async def _write(ctx: JobContext, this: Job, file: StoredFile, content: IO[bytes]) -> bool:
@@ -157,35 +207,3 @@ async def _write(ctx: JobContext, this: Job, file: StoredFile, content: IO[bytes
                 await store.insert_chunk(tx, file.project_id, file.file_id, number, chunk)
                 number += 1
     return True
-
-
-async def _settle(ctx: JobContext, this: Job, file: StoredFile) -> None:
-    async with ctx.completing(this) as tx:
-        if await store.settle(tx, file):
-            await _tell(ctx.service, tx, file)
-
-
-async def _tell(service: "Service", tx: Tx, file: StoredFile) -> None:
-    await in_turn(service.plugins.hook.on_file_fetched(service=service, tx=tx, file=file))
-
-
-def failed(file: StoredFile, why: str) -> StoredFile:
-    return replace(file, status="failed", reason=why)
-
-
-async def on_dead(service: "Service", tx: Tx, this: Job, _error: str) -> None:
-    """The file will not come: says so, even where a plugin can't be told."""
-    file = await store.find(tx, this.project_id or "", this.payload["file_id"])
-    if file is None or file.status != "pending":
-        return
-    # The error may name what nobody needs to know; the log has it.
-    lost = failed(file, "it could not be fetched")
-    await store.settle(tx, lost)
-    try:
-        async with tx.savepoint():
-            await _tell(service, tx, lost)
-    except Exception:
-        log.exception("file_hook_failed", file_id=file.file_id)
-
-
-SPEC = JobSpec(JOB, fetch, max_attempts=MAX_ATTEMPTS, backoff=_BACKOFF, on_dead=on_dead)

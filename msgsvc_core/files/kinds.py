@@ -1,8 +1,8 @@
 """What a file is to messengers, by its content: image, video, or a document, which may be anything."""
 
-from msgsvc_core.channels.file_types import mime_type_of, problem_of
-from msgsvc_core.channels.outgoing import Media, MediaType
-from msgsvc_core.sections import MediaSettings
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.file_types import mime_type_of, problem_of
+from msgsvc_core.content.outgoing import Media, MediaType
 
 
 class Unfit(Exception):

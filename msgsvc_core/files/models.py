@@ -2,16 +2,16 @@
 
 from typing import Literal, Self
 
-from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.channels.outgoing import MediaType
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.content.outgoing import MediaType
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.values import value_object
 
 #: One that was `removed` is found no more.
 FileStatus = Literal["pending", "ready", "failed"]
 
 
-@record
+@value_object
 class StoredFile:
     """A file of a project: `pending` until it was fetched, then `ready`, or `failed` with a reason.
 
@@ -36,7 +36,7 @@ class StoredFile:
         return self.status == "ready"
 
 
-class FileAnswer(Answer):
+class FileAnswer(ResponseModel):
     """A file. `url` is an address that anybody can read it at until `url_expires_at`; null until the
     file is ready. `reason` is why it failed, else null."""
 

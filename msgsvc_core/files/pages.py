@@ -5,18 +5,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
-from msgsvc_core.service import Service
 
 
-def file_routes(service: Service) -> list[BaseRoute]:
+def file_routes(files: Files) -> list[BaseRoute]:
     """GET /files/{file_id}/{signature}."""
 
     async def signed(request: Request) -> Response:
-        file = await service.files.signed(**request.path_params)
+        file = await files.signed(**request.path_params)
         if file is None:
             # The same for one that is gone, and for one that never was.
             raise HTTPException(404)
-        return await stream(service.files, file)
+        return await stream(files, file)
 
     return [Route("/files/{file_id}/{signature}", signed)]

@@ -9,6 +9,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.files import store
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_steps
+from msgsvc_core.kernel.clock import Clock
+
+JOB = "core.purge_files"
 
 #: Files whose content is removed in one transaction.
 AT_ONCE = 5
@@ -25,13 +28,22 @@ async def remove(tx: Tx, project_id: str, file_ids: Sequence[str]) -> bool:
     return False
 
 
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Removes the content of files that were too many at once, and what was uploaded or sent longer than
-    `media.loose_hours` ago and nobody refers to."""
-    await in_steps(ctx, store.delete_removed, AT_ONCE)
-    hours = ctx.service.settings.media.loose_hours
-    before_ms = ctx.service.clock.now_ms() - hours * 3600 * 1000
-    await in_steps(ctx, lambda tx, most: store.delete_loose(tx, before_ms, most), AT_ONCE)
+class FilePurge:
+    """The job that removes what nobody refers to, `loose_hours` after it was uploaded or sent."""
+
+    def __init__(self, *, clock: Clock, loose_hours: int) -> None:
+        self._clock = clock
+        self._loose_ms = loose_hours * 3600 * 1000
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self.purge, every_s=3600)
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Removes the content of files that were too many at once, too."""
+        await in_steps(ctx, store.delete_removed, AT_ONCE)
+        before_ms = self._clock.now_ms() - self._loose_ms
+        await in_steps(ctx, lambda tx, most: store.delete_loose(tx, before_ms, most), AT_ONCE)
 
 
 async def forget_files(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
@@ -41,6 +53,3 @@ async def forget_files(ctx: JobContext, project_id: str, subscriber_id: str) -> 
         return await store.delete_of_subscriber(tx, project_id, subscriber_id, most)
 
     await in_steps(ctx, some, AT_ONCE)
-
-
-SPEC = JobSpec("core.purge_files", purge, every_s=3600)

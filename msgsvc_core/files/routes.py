@@ -3,31 +3,30 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.uploads import Upload
-from msgsvc_core.errors import Conflict, NotFound
+from msgsvc_core.db import Database
 from msgsvc_core.files.models import FileAnswer, StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
+from msgsvc_core.kernel.errors import Conflict, NotFound
 
 router = Router(area="files")
 
 
 @router.post("/v1/files", status=201)
-async def upload_file(ctx: Context, upload: Upload) -> FileAnswer:
+async def upload_file(ctx: Context, upload: Upload, files: Files) -> FileAnswer:
     """Stores a file, sent as the field `file` of multipart/form-data.
 
     Its type is what it contains: an image, a video, or else a document. Its `url` may go with a message
     as `media.url`. A file that nothing refers to is removed after `media.loose_hours`.
     """
-    file = await ctx.service.files.add(
-        ctx.tx, ctx.project_id, filename=upload.filename, content=upload.file
-    )
-    return _answer(ctx.service.files, file)
+    file = await files.add(ctx.tx, ctx.project_id, filename=upload.filename, content=upload.file)
+    return _answer(files, file)
 
 
 @router.get("/v1/files/{file_id}", errors=(NotFound,))
-async def get_file(ctx: Context, file_id: str) -> FileAnswer:
+async def get_file(ctx: Context, file_id: str, files: Files) -> FileAnswer:
     """Shows what is known of a file: of one that a person sent also while it is `pending`."""
-    return _answer(ctx.service.files, await ctx.service.files.find(ctx.tx, ctx.project_id, file_id))
+    return _answer(files, await files.find(ctx.tx, ctx.project_id, file_id))
 
 
 @router.get(
@@ -36,12 +35,12 @@ async def get_file(ctx: Context, file_id: str) -> FileAnswer:
     holds_connection=False,
     media_type="application/octet-stream",
 )
-async def get_file_content(ctx: Context, file_id: str) -> Response:
+async def get_file_content(ctx: Context, file_id: str, files: Files, db: Database) -> Response:
     """Streams a file, to be saved and not to be shown; 409 while it is not `ready`."""
-    file = await ctx.service.files.find(ctx.service.db, ctx.project_id, file_id)
+    file = await files.find(db, ctx.project_id, file_id)
     if not file.is_ready:
         raise Conflict(f"the file is {file.status}")
-    return await stream(ctx.service.files, file)
+    return await stream(files, file)
 
 
 def _answer(files: Files, file: StoredFile) -> FileAnswer:

@@ -6,23 +6,24 @@ A plugin that refers to a file `keep`s it; what nobody keeps is removed after `m
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from msgsvc_core.channels.file_types import HEAD_BYTES
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Media
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.file_types import HEAD_BYTES
+from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.errors import NotFound, PayloadTooLarge, ValidationFailed
 from msgsvc_core.files import addresses, fetching, purging, store
 from msgsvc_core.files.kinds import TooLarge, Unfit, check_size, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import safe_name, with_suffix
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import NewJob
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound, PayloadTooLarge, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.security import SecretBox
 
 #: What ids of files begin with.
 PREFIX = "fil"
@@ -41,11 +42,23 @@ class Files:
     No method has more than a chunk of a file in memory.
     """
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._settings = service.settings.media
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        settings: MediaSettings,
+        jobs: JobQueue,
+        base_url: str,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._jobs = jobs
+        self._settings = settings
         #: Begins every address of a file.
-        self._root = f"{service.settings.base_url}/files/"
+        self._root = f"{base_url}/files/"
 
     # ---- in -------------------------------------------------------------------------------------
 
@@ -82,7 +95,7 @@ class Files:
             size=size,
             status="ready",
             reason="",
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         await store.insert(tx, file)
         content.seek(0)
@@ -114,15 +127,15 @@ class Files:
                 file = replace(file, status="failed", reason=reason)
             if file.status == "pending":
                 room -= 1
-                source = fetching.seal(self._service.secrets, ctx.channel, received)
-                await self._service.jobs.enqueue(ctx.tx, fetching.job(file, ctx.channel))
+                source = fetching.seal(self._secrets, ctx.channel, received)
+                await self._jobs.enqueue(ctx.tx, fetching.job(file, ctx.channel))
             await store.insert(ctx.tx, file, source)
             noted.append(file)
         return noted
 
     async def _room_for(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
         """How many more files are fetched from somebody now."""
-        since_ms = self._service.clock.now_ms() - DAY_MS
+        since_ms = self._clock.now_ms() - DAY_MS
         sent = await store.count_of_person(tx, project_id, subscriber_id, since_ms)
         return self._settings.files_per_person - sent
 
@@ -137,7 +150,7 @@ class Files:
             size=max(0, received.size or 0),
             status="pending",
             reason="",
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         try:
             check_size(self._settings, received.type, file.size)
@@ -174,14 +187,14 @@ class Files:
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
         """Removes files, in whatever state they are; the content of many by a job, a few at a time."""
         if not await purging.remove(tx, project_id, file_ids):
-            await self._service.jobs.enqueue(tx, NewJob(purging.SPEC.name))
+            await self._jobs.enqueue(tx, NewJob(purging.JOB))
 
     # ---- out ------------------------------------------------------------------------------------
 
     async def content(self, file: StoredFile) -> AsyncIterator[bytes]:
         """What is in a file that is `ready`, chunk by chunk. Raises `FileGone`."""
         for number in range(-(-file.size // store.CHUNK_BYTES)):
-            async with self._service.db.read() as tx:
+            async with self._db.read() as tx:
                 chunk = await store.read_chunk(tx, file.project_id, file.file_id, number)
             if chunk is None:
                 raise FileGone(file.file_id)
@@ -189,7 +202,7 @@ class Files:
 
     async def head(self, file: StoredFile) -> bytes:
         """Its first bytes, by which it is recognised; none of one that is gone."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             chunk = await store.read_chunk(tx, file.project_id, file.file_id, 0)
         return (chunk or b"")[:HEAD_BYTES]
 
@@ -203,8 +216,8 @@ class Files:
 
     def address(self, file: StoredFile) -> tuple[str, int]:
         """Where anybody can read the file, and until when, in Unix seconds."""
-        expires_s = addresses.expiry_s(self._service.clock.now_ms(), self._settings.address_hours)
-        signature = addresses.sign(self._service.secrets, file.file_id, expires_s)
+        expires_s = addresses.expiry_s(self._clock.now_ms(), self._settings.address_hours)
+        signature = addresses.sign(self._secrets, file.file_id, expires_s)
         return f"{self._root}{file.file_id}/{signature}", expires_s
 
     def is_own_address(self, url: str) -> bool:
@@ -218,10 +231,10 @@ class Files:
 
     async def signed(self, file_id: str, signature: str) -> StoredFile | None:
         """The file that is ready under an id that we have signed, else None."""
-        secrets, now_ms = self._service.secrets, self._service.clock.now_ms()
+        secrets, now_ms = self._secrets, self._clock.now_ms()
         if not addresses.is_signed(secrets, file_id, signature, now_ms):
             return None
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             file = await store.find_signed(tx, file_id)
         return file if file is not None and file.is_ready else None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, kept, listed
+from msgsvc_core.db.sql import array_param, for_key_share, in_array
 from msgsvc_core.files.models import StoredFile
 
 #: Bytes of a chunk: what is in memory of a file at a time, whoever reads or writes it.
@@ -57,8 +57,8 @@ async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[St
     """In no certain order."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id AND {_THERE}"
-        f" AND {among('file_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+        f" AND {in_array('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(file_ids, tx.dialect)},
     )
     return [_file(row) for row in rows]
 
@@ -83,7 +83,7 @@ async def find_source(tx: Tx, project_id: str, file_id: str) -> str | None:
 async def hold_pending(tx: Tx, project_id: str, file_id: str) -> bool:
     """Whether the file is still pending; then it stays there until the transaction ends."""
     found = await tx.fetch_all(
-        f"SELECT 1 FROM core_files WHERE {_THIS} AND status = 'pending'{kept(tx.dialect)}",
+        f"SELECT 1 FROM core_files WHERE {_THIS} AND status = 'pending'{for_key_share(tx.dialect)}",
         _key(project_id, file_id),
     )
     return bool(found)
@@ -106,8 +106,8 @@ async def settle(tx: Tx, file: StoredFile) -> bool:
 async def keep(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
     await tx.execute(
         "UPDATE core_files SET is_kept = :yes WHERE project_id = :project_id"
-        f" AND {among('file_id', 'ids', tx.dialect)}",
-        {"yes": True, "project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+        f" AND {in_array('file_id', 'ids', tx.dialect)}",
+        {"yes": True, "project_id": project_id, "ids": array_param(file_ids, tx.dialect)},
     )
 
 
@@ -115,8 +115,8 @@ async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
     """Removes files with their content."""
     await tx.execute(
         "DELETE FROM core_files WHERE project_id = :project_id"
-        f" AND {among('file_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+        f" AND {in_array('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(file_ids, tx.dialect)},
     )
 
 
@@ -124,8 +124,8 @@ async def mark_removed(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None
     """Has files be found no more; their content is left for `delete_removed`."""
     await tx.execute(
         "UPDATE core_files SET status = 'removed', source = NULL WHERE project_id = :project_id"
-        f" AND {among('file_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(file_ids, tx.dialect)},
+        f" AND {in_array('file_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(file_ids, tx.dialect)},
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from msgsvc_core.errors import NotFound
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import attachment
 from msgsvc_core.files.service import FileGone, Files
+from msgsvc_core.kernel.errors import NotFound
 
 #: Types that are told as they are: those that a browser takes for no page, even were it to show them.
 _TOLD = ("image/", "video/", "audio/", "application/pdf", "application/zip", "application/gzip")

@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import (
     Gate,
@@ -16,13 +15,12 @@ from msgsvc_core.jobs.contract import (
     JobSpec,
     LeaseLost,
     NewJob,
-    PutBack,
+    Reschedule,
     Retry,
     Stopping,
 )
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
 
 #: Runners that may die while they have a job, before the job is taken to be what kills them: as many
 #: as it has attempts, but no more than the second, and no fewer than the first, which power cuts and
@@ -40,16 +38,20 @@ class Batch:
 
     def __init__(
         self,
-        service: "Service",
         spec: JobSpec,
         jobs: Sequence[Job],
         *,
+        db: Database,
+        clock: Clock,
+        queue: JobQueue,
         runner_id: str,
         stopping: Callable[[], bool],
         settled: Callable[[str], None] = lambda job_id: None,
         gate: Gate | None = None,
     ) -> None:
-        self.service = service
+        self._db = db
+        self._clock = clock
+        self._queue = queue
         self._spec = spec
         self._runner_id = runner_id
         self._stopping = stopping
@@ -85,9 +87,15 @@ class Batch:
             log.exception("job_failed", job=self._spec.name, attempts=jobs[0].attempts)
             await self._fail_all(f"{type(error).__name__}: {error}")
 
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        return self._db.transaction()
+
+    def reading(self) -> AbstractAsyncContextManager[Tx]:
+        return self._db.read()
+
     @asynccontextmanager
     async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:
-        async with self.service.db.transaction(few=self._spec.few) as tx:
+        async with self._db.transaction(few=self._spec.few) as tx:
             if not await store.hold(tx, jobs, runner_id=self._runner_id):
                 raise LeaseLost
             yield tx
@@ -108,17 +116,17 @@ class Batch:
     async def rescheduling(
         self, job: Job, *, after_s: float, counts: bool = True
     ) -> AsyncIterator[Tx]:
-        async with self.putting_back([PutBack(job, self._in(after_s), counts)]) as tx:
+        async with self.putting_back([Reschedule(job, self._in(after_s), counts)]) as tx:
             yield tx
 
     @asynccontextmanager
-    async def putting_back(self, back: Sequence[PutBack]) -> AsyncIterator[Tx]:
+    async def putting_back(self, back: Sequence[Reschedule]) -> AsyncIterator[Tx]:
         async with self.settling((), back) as tx:
             yield tx
 
     @asynccontextmanager
     async def settling(
-        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
     ) -> AsyncIterator[Tx]:
         async with self._settling(done, back) as tx:
             yield tx
@@ -127,16 +135,16 @@ class Batch:
     async def _settling(
         self,
         done: Sequence[Job],
-        back: Sequence[PutBack],
+        back: Sequence[Reschedule],
         first: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> AsyncIterator[Tx]:
-        async with self.service.db.transaction(few=self._spec.few) as tx:
+        async with self._db.transaction(few=self._spec.few) as tx:
             if first is not None:
                 await first(tx)
             if done and not await store.complete(tx, done, runner_id=self._runner_id):
                 raise LeaseLost
             if refused := [each.job for each in back if each.refused]:
-                await store.note_refused(tx, refused, self.service.clock.now_ms())
+                await store.note_refused(tx, refused, self._clock.now_ms())
             await self._give_back(tx, [each.job for each in back if each.at_ms is None])
             waiting = [
                 store.Waiting(each.job, each.at_ms, _counted(each.job, counts=each.counts))
@@ -158,9 +166,9 @@ class Batch:
             return
         if not await store.give_back(tx, jobs, runner_id=self._runner_id):
             raise LeaseLost
-        now_ms = self.service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         for lane in {job.lane for job in jobs}:
-            tx.on_commit(partial(self.service.jobs.wake, lane, now_ms))
+            tx.on_commit(partial(self._queue.wake, lane, now_ms))
 
     async def _put_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> int:
         """Writes the waits, and has the lanes woken when they are over; returns how many jobs were
@@ -174,7 +182,7 @@ class Batch:
             else:
                 log.warning("job_lease_lost", job=one.job.name, job_id=one.job.job_id)
         for lane, at_ms in due_ms.items():
-            tx.on_commit(partial(self.service.jobs.wake, lane, at_ms))
+            tx.on_commit(partial(self._queue.wake, lane, at_ms))
         return len(kept)
 
     async def _put_back_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
@@ -183,7 +191,7 @@ class Batch:
             store.Waiting(job, at_ms, _counted(job, counts=counts), error)
             for job in self._open.values()
         ]
-        async with self.service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             await self._fall_back(tx, waiting)
 
     async def _fail_all(self, error: str) -> None:
@@ -191,7 +199,7 @@ class Batch:
         # The same for all, or some would come before those that were enqueued ahead of them.
         spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
         waiting: list[store.Waiting] = []
-        async with self.service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             for job in self._open.values():
                 if job.attempts >= spec.max_attempts and spec.every_s is None:
                     await self._bury(tx, job, error)
@@ -209,7 +217,7 @@ class Batch:
 
     def _in(self, after_s: float) -> int:
         """Unix milliseconds, so many seconds from now."""
-        return self.service.clock.now_ms() + round(after_s * 1000)
+        return self._clock.now_ms() + round(after_s * 1000)
 
     async def _bury_poison(self) -> None:
         """Buries jobs that were claimed again and again without any outcome, a crash each time."""
@@ -217,7 +225,7 @@ class Batch:
         for job in list(self._open.values()):
             if job.deliveries - job.attempts < allowed:
                 continue
-            async with self.service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 await self._bury(tx, job, "its runner died each time")
             self.forget(job)
 
@@ -231,15 +239,15 @@ class Batch:
             return
         try:
             async with tx.savepoint():
-                await self._spec.on_dead(self.service, tx, job, error)
+                await self._spec.on_dead(tx, job, error)
         except Exception:
             # A job that can't be buried would come back for ever, and take its runner along.
             log.exception("job_on_dead_failed", job=job.name, job_id=job.job_id)
 
     async def _enqueue_next_run(self, tx: Tx) -> None:
         if self._spec.every_s is not None:
-            run_at_ms = self.service.clock.now_ms() + round(self._spec.every_s * 1000)
-            await self.service.jobs.enqueue(tx, recurring(self._spec, run_at_ms))
+            run_at_ms = self._clock.now_ms() + round(self._spec.every_s * 1000)
+            await self._queue.enqueue(tx, recurring(self._spec, run_at_ms))
 
 
 def _counted(job: Job, *, counts: bool) -> int:

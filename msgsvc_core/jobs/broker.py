@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings, SettingsError
 
 #: Milliseconds between looks of dramatiq's threads at an idle queue: Redis is polled, by default once
 #: a second, and a login waits for it.

@@ -7,12 +7,12 @@ each lane by itself wrote every page once for each of them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.db import Database, Together, Tx
+from msgsvc_core.db import Database, TransactionBatcher, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.jobs.lease_clock import LeaseClock
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import value_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Lease:
     clock: LeaseClock
 
 
-@record
+@value_object
 class _Wanted:
     """Up to `limit` jobs of a lane; with `suspects` also such as may have killed other runners."""
 
@@ -33,7 +33,7 @@ class _Wanted:
     suspects: bool
 
 
-@record
+@value_object
 class Claimed:
     """Jobs of a lane that are this runner's now, and from when on the next that waits is due, in Unix
     milliseconds; None where none did when the lane was looked at."""
@@ -50,7 +50,9 @@ class Claims:
         self._lease = lease
         self._names = names
         # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
-        self._together = Together(db, self._claim_all, few=True, on_disk=False, wait_s=None)
+        self._together = TransactionBatcher(
+            db, self._claim_all, few=True, on_disk=False, wait_s=None
+        )
 
     async def claim(
         self, lane: str, limit: int, *, suspects: bool, tx: Tx | None = None

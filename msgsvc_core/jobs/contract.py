@@ -5,17 +5,16 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx
-    from msgsvc_core.service import Service
 
 #: Priorities within a lane, lower first (design: a login never waits behind a broadcast).
 URGENT, NORMAL, BULK = 0, 50, 90
 
 
-@record
+@value_object
 class NewJob:
     """A job to be enqueued.
 
@@ -32,7 +31,7 @@ class NewJob:
     project_id: str | None = None
 
 
-@record
+@value_object
 class Job:
     """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included.
 
@@ -58,8 +57,8 @@ class Job:
         return self.deliveries > self.attempts + 1
 
 
-@record
-class PutBack:
+@value_object
+class Reschedule:
     """A job that goes back to its lane: until `at_ms` (Unix milliseconds), or with None to its old
     place, as if it had never been claimed. `counts` is whether this was one of its attempts, `refused`
     whether a platform asked to wait with it."""
@@ -70,7 +69,7 @@ class PutBack:
     refused: bool = False
 
 
-def told_to_wait(back: "Sequence[PutBack]") -> list[PutBack]:
+def as_rate_limited(back: "Sequence[Reschedule]") -> list[Reschedule]:
     """The same, of jobs of one receiver, with the first of which a platform asked to wait."""
     return [replace(back[0], refused=True), *back[1:]]
 
@@ -102,12 +101,18 @@ class JobContext(Protocol):
     A handler that returns without `completing` a job has it completed by the runner.
     """
 
-    service: "Service"
-
     @property
     def stopping(self) -> bool:
         """Whether the runner is about to stop. A handler with a long batch returns early by raising
         `Stopping` once it has completed what it began: the rest runs elsewhere, at once."""
+        ...
+
+    def transaction(self) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction beside the jobs, for work that may be done again."""
+        ...
+
+    def reading(self) -> "AbstractAsyncContextManager[Tx]":
+        """A reading connection."""
         ...
 
     def holding(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
@@ -141,7 +146,7 @@ class JobContext(Protocol):
         """A transaction that puts `job` back for later along with whatever else is written in it."""
         ...
 
-    def putting_back(self, back: Sequence[PutBack]) -> "AbstractAsyncContextManager[Tx]":
+    def putting_back(self, back: Sequence[Reschedule]) -> "AbstractAsyncContextManager[Tx]":
         """The same for several jobs at once.
 
         Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
@@ -149,7 +154,7 @@ class JobContext(Protocol):
         ...
 
     def settling(
-        self, done: Sequence[Job], back: Sequence[PutBack] = ()
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
     ) -> "AbstractAsyncContextManager[Tx]":
         """A transaction that removes jobs and puts others back, for outcomes that are written together.
 
@@ -165,8 +170,8 @@ class JobContext(Protocol):
 
 Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
-OnDead = Callable[["Service", "Tx", Job, str], Awaitable[None]]
-OnRetry = Callable[["Service", "Tx", Job], Awaitable[None]]
+OnDead = Callable[["Tx", Job, str], Awaitable[None]]
+OnRetry = Callable[["Tx", Job], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
@@ -186,13 +191,13 @@ class JobSpec:
     failed attempt of every job of the batch that is not completed yet; after `max_attempts` a job
     becomes a dead letter. `every_s` makes it recur: one such job always exists, without payload.
 
-    `on_dead` is awaited with the service, the transaction that makes a job a dead letter, the job and
-    its last error, to settle what waits for the job. What it writes is undone if it raises; the job
+    `on_dead` is awaited with the transaction that makes a job a dead letter, the job and its last
+    error, to settle what waits for the job. What it writes is undone if it raises; the job
     is a dead letter all the same. It is awaited too where an operator discards a job that has not
     failed for good; the job stays if it raises then.
 
-    `on_retry` is awaited with the service, the transaction in which an operator has a dead letter run
-    again, and the job, to put back what `on_dead` settled: else the job would find nothing to do. It
+    `on_retry` is awaited with the transaction in which an operator has a dead letter run again, and
+    the job, to put back what `on_dead` settled: else the job would find nothing to do. It
     refuses by an `ApiError`, whose message says why, and what to do instead. A kind with `on_dead` and
     without `on_retry` is never run again.
 
@@ -210,8 +215,8 @@ class JobSpec:
     few: bool = False
 
 
-@record
-class Room:
+@value_object
+class Capacity:
     """How many jobs of a lane may be claimed now, in how many batches at once all in all.
 
     `look_ms` is when there may be more room, in Unix milliseconds. `batch` is how many jobs a batch holds
@@ -243,7 +248,7 @@ class Gate(Protocol):
         """Called before each claim, in its transaction."""
         ...
 
-    def room(self) -> Room | None:
+    def room(self) -> Capacity | None:
         """None: as much as the lane's spec says. Asked often, so it answers from memory."""
         ...
 
@@ -266,11 +271,11 @@ class LaneSpec:
 
     `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
     batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
-    `gate` makes what holds a lane back, from the service and the lane's name.
+    `gate` makes what holds a lane back, from the lane's name.
     """
 
     prefix: str
     concurrency: int = 1
     batch: int = 1
     exclusive: bool = False
-    gate: "Callable[[Service, str], Gate] | None" = None
+    gate: Callable[[str], Gate] | None = None

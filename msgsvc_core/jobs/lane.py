@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.claims import Claims, Lease
-from msgsvc_core.jobs.contract import Gate, Job, LaneSpec, Room
-from msgsvc_core.tasks import end
+from msgsvc_core.jobs.contract import Capacity, Gate, Job, LaneSpec
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock
 
 #: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50
@@ -47,7 +47,7 @@ class Lane:
         self._pass_on = pass_on
         self._gate = gate
         #: What the gate said at the last look; None where it did not hold anything back.
-        self._room: Room | None = None
+        self._room: Capacity | None = None
         self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
         #: The one batch with a job that may have killed other runners.
@@ -82,7 +82,7 @@ class Lane:
                         return next_look_ms
         finally:
             # When this is cancelled itself, or failed.
-            await end(*self._running)
+            await cancel_and_wait(*self._running)
 
     @property
     def _batches(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import structlog
 
-from msgsvc_core.clock import Clock
+from msgsvc_core.kernel.clock import Clock
 
 #: A lease: who holds it, and until when, in Unix milliseconds.
 Held = tuple[str, int]

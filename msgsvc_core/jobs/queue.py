@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.db import Tx, Unit
-from msgsvc_core.ids import new_id
+from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.jobs.contract import NewJob
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
 
 #: Takes a lane and the Unix milliseconds from which it has work.
 Wake = Callable[[str, int], None]
@@ -71,7 +71,7 @@ class JobQueue:
         )
         return bool(rows)
 
-    def add(self, unit: Unit, job: NewJob) -> None:
+    def add(self, unit: WriteBatch, job: NewJob) -> None:
         """Adds a job without a key to what is written together; its lane is woken after the commit."""
         assert job.key is None, "whether a key is free takes a transaction to see"
         row = _row(job, self._clock.now_ms())

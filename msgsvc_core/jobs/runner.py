@@ -10,25 +10,24 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.config.settings import JobSettings
+from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.db.postgres_statistics import analyze_grown
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.batch import RECURRING, Batch, recurring
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Gate, Job, JobSpec, LaneSpec
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import FutureLeases, LeaseClock
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.starts import Starts
-from msgsvc_core.plugins import by_name
-from msgsvc_core.tasks import end
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.hooks import unique_by_name
+from msgsvc_core.kernel.ids import new_id
 
 #: Seconds until a lane whose database failed is looked at again.
 PAUSE_AFTER_FAULT_S = 1.0
@@ -58,22 +57,29 @@ class LaneRunner:
 
     def __init__(
         self,
-        service: "Service",
         specs: Iterable[JobSpec],
         lane_specs: Iterable[LaneSpec],
         *,
+        db: Database,
+        clock: Clock,
+        queue: JobQueue,
+        settings: JobSettings,
+        table_owners: Sequence[str],
         pass_on: Callable[[str], None] | None = None,
     ) -> None:
-        self._service = service
-        self._settings = service.settings.jobs
-        self._specs = by_name("job", specs)
-        self._lane_specs = by_name("lane", lane_specs, "prefix")
+        self._db = db
+        self._clock = clock
+        self._queue = queue
+        self._settings = settings
+        self._table_owners = table_owners
+        self._specs = unique_by_name("job", specs)
+        self._lane_specs = unique_by_name("lane", lane_specs, "prefix")
         self._pass_on = pass_on
         lease_ms = round(self._settings.lease_s * 1000)
-        self._lease = Lease(new_id("run"), lease_ms, LeaseClock(service.clock, lease_ms))
-        self._future_leases = FutureLeases(service.clock, lease_ms)
+        self._lease = Lease(new_id("run"), lease_ms, LeaseClock(clock, lease_ms))
+        self._future_leases = FutureLeases(clock, lease_ms)
         self._names = tuple(self._specs)
-        self._claims = Claims(service.db, service.clock, self._lease, self._names)
+        self._claims = Claims(db, clock, self._lease, self._names)
         #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
         #: written, because the database was away, must run out and come again.
         self._working: set[str] = set()
@@ -94,17 +100,17 @@ class LaneRunner:
     async def start(self) -> None:
         """Begins to work; recurring jobs are set up where they are new."""
         await self._set_up_recurring()
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             if without_handler := await store.names_without_handler(tx, self._names):
                 log.warning("jobs_without_handler", jobs=without_handler)
-        self._service.jobs.woken_by(self.wake)
+        self._queue.woken_by(self.wake)
         await self._renew()
         upkeep = [
             _forever(lambda: self._settings.lease_s / 3, self._renew),
             _forever(lambda: self._shared(self._settings.sweep_s), self._sweep),
         ]
         # On SQLite all who add jobs are one process, but for short commands.
-        if self._service.db.dialect == "postgresql":
+        if self._db.dialect == "postgresql":
             upkeep.append(_forever(lambda: OWN_LOOK_S, self._look_at_own))
             upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._look_at_growth))
         self._upkeep = [asyncio.create_task(work) for work in upkeep]
@@ -112,16 +118,16 @@ class LaneRunner:
     async def stop(self) -> None:
         """Takes no more jobs, lets running ones end for `grace_s`, and gives the rest back."""
         self._stopping = True
-        self._service.jobs.woken_by(None)
+        self._queue.woken_by(None)
         for timer in self._timers.values():
             timer.cancel()
         for lane in self._lanes.values():
             lane.stop()
         if self._draining:
             await asyncio.wait(self._draining.values(), timeout=self._settings.grace_s)
-        await end(*self._draining.values(), *self._upkeep)
+        await cancel_and_wait(*self._draining.values(), *self._upkeep)
         try:
-            async with self._service.db.transaction() as tx:
+            async with self._db.transaction() as tx:
                 await store.release(tx, runner_id=self._lease.runner_id)
                 await lanes.release(tx, runner_id=self._lease.runner_id)
         except DatabaseUnavailable as error:
@@ -131,7 +137,7 @@ class LaneRunner:
         """Has a lane drained, now or from `run_at_ms` on."""
         if self._stopping:
             return
-        delay_s = (run_at_ms - self._service.clock.now_ms()) / 1000
+        delay_s = (run_at_ms - self._clock.now_ms()) / 1000
         if delay_s > 0:
             self._wake_later(lane_name, delay_s)
         elif lane_name in self._draining:
@@ -167,7 +173,7 @@ class LaneRunner:
             next_look_ms = await lane.drain()
         except Exception as error:  # noqa: BLE001 - the edge: a lane must outlive its database
             log.warning("lane_interrupted", lane=lane_name, error=str(error))
-            next_look_ms = self._service.clock.now_ms() + round(PAUSE_AFTER_FAULT_S * 1000)
+            next_look_ms = self._clock.now_ms() + round(PAUSE_AFTER_FAULT_S * 1000)
         finally:
             del self._draining[lane_name]
         if next_look_ms is None:
@@ -182,13 +188,13 @@ class LaneRunner:
             name,
             spec,
             self._names,
-            db=self._service.db,
-            clock=self._service.clock,
+            db=self._db,
+            clock=self._clock,
             lease=self._lease,
             claims=self._claims,
             run=self._run,
             pass_on=self._pass_on,
-            gate=spec.gate(self._service, name) if spec.gate else None,
+            gate=spec.gate(name) if spec.gate else None,
         )
         self._lanes[name] = lane
         return lane
@@ -200,7 +206,7 @@ class LaneRunner:
         jobs = [job for job in jobs if job.job_id not in self._working]
         in_hand = {job.job_id for job in jobs}
         self._working |= in_hand
-        self._service.jobs.in_hand += len(jobs)
+        self._queue.in_hand += len(jobs)
 
         def settled(job_id: str) -> None:
             # It may be claimed again at once, and begin in another batch before this one ends.
@@ -212,9 +218,11 @@ class LaneRunner:
             async with self._starts.places(parts) as places:
                 for part, place in zip(parts, places, strict=True):
                     batch = Batch(
-                        self._service,
                         self._specs[part[0].name],
                         part,
+                        db=self._db,
+                        clock=self._clock,
+                        queue=self._queue,
                         runner_id=self._lease.runner_id,
                         stopping=lambda: self._stopping,
                         settled=settled,
@@ -224,11 +232,11 @@ class LaneRunner:
                     await batch.run()
         finally:
             self._working -= in_hand
-            self._service.jobs.in_hand -= len(jobs)
+            self._queue.in_hand -= len(jobs)
 
     async def _renew(self) -> None:
-        lease, now_ms = self._lease, self._service.clock.now_ms()
-        async with self._service.db.transaction() as tx:
+        lease, now_ms = self._lease, self._clock.now_ms()
+        async with self._db.transaction() as tx:
             await store.renew(
                 tx,
                 list(self._working),
@@ -252,16 +260,16 @@ class LaneRunner:
         """Adds what is missing of recurring jobs: new ones, and those that became dead letters, or
         were discarded by an operator. Those that a wrong clock has put far off run now."""
         specs = {name: spec for name, spec in self._specs.items() if spec.every_s is not None}
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             there = await store.open_with_key(tx, list(specs), RECURRING)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         missing = [recurring(spec, now_ms) for name, spec in specs.items() if name not in there]
         farthest_ms = {name: now_ms + _farthest_ms(spec) for name, spec in specs.items()}
         far = [name for name, run_at_ms in there.items() if run_at_ms >= farthest_ms[name]]
         if not missing and not far:
             return
-        async with self._service.db.transaction() as tx:
-            await self._service.jobs.enqueue(tx, *missing)
+        async with self._db.transaction() as tx:
+            await self._queue.enqueue(tx, *missing)
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)
                 await store.hasten_with_key(tx, name, RECURRING, farthest_ms[name], now_ms)
@@ -274,8 +282,8 @@ class LaneRunner:
     async def _sweep(self) -> None:
         """Wakes lanes that are due and nobody else's, and those that will be before the next sweep."""
         await self._set_up_recurring()
-        now_ms = self._service.clock.now_ms()
-        async with self._service.db.read() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.read() as tx:
             found = await lanes.with_work(tx)
             others = await lanes.owned_by_others(
                 tx, runner_id=self._lease.runner_id, over_ms=self._lease.clock.over_ms()
@@ -287,14 +295,13 @@ class LaneRunner:
                 self.wake(lane_name, due_ms)
 
     async def _look_at_growth(self) -> None:
-        owners = [source.owner for source in self._service.migrations]
-        async with self._service.db.read() as tx:
-            for name in await analyze_grown(tx, owners):
+        async with self._db.read() as tx:
+            for name in await analyze_grown(tx, self._table_owners):
                 log.debug("table_analyzed", table=name)
 
     async def _look_at_own(self) -> None:
-        now_ms = self._service.clock.now_ms()
-        async with self._service.db.read() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.read() as tx:
             found = await lanes.owned_with_work(tx, self._lease.runner_id)
         for lane_name, due_ms in found.items():
             if due_ms <= now_ms and lane_name not in self._draining:

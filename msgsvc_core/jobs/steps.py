@@ -28,7 +28,7 @@ async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None
     while found >= most:
         if ctx.stopping:
             raise Stopping
-        async with ctx.service.db.transaction() as tx:
+        async with ctx.transaction() as tx:
             found = await step(tx, most)
 
 

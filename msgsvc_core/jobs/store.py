@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held, key_params, key_table
+from msgsvc_core.db.sql import any_of, for_update, key_params, key_table
 from msgsvc_core.jobs.contract import Job
-from msgsvc_core.json_text import from_json
-from msgsvc_core.record import record
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import value_object
 
 _CLAIMED = (
     "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"
@@ -173,7 +173,7 @@ async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT job_id FROM core_jobs WHERE {these} AND state = 'running'"
-        f" AND leased_by = :runner_id{held(tx.dialect)}",
+        f" AND leased_by = :runner_id{for_update(tx.dialect)}",
         {**params, "runner_id": runner_id},
     )
     return len(rows) == len(jobs)
@@ -198,7 +198,7 @@ async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return count == len(jobs)
 
 
-@record
+@value_object
 class Waiting:
     """A job that is to wait until `run_at_ms`; `attempts` and `error` are what is known of it then."""
 

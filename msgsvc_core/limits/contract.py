@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol, Self
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 #: What happens to a hit while the store that processes share is away: `count_locally` lets each
 #: process count alone, so that the service goes on; `refuse` raises `Unavailable`, for limits that
@@ -10,7 +10,7 @@ from msgsvc_core.record import record
 WhenAway = Literal["count_locally", "refuse"]
 
 
-@record
+@value_object
 class Window:
     """Where a key stands; what the `X-RateLimit-*` headers and `Retry-After` are made of."""
 

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict, deque
 
-from msgsvc_core.clock import Clock
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 
 #: Keys each hit looks at to drop idle ones. It adds one key at most, so two keep ahead of it.

@@ -10,8 +10,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.errors import Unavailable
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Unavailable
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 from msgsvc_core.limits.memory import MemoryLimiter
 

@@ -1,10 +1,10 @@
 """Limits that hold over restarts and processes: the times of the latest hits, in the database."""
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 from msgsvc_core.limits.memory import MemoryLimiter
-from msgsvc_core.record import record
 from msgsvc_core.security import digest
 
 #: Milliseconds by which clocks of machines may differ. Hits from further in the future are forgotten: a
@@ -12,7 +12,7 @@ from msgsvc_core.security import digest
 SKEW_MS = 60_000
 
 
-@record
+@value_object
 class _Hits:
     """The numbers of the first and the newest hit in the window; of none, `newest` is `first - 1`."""
 

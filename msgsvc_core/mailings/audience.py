@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, any_of, kept
+from msgsvc_core.db.sql import Dialect, any_of, for_key_share
 from msgsvc_core.mailings.models import Audience
 
 #: The rows of a ledger that the index `core_recipients_told` holds. It is taken where this stands in
@@ -189,7 +189,7 @@ async def missing_tags(tx: Tx, project_id: str, names: Sequence[str]) -> list[st
     """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
     known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{kept(tx.dialect)}",
+        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
         {"project_id": project_id, **params},
     )
     return sorted(set(names) - {row["name"] for row in rows})

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from msgsvc_core.channels.outgoing import Media, OutgoingMessage
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import in_language
-from msgsvc_core.messages.substitution import to_text
+from msgsvc_core.content.outgoing import Media, OutgoingMessage
+from msgsvc_core.content.substitution import to_text
+from msgsvc_core.kernel.i18n import in_language
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import Rendering, read_content
 from msgsvc_core.subscribers.models import Subscriber

@@ -3,114 +3,126 @@
 from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, OnDead, Stopping
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import audience, store
-from msgsvc_core.mailings.burial import bury
-from msgsvc_core.mailings.judging import missing_name
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
-from msgsvc_core.mailings.service import EXPAND_JOB, send_job
+from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
+from msgsvc_core.mailings.validation import missing_name
 
 #: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000
 
 
-async def expand(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Goes on from where the last step ended; when nobody is left, has the mailing sent."""
-    for job in jobs:
-        while await _step(ctx, job):
-            if ctx.stopping:
-                raise Stopping
-        await _begin_sending(ctx, job)
+class MailingExpansion:
+    """The job that finds the recipients of a mailing, of whom there are `most`."""
 
+    def __init__(
+        self, *, clock: Clock, jobs: JobQueue, mailings: Mailings, most: int, on_dead: OnDead
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._mailings = mailings
+        self._most = most
+        self._on_dead = on_dead
 
-async def _step(ctx: JobContext, job: Job) -> bool:
-    """Writes the next recipients; False when there are no more, or the mailing is cancelled."""
-    service, project_id = ctx.service, job.project_id or ""
-    now_ms = service.clock.now_ms()
-    async with ctx.holding(job) as tx:
-        await store.start(tx, project_id, job.payload["job_id"], now_ms)
-        mailing = await store.lock(tx, project_id, job.payload["job_id"])
-        if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(EXPAND_JOB, self.expand, max_attempts=1000, on_dead=self._on_dead)
+
+    async def expand(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Goes on from where the last step ended; when nobody is left, has the mailing sent."""
+        for job in jobs:
+            while await self._step(ctx, job):
+                if ctx.stopping:
+                    raise Stopping
+            await self._begin_sending(ctx, job)
+
+    async def _step(self, ctx: JobContext, job: Job) -> bool:
+        """Writes the next recipients; False when there are no more, or the mailing is cancelled."""
+        project_id = job.project_id or ""
+        now_ms = self._clock.now_ms()
+        async with ctx.holding(job) as tx:
+            await store.start(tx, project_id, job.payload["job_id"], now_ms)
+            mailing = await store.lock(tx, project_id, job.payload["job_id"])
+            if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
+                return False
+            asked = Audience.model_validate(mailing.audience)
+            # Without its tags, a mailing to all but some would go to all.
+            if missing := await missing_name(tx, project_id, asked):
+                await self._cancel(tx, mailing, f"when it was to begin: {missing}")
+                return False
+            end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
+            if end is None:
+                return False
+            more = await audience.expand(
+                tx,
+                project_id,
+                mailing.job_id,
+                asked,
+                mailing.resend_of,
+                after=mailing.expanded_to,
+                until=end,
+                before_ms=mailing.started_at_ms or now_ms,
+            )
+            skipped = await audience.expand_unreachable(
+                tx,
+                project_id,
+                mailing.job_id,
+                asked,
+                after=mailing.expanded_to,
+                until=end,
+                before_ms=mailing.started_at_ms or now_ms,
+            )
+            more += skipped
+            await store.expanded(tx, *mailing.key, more=more, skipped=skipped, expanded_to=end)
+            await ctx.progressed(tx, job)
+            most = self._most
+            if mailing.total + more <= most:
+                return True
+            # It was within the limit when it was asked for; to send to the first of them would be worse.
+            error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
+            await self._cancel(tx, mailing, error)
             return False
-        asked = Audience.model_validate(mailing.audience)
-        # Without its tags, a mailing to all but some would go to all.
-        if missing := await missing_name(tx, project_id, asked):
-            await _cancel(ctx, tx, mailing, f"when it was to begin: {missing}")
-            return False
-        end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
-        if end is None:
-            return False
-        more = await audience.expand(
-            tx,
-            project_id,
-            mailing.job_id,
-            asked,
-            mailing.resend_of,
-            after=mailing.expanded_to,
-            until=end,
-            before_ms=mailing.started_at_ms or now_ms,
-        )
-        skipped = await audience.expand_unreachable(
-            tx,
-            project_id,
-            mailing.job_id,
-            asked,
-            after=mailing.expanded_to,
-            until=end,
-            before_ms=mailing.started_at_ms or now_ms,
-        )
-        more += skipped
-        await store.expanded(tx, *mailing.key, more=more, skipped=skipped, expanded_to=end)
-        await ctx.progressed(tx, job)
-        most = service.settings.limits.broadcast_recipients
-        if mailing.total + more <= most:
-            return True
-        # It was within the limit when it was asked for; to send to the first of them would be worse.
-        error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
-        await _cancel(ctx, tx, mailing, error)
-        return False
 
+    async def _cancel(self, tx: Tx, mailing: Mailing, error: str) -> None:
+        """Ends a mailing of which nobody has been sent anything."""
+        now_ms = self._clock.now_ms()
+        before: tuple[MailingStatus, ...] = ("running", "paused")
+        await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
+        await self._mailings.end(tx, *mailing.key, "cancelled")
 
-async def _cancel(ctx: JobContext, tx: Tx, mailing: Mailing, error: str) -> None:
-    """Ends a mailing of which nobody has been sent anything."""
-    now_ms = ctx.service.clock.now_ms()
-    before: tuple[MailingStatus, ...] = ("running", "paused")
-    await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
-    await ctx.service.mailings.end(tx, *mailing.key, "cancelled")
+    async def _begin_sending(self, ctx: JobContext, job: Job) -> None:
+        """Makes the ways out, one for each bot; without any the mailing is completed."""
+        project_id = job.project_id or ""
+        now_ms = self._clock.now_ms()
+        mailing_id = job.payload["job_id"]
+        # As who resumes it has them: the mailing before the job.
+        async with ctx.completing(
+            job, first=lambda tx: store.lock(tx, project_id, mailing_id)
+        ) as tx:
+            await store.pause_if_disabled(tx, project_id, mailing_id, now_ms)
+            mailing = await store.lock(tx, project_id, mailing_id)
+            if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
+                return
+            asked = Audience.model_validate(mailing.audience)
+            missing = 0
+            if asked.names_alone and mailing.resend_of is None:
+                # Who is not there has no row, but counts as who left does.
+                missing = len(set(asked.subscriber_ids or ())) - mailing.total
+            await store.fixed(tx, mailing, now_ms, missing=missing)
+            bots = await audience.bots_of(tx, *mailing.key)
+            await store.add_ways(tx, *mailing.key, bots)
+            if mailing.status == "running":
+                await self._send(tx, mailing, bots)
 
-
-async def _begin_sending(ctx: JobContext, job: Job) -> None:
-    """Makes the ways out, one for each bot; without any the mailing is completed."""
-    project_id = job.project_id or ""
-    now_ms = ctx.service.clock.now_ms()
-    mailing_id = job.payload["job_id"]
-    # As who resumes it has them: the mailing before the job.
-    async with ctx.completing(job, first=lambda tx: store.lock(tx, project_id, mailing_id)) as tx:
-        await store.pause_if_disabled(tx, project_id, mailing_id, now_ms)
-        mailing = await store.lock(tx, project_id, mailing_id)
-        if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
-            return
-        asked = Audience.model_validate(mailing.audience)
-        missing = 0
-        if asked.names_alone and mailing.resend_of is None:
-            # Who is not there has no row, but counts as who left does.
-            missing = len(set(asked.subscriber_ids or ())) - mailing.total
-        await store.fixed(tx, mailing, now_ms, missing=missing)
-        bots = await audience.bots_of(tx, *mailing.key)
-        await store.add_ways(tx, *mailing.key, bots)
-        if mailing.status == "running":
-            await _send(ctx, tx, mailing, bots)
-
-
-async def _send(ctx: JobContext, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
-    await ctx.service.jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
-    if not bots:
-        await ctx.service.mailings.end(tx, *mailing.key, "completed")
+    async def _send(self, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
+        await self._jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
+        if not bots:
+            await self._mailings.end(tx, *mailing.key, "completed")
 
 
 def _goes_on(mailing: Mailing) -> bool:
     """Once it has begun, a pause holds back the sending alone."""
     return mailing.started_at_ms is not None and mailing.status in {"running", "paused"}
-
-
-SPEC = JobSpec(EXPAND_JOB, expand, max_attempts=1000, on_dead=bury)

@@ -6,8 +6,8 @@ from typing import Any
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, key_params, key_table
 from msgsvc_core.jobs.contract import NORMAL, URGENT
-from msgsvc_core.mailings.models import Mailing, RecipientStatus, Way
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
@@ -19,7 +19,7 @@ _KEY = ("project", "subscriber", "job")
 LATE_MS = 100
 
 
-@record
+@value_object
 class Outcome:
     """What became of a recipient; with `run_at_ms` they stay `queued` until then.
 
@@ -36,7 +36,7 @@ class Outcome:
     refused_from_ms: int | None = None
 
 
-@record
+@value_object
 class Tried:
     """A recipient who is to be sent to, with their attempts so far, and since when the platform asks to
     wait with them, in Unix milliseconds. `in_doubt` is whether one of the attempts may have shown it."""
@@ -84,7 +84,7 @@ async def take_hold(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> 
         )
 
 
-async def walk(tx: Tx, mailing: Mailing, way: Way, most: int) -> list[str]:
+async def walk(tx: Tx, mailing: Mailing, way: MailingShard, most: int) -> list[str]:
     """The next recipients of a way, in the order of their ids."""
     if most <= 0:
         return []

@@ -6,21 +6,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.localized import Language, Localized, visible
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import check_source
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 MailingStatus = Literal["scheduled", "running", "paused", "completed", "cancelled"]
 RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
 
 
-class Audience(Body):
+class Audience(RequestModel):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
 
     all: OnlyTrue | None = Field(None, description="Everybody who is subscribed.")
@@ -61,7 +61,7 @@ class Audience(Body):
         return self.model_dump(exclude_none=True)
 
 
-class MailingMessage(Body):
+class MailingMessage(RequestModel):
     """What everybody of an audience gets: a `text`, or a `template`.
 
     Both may hold `variables`, which are the same for all, and each recipient's own: `first_name`,
@@ -101,7 +101,7 @@ class MailingMessage(Body):
         return self
 
 
-@record
+@value_object
 class NewMailing:
     """A mailing to be started: now, or at `send_at_ms`.
 
@@ -121,7 +121,7 @@ class NewMailing:
     was_kept: bool = False
 
 
-@record
+@value_object
 class Mailing:
     """A row. `total` is counted at the call, and anew when the audience has been fixed.
 
@@ -248,7 +248,7 @@ class Mailing:
         return round(max(by_pace, left * passed_ms / made / 1000))
 
 
-class MailingProgress(Answer):
+class MailingProgress(ResponseModel):
     """How far a message to an audience is: for plugins whose answers name a mailing.
 
     `progress` goes from 0 to 1; `eta_seconds` is null while it does not run. When it has ended, `total` is
@@ -280,7 +280,7 @@ class MailingProgress(Answer):
         )
 
 
-@record
+@value_object
 class Recipient:
     """A row of the ledger: a person, and what became of the mailing for them."""
 
@@ -293,8 +293,8 @@ class Recipient:
     error: str | None
 
 
-@record
-class Way:
+@value_object
+class MailingShard:
     """A mailing's way out by one bot: how far it has come, and who is in hand."""
 
     bot: str
@@ -303,10 +303,10 @@ class Way:
     is_done: bool
 
 
-@record
-class LockedWay:
+@value_object
+class LockedShard:
     """A mailing that nobody else changes, one of its ways, and whether its project is active."""
 
     mailing: Mailing
-    way: Way
+    way: MailingShard
     is_project_active: bool

@@ -6,6 +6,7 @@ The mailing stays with its counts; so do the messages.
 from collections.abc import Sequence
 
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.service import DAY_MS
 
@@ -13,28 +14,34 @@ from msgsvc_core.mailings.service import DAY_MS
 STEP = 5000
 
 
-async def purge(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Ends where it is when the service stops: the next run goes on."""
-    service = ctx.service
-    before_ms = service.clock.now_ms() - service.settings.limits.recipient_days * DAY_MS
-    for job in jobs:
-        while True:
-            async with service.db.read() as tx:
-                key = await store.find_to_purge(tx, before_ms)
-            if key is None:
-                break
-            await _purge(ctx, job, *key)
+class LedgerPurge:
+    """The job that does so. Who the recipients were is kept for `recipient_days`."""
 
+    def __init__(self, *, clock: Clock, recipient_days: int) -> None:
+        self._clock = clock
+        self._recipient_days = recipient_days
 
-async def _purge(ctx: JobContext, job: Job, project_id: str, job_id: str) -> None:
-    after: str | None = ""
-    while after is not None:
-        if ctx.stopping:
-            raise Stopping
-        async with ctx.holding(job) as tx:
-            after = await ledger.remove(tx, project_id, job_id, after, STEP)
-            if after is None:
-                await store.purged(tx, project_id, job_id, ctx.service.clock.now_ms())
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec("mailing.purge", self.purge, every_s=3600)
 
+    async def purge(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Ends where it is when the service stops: the next run goes on."""
+        before_ms = self._clock.now_ms() - self._recipient_days * DAY_MS
+        for job in jobs:
+            while True:
+                async with ctx.reading() as tx:
+                    key = await store.find_to_purge(tx, before_ms)
+                if key is None:
+                    break
+                await self._purge(ctx, job, *key)
 
-SPEC = JobSpec("mailing.purge", purge, every_s=3600)
+    async def _purge(self, ctx: JobContext, job: Job, project_id: str, job_id: str) -> None:
+        after: str | None = ""
+        while after is not None:
+            if ctx.stopping:
+                raise Stopping
+            async with ctx.holding(job) as tx:
+                after = await ledger.remove(tx, project_id, job_id, after, STEP)
+                if after is None:
+                    await store.purged(tx, project_id, job_id, self._clock.now_ms())

@@ -14,23 +14,25 @@ from typing import Any
 
 import structlog
 
-from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT, Line
-from msgsvc_core.db import Tx, again_if_undone
-from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost
-from msgsvc_core.mailings import ledger, outcomes, pace, store
-from msgsvc_core.mailings.burial import bury, give_up
+from msgsvc_core.channels.outbound import MOST_IN_FLIGHT, OutboundGate, OutboundGates
+from msgsvc_core.channels.outbox import channel_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Tx, retry_on_deadlock
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, OnDead
+from msgsvc_core.kernel.aio import A_TURN, yield_every
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.mailings import ledger, pace, store
 from msgsvc_core.mailings.content import read_column
+from msgsvc_core.mailings.deliveries import Letters, RecipientDelivery, SendContext, obstacle
 from msgsvc_core.mailings.ledger import Tried
-from msgsvc_core.mailings.letters import Letter, Post, obstacle, send, write
-from msgsvc_core.mailings.models import LockedWay, Mailing, Way
-from msgsvc_core.mailings.service import SEND_JOB, send_job
+from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
+from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.service import SEND_JOB, Mailings
 from msgsvc_core.messages.delivery import BACKOFF
-from msgsvc_core.messages.files import check_of
-from msgsvc_core.spread import A_TURN, spread
+from msgsvc_core.subscribers.service import Subscribers
 
 log = structlog.get_logger(__name__)
 
@@ -56,27 +58,67 @@ TURN_S = 1.0
 LOOK_S = 0.25
 
 
-async def run(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Goes on with the mailings of a batch, side by side; they share what may be in hand."""
-    key = channel_of(jobs[0].lane)
-    line = ctx.service.lines[key]
-    # Their calls are reckoned one by one.
-    line.ended(jobs)
-    most = max(1, MOST_IN_HAND // len(jobs))
-    async with ctx.service.channels.use(key) as channel:
-        turns = [_Turn(ctx, job, channel, line, most) for job in jobs]
-        ended = await asyncio.gather(*(turn.run() for turn in turns), return_exceptions=True)
-    for failure in ended:
-        if failure is not None:
-            raise failure
+class MailingSender:
+    """The job that sends a mailing by one bot."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        channels: Channels,
+        lines: OutboundGates,
+        subscribers: Subscribers,
+        letters: Letters,
+        outcomes: MailingOutcomes,
+        mailings: Mailings,
+        attempts: int,
+        on_dead: OnDead,
+    ) -> None:
+        self.clock = clock
+        self.subscribers = subscribers
+        self.letters = letters
+        self.outcomes = outcomes
+        self.mailings = mailings
+        #: How often one message is tried.
+        self.attempts = attempts
+        self._channels = channels
+        self._lines = lines
+        self._on_dead = on_dead
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, few=True)
+
+    async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Goes on with the mailings of a batch, side by side; they share what may be in hand."""
+        key = channel_of(jobs[0].lane)
+        line = self._lines[key]
+        # Their calls are reckoned one by one.
+        line.ended(jobs)
+        most = max(1, MOST_IN_HAND // len(jobs))
+        async with self._channels.use(key) as channel:
+            turns = [_Turn(self, ctx, job, channel, line, most) for job in jobs]
+            ended = await asyncio.gather(*(turn.run() for turn in turns), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
 
 class _Turn:
     """One run of the job: about a second of a mailing's calls."""
 
     def __init__(
-        self, ctx: JobContext, job: Job, channel: Channel | None, line: Line, most: int
+        self,
+        sender: MailingSender,
+        ctx: JobContext,
+        job: Job,
+        channel: Channel | None,
+        line: OutboundGate,
+        most: int,
     ) -> None:
+        self._sender = sender
+        self._clock = sender.clock
+        self._outcomes = sender.outcomes
         self._ctx = ctx
         self._job = job
         self._channel = channel
@@ -94,8 +136,8 @@ class _Turn:
         #: How many outcomes are being written: their places are free once they are.
         self._settling = 0
         #: Who is in hand, by id: their call is under way, or its outcome not written yet.
-        self._in_hand: dict[str, Letter] = {}
-        self._ended: list[Letter] = []
+        self._in_hand: dict[str, RecipientDelivery] = {}
+        self._ended: list[RecipientDelivery] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._progress = asyncio.Event()
         #: Whether nothing more is taken in hand, and from when on in Unix milliseconds to go on.
@@ -114,6 +156,8 @@ class _Turn:
         #: What failed before the calls of those who were taken last.
         self._error: Exception | None = None
         self._tries = 0
+        #: Whether the database's answers come through the event loop as the calls' do.
+        self._shares_loop = False
 
     async def run(self) -> None:
         ends_s = time.monotonic() + TURN_S
@@ -128,7 +172,7 @@ class _Turn:
                     self._over = True
         except LeaseLost:
             await self._calls_made()
-            await again_if_undone(self._write_late)
+            await retry_on_deadlock(self._write_late)
             raise
         finally:
             # A call that went on beside the next run would be made by somebody unknown to it.
@@ -143,13 +187,12 @@ class _Turn:
             await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def _write_late(self) -> None:
-        """Writes down who was sent to, though another has the way by now: see `outcomes.settle_late`."""
-        service = self._ctx.service
-        async with service.db.transaction() as tx:
+        """Writes down who was sent to, though another has the way by now."""
+        async with self._ctx.transaction() as tx:
             mailing = await store.lock(tx, *self._key)
             if mailing is None:
                 return
-            late = await outcomes.settle_late(self._post(mailing), tx, self._ended)
+            late = await self._outcomes.settle_late(self._post(mailing), tx, self._ended)
         if late:
             log.warning("outcomes_came_late", channel=self._bot, count=late)
 
@@ -175,7 +218,7 @@ class _Turn:
     def _look_s(self) -> float:
         if self._over:
             return LOOK_S
-        now_ms, look_s = self._ctx.service.clock.now_ms(), LOOK_S
+        now_ms, look_s = self._clock.now_ms(), LOOK_S
         if self._next_ms is not None:
             look_s = max(0.0, (self._next_ms - now_ms) / 1000)
         room = self._line.paced_room()
@@ -188,7 +231,7 @@ class _Turn:
             del self._in_hand[letter.subscriber_id]
         # What has ended is known here alone: lost, it would be in doubt.
         try:
-            step = await again_if_undone(partial(self._write, ended))
+            step = await retry_on_deadlock(partial(self._write, ended))
         except LeaseLost:
             self._ended = [*ended, *self._ended]
             raise
@@ -203,18 +246,21 @@ class _Turn:
         self._slots.set(len(self._in_hand))
         await self._begin(post, taken)
 
-    async def _write(self, ended: Sequence[Letter]) -> tuple[Post, list[Letter]] | None:
+    async def _write(
+        self, ended: Sequence[RecipientDelivery]
+    ) -> tuple[SendContext, list[RecipientDelivery]] | None:
         """The transaction of a step; returns who is in hand after it, or None if the mailing is gone."""
         self._settling = len(ended)
         self._slots.set(len(self._in_hand) + self._settling)
         async with self._ctx.holding(self._job) as tx:
+            self._shares_loop = tx.dialect == "postgresql"
             locked = await self._lock(tx)
             if locked is None:
                 return None
             mailing, way = locked.mailing, locked.way
             post = self._post(mailing)
             if self._is_first:
-                await give_up(post, tx, self._job)
+                await self._outcomes.settle_left(post, tx, self._job)
             await self._settle(post, tx, ended)
             taken, walked_to = await self._take(post, tx, way)
             in_hand = [*self._in_hand, *(letter.subscriber_id for letter in taken)]
@@ -223,30 +269,32 @@ class _Turn:
                 await store.set_way(tx, *mailing.key, now)
         return post, taken
 
-    async def _lock(self, tx: Tx) -> LockedWay | None:
+    async def _lock(self, tx: Tx) -> LockedShard | None:
         """The mailing and its way; it is paused where its project is not active any more."""
         locked = await store.lock_way(tx, *self._key, self._bot)
         if locked is None or locked.is_project_active or locked.mailing.status != "running":
             return locked
-        await store.pause_if_disabled(tx, *self._key, self._ctx.service.clock.now_ms())
+        await store.pause_if_disabled(tx, *self._key, self._clock.now_ms())
         return await store.lock_way(tx, *self._key, self._bot)
 
-    async def _settle(self, post: Post, tx: Tx, ended: Sequence[Letter]) -> None:
-        if await outcomes.settle(post, tx, ended):
+    async def _settle(self, post: SendContext, tx: Tx, ended: Sequence[RecipientDelivery]) -> None:
+        if await self._outcomes.settle(post, tx, ended):
             self._some_wait = True
         if ended and not self._has_progressed:
             # However often a process dies, as long as each gets some of the calls done.
             await self._ctx.progressed(tx, self._job)
 
-    def _post(self, mailing: Mailing) -> Post:
+    def _post(self, mailing: Mailing) -> SendContext:
         content = read_column(mailing.content)
-        return Post(self._ctx.service, mailing, content, self._channel, self._line, self._failure)
+        return SendContext(mailing, content, self._channel, self._line, self._failure)
 
     # ---- who is next ----------------------------------------------------------------------------
 
-    async def _take(self, post: Post, tx: Tx, way: Way) -> tuple[list[Letter], str]:
+    async def _take(
+        self, post: SendContext, tx: Tx, way: MailingShard
+    ) -> tuple[list[RecipientDelivery], str]:
         """The next people, who are in hand when `tx` is committed, and how far the way has come then."""
-        mailing, now_ms = post.mailing, post.service.clock.now_ms()
+        mailing, now_ms = post.mailing, self._clock.now_ms()
         most, self._took_all, self._next_ms = 0, False, None
         self._waits_for_slots = False
         if mailing.status != "running":
@@ -308,23 +356,26 @@ class _Turn:
         self._slots.set(max(self._slots.count, len(self._in_hand) + room_now))
         return room_now
 
-    async def _letters(self, post: Post, tx: Tx, taken: Sequence[Tried]) -> list[Letter]:
+    async def _letters(
+        self, post: SendContext, tx: Tx, taken: Sequence[Tried]
+    ) -> list[RecipientDelivery]:
         """Letters to those of `taken` who get one; the others are skipped."""
         project_id = post.mailing.project_id
-        found = await post.service.subscribers.find_many(
+        found = await self._sender.subscribers.find_many(
             tx, [(project_id, each.subscriber_id) for each in taken]
         )
-        letters: list[Letter] = []
+        now_ms = self._clock.now_ms()
+        letters: list[RecipientDelivery] = []
         skipped: list[tuple[str, str]] = []
         #: Who must not be sent to any more, and may have got it before.
-        doubtful: list[Letter] = []
+        doubtful: list[RecipientDelivery] = []
         is_paced = self._line.paced_room() is not None
         for each in taken:
             subscriber_id = each.subscriber_id
             subscriber = found.get((project_id, subscriber_id))
-            if (why := obstacle(post, subscriber)) is not None:
+            if (why := obstacle(post, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
-                    doubtful.append(Letter(subscriber, each.attempts, self._job))
+                    doubtful.append(RecipientDelivery(subscriber, each.attempts, self._job))
                 else:
                     skipped.append((subscriber_id, why))
                 continue
@@ -333,18 +384,20 @@ class _Turn:
             if is_paced:
                 job = replace(job, job_id=f"{job.job_id}:{subscriber_id}")
             letters.append(
-                Letter(subscriber, each.attempts, job, each.refused_from_ms, in_doubt=each.in_doubt)
+                RecipientDelivery(
+                    subscriber, each.attempts, job, each.refused_from_ms, in_doubt=each.in_doubt
+                )
             )
-        await outcomes.skip(post, tx, skipped)
-        await outcomes.give_up(post, tx, doubtful)
+        await self._outcomes.skip(post, tx, skipped)
+        await self._outcomes.give_up(post, tx, doubtful)
         return letters
 
     # ---- their calls ----------------------------------------------------------------------------
 
-    async def _begin(self, post: Post, taken: Sequence[Letter]) -> None:
+    async def _begin(self, post: SendContext, taken: Sequence[RecipientDelivery]) -> None:
         """Begins the calls of those who were just taken in hand."""
         try:
-            sendable = await write(post, taken)
+            sendable = await self._sender.letters.write(post, taken)
         except Exception as error:  # noqa: BLE001 - raised when they have been put back
             # None of them was called, so none may end as `unknown`.
             for letter in taken:
@@ -354,7 +407,7 @@ class _Turn:
             return
         if waits_ms := [each.again_in_ms for each in taken if each.again_in_ms is not None]:
             # Their files' host takes its time: more of them would only wait as well.
-            self._over, self._again_ms = True, post.service.clock.now_ms() + min(waits_ms)
+            self._over, self._again_ms = True, self._clock.now_ms() + min(waits_ms)
         is_sent = set(map(id, sendable))
         self._ended += [letter for letter in taken if id(letter) not in is_sent]
         self._line.expect([letter.job for letter in sendable])
@@ -363,10 +416,11 @@ class _Turn:
         step_s = 0.0 if self._next_ms is None else self._look_s() / max(1, len(sendable))
         self._go(self._send_all(post, sendable, step_s))
 
-    async def _send_all(self, post: Post, letters: Sequence[Letter], step_s: float) -> None:
-        shares_loop = post.service.db.dialect == "postgresql"
-        a_turn = A_TURN_WITH_STATEMENTS if shares_loop else A_TURN
-        async for number, letter in spread(enumerate(letters), a_turn):
+    async def _send_all(
+        self, post: SendContext, letters: Sequence[RecipientDelivery], step_s: float
+    ) -> None:
+        a_turn = A_TURN_WITH_STATEMENTS if self._shares_loop else A_TURN
+        async for number, letter in yield_every(enumerate(letters), a_turn):
             self._go(self._send(post, letter, number * step_s))
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
@@ -374,11 +428,11 @@ class _Turn:
         self._calls.add(task)
         task.add_done_callback(self._call_ended)
 
-    async def _send(self, post: Post, letter: Letter, after_s: float) -> None:
+    async def _send(self, post: SendContext, letter: RecipientDelivery, after_s: float) -> None:
         try:
             if after_s > 0:
                 await asyncio.sleep(after_s)
-            await send(post, letter)
+            await self._sender.letters.send(post, letter)
         finally:
             self._line.ended([letter.job])
             self._ended.append(letter)
@@ -392,21 +446,21 @@ class _Turn:
 
     async def _look_at_file(self) -> None:
         """Nobody is taken in hand before the file of all is known to do, or never to."""
-        service, job = self._ctx.service, self._job
-        async with service.db.read() as tx:
+        job = self._job
+        async with self._ctx.reading() as tx:
             mailing = await store.find(tx, *self._key)
         if mailing is None:
             return
-        check = await check_of(service, read_column(mailing.content).shared_media)
+        check = await self._sender.letters.check_shared(read_column(mailing.content))
         if check is None or (check.done and check.failure is None):
             return
-        now_ms = service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if check.failure is None:
             self._over, self._again_ms = True, now_ms + round(check.look_again_s * 1000)
             return
         self._tries = job.payload["tries"] + 1
         away = check.failure.reason is Reason.PLATFORM_UNAVAILABLE
-        if away and self._tries < service.settings.limits.delivery_attempts:
+        if away and self._tries < self._sender.attempts:
             self._over = True
             self._again_ms = self._line.retry_at_ms(check.failure, BACKOFF, self._tries)
         else:
@@ -424,23 +478,20 @@ class _Turn:
                 return
             mailing = locked.mailing
             if mailing.status == "cancelled":
-                await ctx.service.mailings.end(tx, *mailing.key, "cancelled")
+                await self._sender.mailings.end(tx, *mailing.key, "cancelled")
             elif mailing.status == "running":
                 await self._go_on(tx, mailing, locked.way)
 
-    async def _go_on(self, tx: Tx, mailing: Mailing, way: Way) -> None:
-        service, again_ms = self._ctx.service, self._again_ms or 0
+    async def _go_on(self, tx: Tx, mailing: Mailing, way: MailingShard) -> None:
+        again_ms = self._again_ms or 0
         if not await ledger.walk(tx, mailing, way, 1):
             next_ms = await ledger.next_again_ms(tx, mailing, self._bot)
             if next_ms is None:
                 await store.set_way(tx, *mailing.key, replace(way, is_done=True))
-                await service.mailings.end(tx, *mailing.key, "completed")
+                await self._sender.mailings.end(tx, *mailing.key, "completed")
                 return
             again_ms = max(again_ms, next_ms)
         if mailing.per_minute is not None:
             again_ms = max(again_ms, pace.due_ms(mailing))
-        run_at_ms = max(service.clock.now_ms(), again_ms)
-        await service.jobs.enqueue(tx, send_job(mailing, self._bot, run_at_ms, self._tries))
-
-
-SPEC = JobSpec(SEND_JOB, run, max_attempts=20, on_dead=bury, few=True)
+        run_at_ms = max(self._clock.now_ms(), again_ms)
+        await self._sender.mailings.go_on(tx, mailing, self._bot, run_at_ms, self._tries)

@@ -1,17 +1,18 @@
 """The rules of mailings: what may be started, and what may be done to one that is under way."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
 
-from msgsvc_core.channels.calls import lane_of
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import BillingGate, Charge
+from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs.contract import BULK, NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.content import without_values
-from msgsvc_core.mailings.judging import Judged, judge, reach
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
@@ -22,10 +23,10 @@ from msgsvc_core.mailings.models import (
     Recipient,
 )
 from msgsvc_core.mailings.previews import Sample, samples
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+#: Told of a mailing that has ended, in the transaction that ends it.
+OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
 
 #: What is paid for: the messages of a mailing when it is taken, and the difference when it has ended.
 OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
@@ -63,8 +64,22 @@ def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: in
 class Mailings:
     """`service.mailings`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        billing: BillingGate,
+        validation: MailingValidation,
+        limits: LimitSettings,
+        on_ended: OnEnded,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._billing = billing
+        self._validation = validation
+        self._limits = limits
+        self._on_ended = on_ended
 
     async def start(self, tx: Tx, project_id: str, new: NewMailing) -> Mailing:
         """Starts a mailing, or has it started at its time. Who gets it is decided then.
@@ -72,8 +87,8 @@ class Mailings:
         It is charged here. Raises `ValidationFailed` for what can't be sent, and more recipients than
         there may be; `NotFound` for a template that is not there; `BillingBlocked`.
         """
-        now_ms = self._service.clock.now_ms()
-        judged = await judge(self._service, tx, project_id, new)
+        now_ms = self._clock.now_ms()
+        judged = await self._validation.judge(tx, project_id, new)
         message = new.message
         begins_ms = now_ms if new.send_at_ms is None else new.send_at_ms
         mailing = Mailing(
@@ -109,20 +124,20 @@ class Mailings:
 
     async def samples(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Sample]:
         """What people get, as an example. Raises what `previews.samples` does."""
-        return await samples(self._service, tx, project_id, message)
+        return await samples(self._validation, tx, project_id, message)
 
-    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> Judged:
+    async def count(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """How many would get a mailing now, or be skipped; nothing is charged. Raises what else `start`
         does."""
-        return await judge(self._service, tx, project_id, new)
+        return await self._validation.judge(tx, project_id, new)
 
     async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
         """Credits that a mailing to so many would cost now; 0 where nothing is billed."""
-        return recipients * await self._service.price(tx, project_id, OPERATION)
+        return recipients * await self._billing.quote(tx, project_id, OPERATION)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
-        return await reach(self._service, tx, project_id, asked)
+        return await self._validation.reach(tx, project_id, asked)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
         """Whether it was sent again to those of unknown fate, which can be done once."""
@@ -145,11 +160,11 @@ class Mailings:
         # Whoever withdrew the permission by which they were chosen does not get it now either.
         permission = before.audience.get("permission")
         asked = Audience(all=True) if permission is None else Audience(permission=permission)
-        most = self._service.settings.limits.broadcast_recipients
+        most = self._limits.broadcast_recipients
         counts = await audience.count_by_bot(tx, project_id, asked, job_id, most)
         if not counts:
             raise Conflict("nobody who is still subscribed is of unknown fate")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if before.expires_at_ms is not None and before.expires_at_ms <= now_ms:
             raise Conflict("it has expired: nobody would get it")
         mailing = before.again(
@@ -172,7 +187,7 @@ class Mailings:
         named = [job_id for job_id in job_ids if job_id is not None]
         if not named:
             return {}
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         found = await store.find_many(tx, project_id, named)
         return {each.job_id: MailingProgress.of(each, now_ms) for each in found}
 
@@ -209,7 +224,7 @@ class Mailings:
         """Until when it is known who they were, in Unix milliseconds; None while it has not ended."""
         if mailing.finished_at_ms is None:
             return None
-        return mailing.finished_at_ms + self._service.settings.limits.recipient_days * DAY_MS
+        return mailing.finished_at_ms + self._limits.recipient_days * DAY_MS
 
     async def pause(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """What is in hand is still sent; one that has not begun begins when it is resumed, if its time
@@ -222,16 +237,20 @@ class Mailings:
         to: MailingStatus = "scheduled" if before.started_at_ms is None else "running"
         mailing = await self._change(tx, project_id, job_id, to, ("paused",))
         if mailing.expanded_to is not None:
-            await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
+            await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
         elif ended := await self.end(tx, project_id, job_id, "completed"):
             # Nobody is left, or nobody ever was.
             return ended
         ways = await store.ways(tx, project_id, job_id)
         # A way whose job is still there goes on with that.
-        await self._service.jobs.enqueue(
+        await self._jobs.enqueue(
             tx, *(send_job(mailing, way.bot) for way in ways if not way.is_done)
         )
         return mailing
+
+    async def go_on(self, tx: Tx, mailing: Mailing, bot: str, run_at_ms: int, tries: int) -> None:
+        """Has one way of a mailing gone on with at its time."""
+        await self._jobs.enqueue(tx, send_job(mailing, bot, run_at_ms, tries))
 
     async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Nobody else gets it; it has ended when what is in hand has.
@@ -245,7 +264,7 @@ class Mailings:
         mailing = await self._locked(tx, project_id, job_id)
         # Where the job of a way died, nobody else settles those whom it had in hand.
         ways = [way for way in await store.ways(tx, project_id, job_id) if way.in_hand]
-        await self._service.jobs.enqueue(tx, *(send_job(mailing, way.bot) for way in ways))
+        await self._jobs.enqueue(tx, *(send_job(mailing, way.bot) for way in ways))
         return mailing
 
     async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
@@ -262,15 +281,14 @@ class Mailings:
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
     ) -> Mailing | None:
         """Ends a mailing as `completed` or `cancelled`, and tells of it once; None if it can't yet."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         ended = await store.finish(tx, project_id, job_id, status, now_ms)
         if ended is not None:
             if "subscriber_ids" in ended.audience:
                 # It never began. Some of them may be erased later.
                 await store.set_audience(tx, ended)
             await self._settle(tx, ended)
-            hook = self._service.plugins.hook
-            await in_turn(hook.on_mailing_ended(service=self._service, tx=tx, mailing=ended))
+            await self._on_ended(tx, ended)
         return ended
 
     async def _add(self, tx: Tx, mailing: Mailing) -> None:
@@ -278,15 +296,15 @@ class Mailings:
         charge = Charge(
             mailing.project_id, OPERATION, mailing.job_id, quantity=mailing.charged or 0
         )
-        await self._service.charge(tx, charge)
-        await self._service.jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
+        await self._billing.charge(tx, charge)
+        await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
 
     async def _settle(self, tx: Tx, ended: Mailing) -> None:
         """Those who got it are paid for, and nobody else: an audience may have changed since the call."""
         difference = 0 if ended.charged is None else ended.sent - ended.charged
         if difference:
             charge = Charge(ended.project_id, SETTLEMENT, ended.job_id, False, difference)
-            await self._service.charge(tx, charge)
+            await self._billing.charge(tx, charge)
 
     async def _change(
         self,
@@ -296,7 +314,7 @@ class Mailings:
         status: MailingStatus,
         before: tuple[MailingStatus, ...],
     ) -> Mailing:
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         changed = await store.set_status(tx, project_id, job_id, status, before, now_ms=now_ms)
         mailing = await self._locked(tx, project_id, job_id)
         if not changed:

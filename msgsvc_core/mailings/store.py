@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held
-from msgsvc_core.json_text import to_json
-from msgsvc_core.mailings.models import LockedWay, Mailing, MailingStatus, Way
+from msgsvc_core.db.sql import any_of, for_update
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard, MailingStatus
 
 _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
@@ -49,10 +49,10 @@ async def find_many(tx: Tx, project_id: str, job_ids: Sequence[str]) -> list[Mai
 
 async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
     """The mailing, which nobody else changes until the transaction ends."""
-    return await _find(tx, project_id, job_id, held(tx.dialect))
+    return await _find(tx, project_id, job_id, for_update(tx.dialect))
 
 
-async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedWay | None:
+async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShard | None:
     """The mailing as by `lock`, and its way out by one bot; None where either is not there.
 
     Ways change in transactions alone that hold the job of the way.
@@ -63,12 +63,12 @@ async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedWay 
         " FROM core_mailings m JOIN core_projects p ON p.project_id = m.project_id"
         " JOIN core_mailing_ways w ON w.project_id = m.project_id AND w.job_id = m.job_id"
         " WHERE m.project_id = :project_id AND m.job_id = :job_id AND w.bot = :bot"
-        f"{held(tx.dialect, of='m')}",
+        f"{for_update(tx.dialect, of='m')}",
         {"project_id": project_id, "job_id": job_id, "bot": bot},
     )
     if row is None:
         return None
-    return LockedWay(_mailing(row), _way(row), row["project_status"] == "active")
+    return LockedShard(_mailing(row), _way(row), row["project_status"] == "active")
 
 
 async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | None:
@@ -316,7 +316,7 @@ async def add_ways(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) ->
     )
 
 
-async def ways(tx: Tx, project_id: str, job_id: str) -> list[Way]:
+async def ways(tx: Tx, project_id: str, job_id: str) -> list[MailingShard]:
     """A mailing's ways out."""
     rows = await tx.fetch_all(
         f"SELECT bot, walked_to, in_hand, is_done FROM core_mailing_ways WHERE {_KEY} ORDER BY bot",
@@ -325,13 +325,13 @@ async def ways(tx: Tx, project_id: str, job_id: str) -> list[Way]:
     return [_way(row) for row in rows]
 
 
-async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> Way | None:
+async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingShard | None:
     """The way out by one bot."""
     found = await ways(tx, project_id, job_id)
     return next((way for way in found if way.bot == bot), None)
 
 
-async def set_way(tx: Tx, project_id: str, job_id: str, way: Way) -> None:
+async def set_way(tx: Tx, project_id: str, job_id: str, way: MailingShard) -> None:
     """Notes how far a way has come, and whom it has in hand."""
     await tx.execute(
         "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
@@ -347,8 +347,10 @@ async def set_way(tx: Tx, project_id: str, job_id: str, way: Way) -> None:
     )
 
 
-def _way(row: Row) -> Way:
-    return Way(row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"]))
+def _way(row: Row) -> MailingShard:
+    return MailingShard(
+        row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"])
+    )
 
 
 def _mailing(row: Row) -> Mailing:

@@ -1,18 +1,18 @@
 """Links by which members say who they are in a messenger: each works once, for who opens it first."""
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import Started
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.errors import Conflict
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.members import store
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.members.service import Members
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
 
 START_PREFIX = "mem_"
 
@@ -20,8 +20,13 @@ START_PREFIX = "mem_"
 class MemberLinks:
     """`service.member_links`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self, *, clock: Clock, projects: Projects, subscribers: Subscribers, members: Members
+    ) -> None:
+        self._clock = clock
+        self._projects = projects
+        self._subscribers = subscribers
+        self._members = members
 
     async def create(
         self, tx: Tx, project_id: str, member_id: str, expires_in_s: int
@@ -30,11 +35,11 @@ class MemberLinks:
 
         Raises `NotFound`, and `Conflict` for who was removed.
         """
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         if member.status != "active":
             raise Conflict(f"{member_id} was removed; add them anew")
         token = new_token()
-        expires_at_ms = self._service.clock.now_ms() + expires_in_s * 1000
+        expires_at_ms = self._clock.now_ms() + expires_in_s * 1000
         await store.insert_link(tx, project_id, member_id, _digest(token), expires_at_ms)
         return START_PREFIX + token, expires_at_ms
 
@@ -48,7 +53,7 @@ class MemberLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._service.projects.find(ctx.tx, project_id)
+        project = await self._projects.find(ctx.tx, project_id)
         if project.status != "active":
             return False
         # Whoever else opens it, or removes the member, waits; what they did meanwhile shows now.
@@ -57,7 +62,7 @@ class MemberLinks:
         if member is None or link is None or not await self._may_use(ctx, link):
             return False
         await ctx.enter_project(project_id)
-        subscriber = await self._service.subscribers.ensure(
+        subscriber = await self._subscribers.ensure(
             ctx.tx,
             project_id,
             ctx.channel,
@@ -66,23 +71,21 @@ class MemberLinks:
             source="deep_link",
         )
         await store.use_link(ctx.tx, digest, subscriber.subscriber_id)
-        await self._service.members.bind(
-            ctx.tx, project_id, member.member_id, subscriber.subscriber_id
-        )
+        await self._members.bind(ctx.tx, project_id, member.member_id, subscriber.subscriber_id)
         _ = ctx._
         said = _("{name}, you work for {project} here.", name=member.name, project=project.name)
         await ctx.reply(OutgoingMessage(said))
         return True
 
     async def _find(self, ctx: InboundContext, digest: str) -> Row | None:
-        return await store.find_link(ctx.tx, digest, self._service.clock.now_ms())
+        return await store.find_link(ctx.tx, digest, self._clock.now_ms())
 
     async def _may_use(self, ctx: InboundContext, link: Row) -> bool:
         """Whether nobody has opened the link yet, or this person."""
         if link["used_by"] is None:
             return True
         key = (link["project_id"], link["used_by"])
-        opened_by = (await self._service.subscribers.find_many(ctx.tx, [key])).get(key)
+        opened_by = (await self._subscribers.find_many(ctx.tx, [key])).get(key)
         return opened_by is not None and (opened_by.bot, opened_by.user_id) == (
             ctx.channel,
             ctx.update.user.user_id,

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.mail_address import normalized
-from msgsvc_core.record import record
-from msgsvc_core.visible_text import has_visible
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.kernel.visible_text import has_visible
 
 #: What somebody may do; `agent` and those above it answer customers.
 Role = Literal["owner", "admin", "agent", "viewer"]
@@ -25,7 +25,7 @@ NAME_LENGTH = 100
 LINK_EXPIRES_IN_S = 24 * 3600
 
 
-@record
+@value_object
 class Member:
     """Somebody of the project's own people. `subscriber_ids` is who they are in messengers, the one who
     was linked first before the others; who was removed is nobody there."""
@@ -68,7 +68,7 @@ AnyRole = Annotated[
 ]
 
 
-class AddMemberBody(Body):
+class AddMemberBody(RequestModel):
     """A new member."""
 
     name: Name
@@ -76,7 +76,7 @@ class AddMemberBody(Body):
     role: AnyRole = "agent"
 
 
-class UpdateMemberBody(Body):
+class UpdateMemberBody(RequestModel):
     """Changes of a member; what is left out stays."""
 
     name: Kept[Name] = None
@@ -84,7 +84,7 @@ class UpdateMemberBody(Body):
     role: Kept[AnyRole] = None
 
 
-class MemberLinkBody(Body):
+class MemberLinkBody(RequestModel):
     """How long a link works."""
 
     expires_in: int = Field(
@@ -99,7 +99,7 @@ class MemberQuery(PageQuery):
     role: Role | None = None
 
 
-class MemberAnswer(Answer):
+class MemberAnswer(ResponseModel):
     """A member as the API shows them."""
 
     member_id: str
@@ -125,7 +125,7 @@ class MemberAnswer(Answer):
         )
 
 
-class MemberList(Answer):
+class MemberList(ResponseModel):
     """A page of members, newest first."""
 
     data: list[MemberAnswer]

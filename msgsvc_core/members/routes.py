@@ -4,8 +4,10 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import (
     AddMemberBody,
     MemberAnswer,
@@ -14,6 +16,8 @@ from msgsvc_core.members.models import (
     MemberQuery,
     UpdateMemberBody,
 )
+from msgsvc_core.members.owners import OwnerProtection
+from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.models import LinkAnswer
 
 router = Router(area="members")
@@ -26,66 +30,77 @@ class RemovingQuery(Query):
 
 
 @router.get("/v1/members", errors=(BadRequest,))
-async def list_members(ctx: Context, query: MemberQuery) -> MemberList:
+async def list_members(ctx: Context, query: MemberQuery, members: Members) -> MemberList:
     """Lists the project's members, newest first; those who were removed with `status=removed`."""
-    found = await ctx.service.members.page(ctx.tx, ctx.project_id, query)
+    found = await members.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda member: member.member_id)
     return MemberList(data=[MemberAnswer.of(one) for one in page], next_cursor=following)
 
 
 @router.post("/v1/members", status=201, errors=(Conflict,), audited=True)
-async def add_member(ctx: Context, body: AddMemberBody) -> MemberAnswer:
+async def add_member(ctx: Context, body: AddMemberBody, members: Members) -> MemberAnswer:
     """Adds a member. An e-mail names one member of a project, in whatever case it is written."""
-    return MemberAnswer.of(await ctx.service.members.add(ctx.tx, ctx.project_id, body))
+    return MemberAnswer.of(await members.add(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/members/{member_id}", errors=(NotFound,))
-async def get_member(ctx: Context, member_id: str) -> MemberAnswer:
+async def get_member(ctx: Context, member_id: str, members: Members) -> MemberAnswer:
     """Shows one member, also one who was removed."""
-    return MemberAnswer.of(await ctx.service.members.find(ctx.tx, ctx.project_id, member_id))
+    return MemberAnswer.of(await members.find(ctx.tx, ctx.project_id, member_id))
 
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
-async def update_member(ctx: Context, member_id: str, body: UpdateMemberBody) -> MemberAnswer:
+async def update_member(
+    ctx: Context, member_id: str, body: UpdateMemberBody, owners: OwnerProtection, members: Members
+) -> MemberAnswer:
     """Changes a member's name, e-mail and role; what is left out stays.
 
     Who signs in to the dashboard is made an owner there, and ends as one there; such an owner's name and
     e-mail change there too.
     """
     if body.name is not None or body.email is not None:
-        await ctx.service.team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
+        await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     if body.role is not None:
-        await ctx.service.team.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
-    return MemberAnswer.of(
-        await ctx.service.members.change(ctx.tx, ctx.project_id, member_id, body)
-    )
+        await owners.check_by_key(ctx.tx, ctx.project_id, member_id, body.role)
+    return MemberAnswer.of(await members.change(ctx.tx, ctx.project_id, member_id, body))
 
 
 @router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
-async def delete_member(ctx: Context, member_id: str, query: RemovingQuery) -> None:
+async def delete_member(
+    ctx: Context,
+    member_id: str,
+    query: RemovingQuery,
+    owners: OwnerProtection,
+    members: Members,
+) -> None:
     """Removes a member, who from then on works no more, in messengers neither.
 
     They are still shown where they worked; with `erase=true` their name and e-mail are gone as well. An
     owner who signs in to the dashboard is removed there.
     """
-    await ctx.service.team.check_by_key(ctx.tx, ctx.project_id, member_id)
-    members = ctx.service.members
+    await owners.check_by_key(ctx.tx, ctx.project_id, member_id)
     end = members.erase if query.erase else members.remove
     await end(ctx.tx, ctx.project_id, member_id)
 
 
 @router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict), audited=True)
-async def link_member(ctx: Context, member_id: str, body: MemberLinkBody) -> LinkAnswer:
+async def link_member(
+    ctx: Context,
+    member_id: str,
+    body: MemberLinkBody,
+    owners: OwnerProtection,
+    member_links: MemberLinks,
+    channels: Channels,
+) -> LinkAnswer:
     """Makes a link by which a member works inside a messenger: whoever opens it first is that member.
 
     One per channel, also as a QR code, and all together work once. Give it to nobody else. An owner who
     signs in to the dashboard is linked there.
     """
-    await ctx.service.team.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
-    payload, expires_at_ms = await ctx.service.member_links.create(
+    await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
+    payload, expires_at_ms = await member_links.create(
         ctx.tx, ctx.project_id, member_id, body.expires_in
     )
-    channels = ctx.service.channels
     links = channels.deep_links(ctx.project_id, payload)
     return LinkAnswer(
         links=links,
@@ -97,6 +112,6 @@ async def link_member(ctx: Context, member_id: str, body: MemberLinkBody) -> Lin
 @router.delete(
     "/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,), audited=True
 )
-async def unlink_member(ctx: Context, member_id: str, subscriber_id: str) -> None:
+async def unlink_member(ctx: Context, member_id: str, subscriber_id: str, members: Members) -> None:
     """Ends what a member does by one messenger; they stay a subscriber there."""
-    await ctx.service.members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)
+    await members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)

@@ -1,25 +1,40 @@
 """The rules of members: one e-mail, one member; who is removed works no more, from that moment on."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import store
 from msgsvc_core.members.models import AddMemberBody, Member, MemberQuery, UpdateMemberBody
-from msgsvc_core.plugins import in_turn
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+#: Told of a change of a member, before and after it (None: erased), in its transaction.
+OnMemberChanged = Callable[[Tx, Member, Member | None], Awaitable[None]]
+
+
+class MemberQuota(Protocol):
+    """How many members a project may have."""
+
+    async def check_room(self, tx: Tx, project_id: str, email: str) -> None:
+        """Raises `Conflict` where there is no room for another member of that e-mail."""
+        ...
+
+    def keeping_room(self, tx: Tx, project_id: str) -> AbstractAsyncContextManager[None]:
+        """Raises `Conflict`, after it, for a change by which more are members than there may be."""
+        ...
 
 
 class Members:
     """`service.members`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, quota: MemberQuota, on_changed: OnMemberChanged) -> None:
+        self._clock = clock
+        self._quota = quota
+        self._on_changed = on_changed
 
     async def find(self, tx: Tx, project_id: str, member_id: str) -> Member:
         """A member, also one who was removed. Raises `NotFound`, for another project's id as well."""
@@ -62,7 +77,7 @@ class Members:
 
     async def add(self, tx: Tx, project_id: str, body: AddMemberBody) -> Member:
         """Raises `Conflict` for an e-mail that an active member has, and beyond the plan's number."""
-        await self._service.accounts.check_members(tx, project_id, body.email)
+        await self._quota.check_room(tx, project_id, body.email)
         member = Member(
             project_id=project_id,
             member_id=new_id("mem"),
@@ -70,7 +85,7 @@ class Members:
             email=body.email,
             role=body.role,
             status="active",
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, member):
             raise _taken(body.email)
@@ -86,7 +101,7 @@ class Members:
             return await self._change(tx, project_id, member_id, body)
         # Two who are given the same at once would both find it free.
         await tx.lock(f"member {email} of {project_id}")
-        async with self._service.accounts.keeping_members(tx, project_id):
+        async with self._quota.keeping_room(tx, project_id):
             return await self._change(tx, project_id, member_id, body)
 
     async def _change(
@@ -109,7 +124,7 @@ class Members:
         They are shown where their name stands, and their e-mail is free. Raises `NotFound`.
         """
         before = await self._held(tx, project_id, member_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await store.end(tx, project_id, member_id, now_ms):
             return
         await store.unbind(tx, project_id, member_id, None)
@@ -143,7 +158,7 @@ class Members:
         if subscriber_id in before.subscriber_ids:
             return before
         other = await store.find_by_subscriber(tx, project_id, subscriber_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await store.bind(tx, project_id, member_id, subscriber_id, now_ms)
         if other is not None:
             await self._tell(tx, other, _without(other, subscriber_id))
@@ -164,10 +179,7 @@ class Members:
         return member
 
     async def _tell(self, tx: Tx, before: Member, after: Member | None) -> None:
-        hook = self._service.plugins.hook
-        await in_turn(
-            hook.on_member_changed(service=self._service, tx=tx, before=before, after=after)
-        )
+        await self._on_changed(tx, before, after)
 
 
 def _without(member: Member, subscriber_id: str) -> Member:

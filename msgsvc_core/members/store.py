@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, held, listed
+from msgsvc_core.db.sql import array_param, for_update, in_array
 from msgsvc_core.members.models import ANSWERING, Member, MemberQuery
 
 _COLUMNS = (
@@ -37,8 +37,8 @@ async def find_many(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[
     found = await _select(
         tx,
         project_id,
-        f" AND {among('m.member_id', 'ids', tx.dialect)}",
-        {"ids": listed(member_ids, tx.dialect)},
+        f" AND {in_array('m.member_id', 'ids', tx.dialect)}",
+        {"ids": array_param(member_ids, tx.dialect)},
     )
     return {member.member_id: member for member in found}
 
@@ -82,8 +82,8 @@ async def list_agents(tx: Tx, project_id: str) -> list[Member]:
     return await _select(
         tx,
         project_id,
-        f" AND m.status = 'active' AND {among('m.role', 'roles', tx.dialect)} ORDER BY m.member_id",
-        {"roles": listed(ANSWERING, tx.dialect)},
+        f" AND m.status = 'active' AND {in_array('m.role', 'roles', tx.dialect)} ORDER BY m.member_id",
+        {"roles": array_param(ANSWERING, tx.dialect)},
     )
 
 
@@ -106,7 +106,7 @@ async def hold(tx: Tx, project_id: str, member_id: str) -> Member | None:
     """The member, whom nobody else changes until the transaction ends."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
-        f" AND member_id = :member_id{held(tx.dialect)}",
+        f" AND member_id = :member_id{for_update(tx.dialect)}",
         {"project_id": project_id, "member_id": member_id},
     )
     if row is None:
@@ -247,9 +247,9 @@ async def _subscribers(tx: Tx, project_id: str, member_ids: Sequence[str]) -> di
         return {}
     rows = await tx.fetch_all(
         "SELECT member_id, subscriber_id FROM core_member_subscribers"
-        f" WHERE project_id = :project_id AND {among('member_id', 'ids', tx.dialect)}"
+        f" WHERE project_id = :project_id AND {in_array('member_id', 'ids', tx.dialect)}"
         " ORDER BY linked_at_ms, subscriber_id",
-        {"project_id": project_id, "ids": listed(member_ids, tx.dialect)},
+        {"project_id": project_id, "ids": array_param(member_ids, tx.dialect)},
     )
     bound: dict[str, list[str]] = {}
     for row in rows:

@@ -1,27 +1,24 @@
 """A press on a button of a project's own message becomes `button.clicked`."""
 
-from typing import TYPE_CHECKING
-
-from msgsvc_core.channels.calls import lane_of
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.content.outgoing import Button
+from msgsvc_core.events import Events
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.messages import store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import Message
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.service import Subscribers
 
 
-async def button_pressed(service: "Service", ctx: InboundContext) -> None:
+async def button_pressed(ctx: InboundContext, *, subscribers: Subscribers, events: Events) -> None:
     """Tells the project; a button that no message of a project has is answered with a notice."""
     update = ctx.update
     assert isinstance(update, ButtonPressed)
     message = (
         await _by_ref(ctx, update)
-        or await _under_way(service, ctx, update)
+        or await _under_way(ctx, update, subscribers)
         # Its outcome may have been written between the two.
         or await _by_ref(ctx, update)
     )
@@ -31,8 +28,8 @@ async def button_pressed(service: "Service", ctx: InboundContext) -> None:
         await ctx.answer_button(ctx._("This button no longer works."))
         return
     await ctx.answer_button()
-    subscriber = await service.subscribers.find(ctx.tx, message.project_id, message.subscriber_id)
-    await service.events.emit(
+    subscriber = await subscribers.find(ctx.tx, message.project_id, message.subscriber_id)
+    await events.emit(
         ctx.tx,
         message.project_id,
         "button.clicked",
@@ -48,7 +45,7 @@ async def _by_ref(ctx: InboundContext, update: ButtonPressed) -> Message | None:
 
 
 async def _under_way(
-    service: "Service", ctx: InboundContext, update: ButtonPressed
+    ctx: InboundContext, update: ButtonPressed, subscribers: Subscribers
 ) -> Message | None:
     """The newest message to this person with such a button whose outcome is not written yet.
 
@@ -61,7 +58,7 @@ async def _under_way(
         for message in await store.find_many(ctx.tx, keys)
         if message.status == "sending" and _button_of(message, update.data)
     ]
-    people = await service.subscribers.find_many(
+    people = await subscribers.find_many(
         ctx.tx, [(message.project_id, message.subscriber_id) for message in messages]
     )
     theirs = [

@@ -8,42 +8,40 @@ what it knows once its calls end.
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.channels import words
-from msgsvc_core.channels.calls import channel_of
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lines import AHEAD_S, PATIENCE_S, Held
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.channels.turns import receiver_of
-from msgsvc_core.db import DatabaseUnavailable, Tx, again_if_undone
-from msgsvc_core.errors import Conflict
-from msgsvc_core.events import NewEvent
+from msgsvc_core.channels.ordering import receiver_of
+from msgsvc_core.channels.outbound import AHEAD_S, PATIENCE_S, ChannelPaused, OutboundGates
+from msgsvc_core.channels.outbox import channel_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import (
     Job,
     JobContext,
     JobSpec,
     LeaseLost,
-    PutBack,
+    Reschedule,
+    as_rate_limited,
     exponential,
-    told_to_wait,
 )
-from msgsvc_core.messages import changes_store, files, store
-from msgsvc_core.messages.batches import counting
-from msgsvc_core.messages.deliveries import Delivery, Round, is_due, load, obstacle
-from msgsvc_core.messages.models import Ending, MessageStatus
-from msgsvc_core.spread import spread
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.aio import yield_every
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.messages import edit_store, files, store
+from msgsvc_core.messages.deliveries import Delivery, Round, is_due
+from msgsvc_core.messages.files import MessageFiles
+from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
+from msgsvc_core.subscribers.service import Subscribers
 
 JOB = "message.deliver"
 
@@ -58,183 +56,321 @@ WRITE_AGAIN_S = 0.2
 log = structlog.get_logger(__name__)
 
 
-#: What is said of those whose runner did not live to write their outcome.
-DIED = "the service stopped while the platform was being called"
-
-
 class _Edited(Exception):
     """A message that was to be refused has been edited."""
 
 
-async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Sends a batch in rounds: chats side by side, one message of each chat at a time.
+class MessageDelivery:
+    """The job that delivers messages."""
 
-    So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
-    message of a chat in doubt. No more are marked at once than may be in flight. Batches that are under
-    way at once share no receiver. What has to wait for its chat goes back to the lane.
-    """
-    key = channel_of(jobs[0].lane)
-    channels, line = ctx.service.channels, ctx.service.lines[key]
-    async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        lines: OutboundGates,
+        subscribers: Subscribers,
+        files: MessageFiles,
+        outcomes: MessageOutcomes,
+        limits: LimitSettings,
+        sender: ChannelSender,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._channels = channels
+        self._lines = lines
+        self._subscribers = subscribers
+        self._files = files
+        self._outcomes = outcomes
+        self._limits = limits
+        self._sender = sender
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(
+            JOB,
+            self.deliver,
+            on_dead=self._outcomes.settle_dead,
+            on_retry=refuse_ended,
+            few=True,
+        )
+
+    async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Sends a batch in rounds: chats side by side, one message of each chat at a time.
+
+        So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
+        message of a chat in doubt. No more are marked at once than may be in flight. Batches that are under
+        way at once share no receiver. What has to wait for its chat goes back to the lane.
+        """
+        key = channel_of(jobs[0].lane)
+        channels, line = self._channels, self._lines[key]
+        async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
+            try:
+                await self._in_rounds(Round(ctx, channel, line), await line.in_order(ctx, jobs))
+            except Exception:
+                line.failed(jobs)
+                raise
+
+    async def _in_rounds(self, this: Round, waiting: list[Job]) -> None:
+        patience_s = PATIENCE_S
+        while waiting:
+            waiting = await self._round(this, waiting, patience_s)
+            # A chat's next turn is near only where its pace is fast.
+            patience_s = AHEAD_S
+
+    async def _round(self, this: Round, jobs: Sequence[Job], patience_s: float) -> list[Job]:
+        """Sends the first message of each chat; returns the jobs that are still to be done."""
+        await this.line.concurrency.until_available()
+        if this.line.closed:
+            async with this.ctx.putting_back(this.line.again(jobs)):
+                return []
+        deliveries = await self._load(jobs)
+        with this.line.concurrency.slots() as slots:
+            return await self._deliver(this, deliveries, patience_s, slots)
+
+    async def _load(self, jobs: Sequence[Job]) -> list[Delivery]:
+        """What the jobs are about; what is gone is left out."""
+        keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
+        messages = await self._db.ask_few(lambda tx: store.find_many(tx, list(keys)))
+        receivers = {(message.project_id, message.subscriber_id) for message in messages}
+        subscribers = await self._db.ask_few(
+            lambda tx: self._subscribers.find_many(tx, list(receivers))
+        )
+        loaded = {message.key: message for message in messages}
+        return [
+            Delivery(
+                job,
+                loaded[key],
+                subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
+            )
+            for key, job in keys.items()
+            if key in loaded
+        ]
+
+    async def _deliver(
+        self, this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
+    ) -> list[Job]:
+        chats, aside = await self._begin(this, deliveries, patience_s, slots)
+        firsts = [first for first, *_ in chats if first.marked]
+        async with asyncio.TaskGroup() as calls:
+            async for first in yield_every([first for first in firsts if not first.held]):
+                calls.create_task(self._send(this, first))
+        final = [first for first in firsts if self._is_final(this, first)]
+        if final:
+            await self._write_outcomes(this, final)
+        unsent = [chat for chat in chats if chat[0].marked and not self._is_final(this, chat[0])]
+        if unsent:
+            await self._put_back(this, unsent)
+        is_unsent = {id(chat) for chat in unsent}
+        behind = [chat[1:] for chat in chats if id(chat) not in is_unsent]
+        return [*aside, *(delivery.job for chat in behind for delivery in chat)]
+
+    async def _write_outcomes(self, this: Round, final: Sequence[Delivery]) -> None:
+        """Writes what became of messages, and tries again for as long as the database is away: what the
+        platform answered is known here alone. A commit whose answer was lost is found to be made."""
+        is_told = False
+        while True:
+            try:
+                return await self._try_to_write(this, final)
+            except DatabaseUnavailable as error:
+                if this.ctx.stopping:
+                    raise
+                if not is_told:
+                    log.warning(
+                        "outcomes_wait_for_the_database", count=len(final), error=str(error)
+                    )
+                is_told = True
+            await asyncio.sleep(WRITE_AGAIN_S)
+
+    async def _try_to_write(self, this: Round, final: Sequence[Delivery]) -> None:
         try:
-            await _in_rounds(Round(ctx, channel, line), await line.in_order(ctx, jobs))
-        except Exception:
-            line.failed(jobs)
+            await retry_on_deadlock(partial(self._settle_final, this.ctx, final))
+        except LeaseLost:
+            await retry_on_deadlock(partial(self._settle_late, this, final))
             raise
 
+    async def _settle_final(self, ctx: JobContext, final: Sequence[Delivery]) -> None:
+        async with ctx.completing(*(delivery.job for delivery in final)) as tx:
+            await self._outcomes.count(tx, await self._outcomes.settle(tx, final))
 
-async def _in_rounds(this: Round, waiting: list[Job]) -> None:
-    patience_s = PATIENCE_S
-    while waiting:
-        waiting = await _round(this, waiting, patience_s)
-        # A chat's next turn is near only where its pace is fast.
-        patience_s = AHEAD_S
+    async def _settle_late(self, this: Round, final: Sequence[Delivery]) -> None:
+        """Says what became of messages whose jobs another runner took over while this one stood still.
 
+        It found them `sending`, and ends them as `unknown`; what the platform answered is known here alone.
+        Whichever comes first, they end as what they are, and the other's job finds nothing left to do.
+        """
+        outcomes = self._outcomes
+        # A refusal says little where the other runner calls again, with the same key.
+        known = [
+            each for each in final if each.failure is None or not (each.in_doubt or this.repeats)
+        ]
+        async with this.ctx.transaction() as tx:
+            ended = await outcomes.settle(tx, known)
+            is_ended = {end.message.message_id for end in ended}
+            late = [each for each in known if each.message.message_id not in is_ended]
+            corrected = await outcomes.correct(tx, late)
+            await outcomes.count(tx, ended, corrected)
+        if corrected:
+            log.warning("outcomes_came_late", channel=this.line.key, count=len(corrected))
 
-async def _round(this: Round, jobs: Sequence[Job], patience_s: float) -> list[Job]:
-    """Sends the first message of each chat; returns the jobs that are still to be done."""
-    await this.line.concurrency.until_available()
-    if this.line.closed:
-        async with this.ctx.putting_back(this.line.again(jobs)):
-            return []
-    deliveries = await load(this.service, jobs)
-    with this.line.concurrency.slots() as slots:
-        return await _deliver(this, deliveries, patience_s, slots)
-
-
-async def _deliver(
-    this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
-) -> list[Job]:
-    chats, aside = await _begin(this, deliveries, patience_s, slots)
-    firsts = [first for first, *_ in chats if first.marked]
-    async with asyncio.TaskGroup() as calls:
-        async for first in spread([first for first in firsts if not first.held]):
-            calls.create_task(_send(this, first))
-    final = [first for first in firsts if _is_final(this, first)]
-    if final:
-        await _write_outcomes(this, final)
-    unsent = [chat for chat in chats if chat[0].marked and not _is_final(this, chat[0])]
-    if unsent:
-        await _put_back(this, unsent)
-    is_unsent = {id(chat) for chat in unsent}
-    behind = [chat[1:] for chat in chats if id(chat) not in is_unsent]
-    return [*aside, *(delivery.job for chat in behind for delivery in chat)]
-
-
-async def _write_outcomes(this: Round, final: Sequence[Delivery]) -> None:
-    """Writes what became of messages, and tries again for as long as the database is away: what the
-    platform answered is known here alone. A commit whose answer was lost is found to be made."""
-    is_told = False
-    while True:
+    async def _begin(
+        self, this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
+    ) -> tuple[list[list[Delivery]], list[Job]]:
+        """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
+        others by chat, the first of each marked, and the jobs that may wait for their file a moment, or until
+        fewer are in flight."""
+        outcomes, now_ms = self._outcomes, self._clock.now_ms()
+        chats: dict[str, list[Delivery]] = defaultdict(list)
+        due: list[Delivery] = []
+        not_due: list[Delivery] = []
+        refused: list[Delivery] = []
+        for delivery in deliveries:
+            (due if is_due(this, delivery, now_ms) else not_due).append(delivery)
+        await self._files.look_at(due)
+        for delivery in due:
+            if problem := _problem(this, delivery):
+                delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+            if delivery.failure and self._is_final(this, delivery):
+                # What may have been shown is not refused any more: it ends in doubt.
+                (not_due if delivery.in_doubt else refused).append(delivery)
+            else:
+                chats[delivery.chat_id].append(delivery)
+        waiting = files.take_waiting(this.line, chats, self._clock.now_ms(), BACKOFF)
+        if back := waiting.back + self._take_early(this, chats, patience_s):
+            # Before others are marked: what fails here leaves none of them in doubt.
+            async with this.ctx.putting_back(back) as tx:
+                await files.note_tries(tx, waiting.away)
+        aside = waiting.aside + _take_surplus(chats, slots)
+        firsts = [chat[0] for chat in chats.values()]
         try:
-            return await _try_to_write(this, final)
-        except DatabaseUnavailable as error:
-            if this.ctx.stopping:
-                raise
-            if not is_told:
-                log.warning("outcomes_wait_for_the_database", count=len(final), error=str(error))
-            is_told = True
-        await asyncio.sleep(WRITE_AGAIN_S)
+            async with this.ctx.completing(
+                *(delivery.job for delivery in (*not_due, *refused))
+            ) as tx:
+                ended = await outcomes.settle_unsent(tx, this, not_due)
+                if refused := await _still_refused(tx, refused):
+                    await files.note_tries(tx, refused)
+                    ended += await outcomes.settle(tx, refused)
+                marked = await store.mark_sending(
+                    tx, [first.message for first in firsts], repeats=this.repeats
+                )
+                await outcomes.count(tx, ended)
+        except _Edited:
+            again = [
+                *not_due,
+                *refused,
+                *(delivery for chat in chats.values() for delivery in chat),
+            ]
+            return [], [*aside, *(delivery.job for delivery in again)]
+        for first in firsts:
+            # One that could not be marked is not ours any more: it was deleted, or another runner has it.
+            first.marked = first.message.message_id in marked
+            _take_edit(first, marked.get(first.message.message_id))
+        return list(chats.values()), aside
 
+    def _take_early(
+        self, this: Round, chats: dict[str, list[Delivery]], patience_s: float
+    ) -> list[Reschedule]:
+        """Takes the chats out of `chats` whose turn is further off than `patience_s`."""
+        back: list[Reschedule] = []
+        if not this.line.waits_for_chats:
+            return back
+        now_ms = self._clock.now_ms()
+        for chat_id in list(chats):
+            wait_s = this.line.too_early_s(chat_id, patience_s)
+            if wait_s is not None:
+                jobs = [delivery.job for delivery in chats.pop(chat_id)]
+                back += this.line.later(jobs, now_ms + ceil(wait_s * 1000))
+        return back
 
-async def _try_to_write(this: Round, final: Sequence[Delivery]) -> None:
-    try:
-        await again_if_undone(partial(_settle_final, this.ctx, final))
-    except LeaseLost:
-        await again_if_undone(partial(_settle_late, this, final))
-        raise
-
-
-async def _settle_final(ctx: JobContext, final: Sequence[Delivery]) -> None:
-    async with ctx.completing(*(delivery.job for delivery in final)) as tx:
-        await counting.count(ctx.service, tx, await _settle(ctx.service, tx, final))
-
-
-async def _settle_late(this: Round, final: Sequence[Delivery]) -> None:
-    """Says what became of messages whose jobs another runner took over while this one stood still.
-
-    It found them `sending`, and ends them as `unknown`; what the platform answered is known here alone.
-    Whichever comes first, they end as what they are, and the other's job finds nothing left to do.
-    """
-    service = this.service
-    # A refusal says little where the other runner calls again, with the same key.
-    known = [each for each in final if each.failure is None or not (each.in_doubt or this.repeats)]
-    async with service.db.transaction() as tx:
-        ended = await _settle(service, tx, known)
-        is_ended = {end.message.message_id for end in ended}
-        late = [each for each in known if each.message.message_id not in is_ended]
-        corrected = await _correct(service, tx, late)
-        await counting.count(service, tx, ended, corrected)
-    if corrected:
-        log.warning("outcomes_came_late", channel=this.line.key, count=len(corrected))
-
-
-async def _correct(service: "Service", tx: Tx, late: Sequence[Delivery]) -> list[Ending]:
-    """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
-    `delivery.failed` was told already."""
-    endings = [_ending(delivery) for delivery in late]
-    corrected = await store.correct(tx, endings)
-    found = [each for each in late if each.message.message_id in corrected]
-    await service.events.emit_many(
-        tx, [success_event(each) for each in found if each.failure is None]
-    )
-    await _block_lost(service, tx, found)
-    return [end for end in endings if end.message.message_id in corrected]
-
-
-async def _begin(
-    this: Round, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
-) -> tuple[list[list[Delivery]], list[Job]]:
-    """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
-    others by chat, the first of each marked, and the jobs that may wait for their file a moment, or until
-    fewer are in flight."""
-    service = this.service
-    chats: dict[str, list[Delivery]] = defaultdict(list)
-    due: list[Delivery] = []
-    not_due: list[Delivery] = []
-    refused: list[Delivery] = []
-    for delivery in deliveries:
-        (due if is_due(this, delivery) else not_due).append(delivery)
-    await files.look_at(service, due)
-    for delivery in due:
-        if problem := _problem(this, delivery):
-            delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
-        if delivery.failure and _is_final(this, delivery):
-            # What may have been shown is not refused any more: it ends in doubt.
-            (not_due if delivery.in_doubt else refused).append(delivery)
-        else:
-            chats[delivery.chat_id].append(delivery)
-    waiting = files.take_waiting(this.line, chats, service.clock.now_ms(), BACKOFF)
-    if back := waiting.back + _take_early(this, chats, patience_s):
-        # Before others are marked: what fails here leaves none of them in doubt.
-        async with this.ctx.putting_back(back) as tx:
-            await files.note_tries(tx, waiting.away)
-    aside = waiting.aside + _take_surplus(chats, slots)
-    firsts = [chat[0] for chat in chats.values()]
-    try:
-        async with this.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
-            ended = await _settle_unsent(this, tx, not_due)
-            if refused := await _still_refused(tx, refused):
-                await files.note_tries(tx, refused)
-                ended += await _settle(service, tx, refused)
-            marked = await store.mark_sending(
-                tx, [first.message for first in firsts], repeats=this.repeats
+    async def _send(self, this: Round, delivery: Delivery) -> None:
+        channel, chat_id, message = this.channel, delivery.chat_id, delivery.message
+        assert channel is not None, "what is due has a channel"
+        try:
+            delivery.message_ref = await this.line.call_in_flight(
+                channel,
+                delivery.job,
+                chat_id,
+                partial(
+                    self._sender.send,
+                    channel,
+                    chat_id,
+                    message.content.with_key(message.message_id),
+                ),
             )
-            await counting.count(service, tx, ended)
-    except _Edited:
-        again = [*not_due, *refused, *(delivery for chat in chats.values() for delivery in chat)]
-        return [], [*aside, *(delivery.job for delivery in again)]
-    for first in firsts:
-        # One that could not be marked is not ours any more: it was deleted, or another runner has it.
-        first.marked = first.message.message_id in marked
-        _take_edit(first, marked.get(first.message.message_id))
-    return list(chats.values()), aside
+        except ChannelPaused:
+            delivery.held = True
+        except DeliveryError as error:
+            delivery.failure = error
+        except Exception as error:
+            log.exception("channel_broke_contract", channel=channel.key)
+            delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
+
+    def _is_final(self, this: Round, delivery: Delivery) -> bool:
+        """Whether the message was sent, or has failed for good.
+
+        A platform that asks to wait takes up none of the attempts, only time. What is in doubt is not
+        tried again (docs/decisions/0007-crash-during-delivery.md), unless the platform drops repeats.
+        """
+        failure = delivery.failure
+        if failure is None:
+            return not delivery.held
+        if failure.in_doubt and not this.repeats:
+            return True
+        return gives_up(self._limits, self._clock, delivery.job, failure)
+
+    async def _put_back(self, this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
+        """Has the first message of each chat tried again, and the others of the chat after it."""
+        line = this.line
+        back: list[Reschedule] = []
+        for first, *rest in chats:
+            failure, jobs = first.failure, [first.job, *(delivery.job for delivery in rest)]
+            is_refused = failure is not None and failure.only_waits
+            if failure is None or (is_refused and line.closed):
+                # All of the lane waits, so they need not wait for themselves.
+                again = line.again(jobs)
+                back += as_rate_limited(again) if is_refused else again
+            else:
+                # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
+                tries = first.message.attempts + 1 if is_refused else first.job.attempts
+                at_ms = line.retry_at_ms(failure, BACKOFF, tries)
+                later = line.later(jobs, at_ms, counts=not is_refused)
+                back += as_rate_limited(later) if is_refused else later
+        firsts = [first for first, *_ in chats]
+        async with this.ctx.putting_back(back) as tx:
+            held = [first for first in firsts if first.held]
+            await store.unmark_sending(tx, [each.message for each in held if not each.in_doubt])
+            await store.mark_queued(
+                tx,
+                [
+                    *((each.message, DIED, Reason.UNKNOWN) for each in held if each.in_doubt),
+                    *(
+                        (
+                            first.message,
+                            first.failure.text,
+                            Reason.UNKNOWN if first.in_doubt else None,
+                        )
+                        for first in firsts
+                        if first.failure
+                    ),
+                ],
+            )
+
+
+def gives_up(limits: LimitSettings, clock: Clock, job: Job, failure: DeliveryError) -> bool:
+    """Whether a call that failed so is not made again."""
+    if failure.only_waits:
+        # Since the first time: it may have waited for a stopped bot, or a service that was down.
+        now_ms = clock.now_ms()
+        since_ms = now_ms if job.refused_from_ms is None else job.refused_from_ms
+        return now_ms - since_ms >= limits.delivery_hours * 3600 * 1000
+    return not failure.reason.retryable or job.attempts >= limits.delivery_attempts
 
 
 async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
     """Those that nobody deleted while their file was looked at. Raises `_Edited`, for all to be undone
     and looked at anew, if one of them is another message by now."""
-    now = await changes_store.still_queued(tx, [delivery.message for delivery in refused])
+    now = await edit_store.still_queued(tx, [delivery.message for delivery in refused])
     if any(
         now.get(each.message.key, each.message.content) != each.message.content for each in refused
     ):
@@ -258,272 +394,7 @@ def _take_surplus(chats: dict[str, list[Delivery]], slots: Slots) -> list[Job]:
     return jobs
 
 
-def _take_early(this: Round, chats: dict[str, list[Delivery]], patience_s: float) -> list[PutBack]:
-    """Takes the chats out of `chats` whose turn is further off than `patience_s`."""
-    back: list[PutBack] = []
-    if not this.line.waits_for_chats:
-        return back
-    now_ms = this.service.clock.now_ms()
-    for chat_id in list(chats):
-        wait_s = this.line.too_early_s(chat_id, patience_s)
-        if wait_s is not None:
-            jobs = [delivery.job for delivery in chats.pop(chat_id)]
-            back += this.line.later(jobs, now_ms + ceil(wait_s * 1000))
-    return back
-
-
 def _problem(this: Round, delivery: Delivery) -> str | None:
     """Why the platform can't take the message: what it takes may have changed since it was queued."""
     assert this.channel is not None, "what is due has a channel"
     return this.channel.problem(delivery.message.content)
-
-
-async def _settle_unsent(this: Round, tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
-    """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
-    service = this.service
-    endings: list[Ending] = []
-    in_doubt: list[Delivery] = []
-    for delivery in deliveries:
-        message = delivery.message
-        if delivery.in_doubt and message.status in {"sending", "queued"}:
-            error = DIED if message.error is None else message.error
-            endings.append(Ending(message, "unknown", reason="unknown", error=error))
-            in_doubt.append(delivery)
-        elif message.status == "queued":
-            endings.append(Ending(message, "skipped", error=obstacle(this, delivery)))
-    ended = await store.finish(tx, endings, service.clock.now_ms())
-    tx.on_commit(partial(count_endings, service, endings))
-    failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
-    await service.events.emit_many(
-        tx,
-        [failure_event(each, failure) for each in in_doubt if each.message.message_id in ended],
-    )
-    return [end for end in endings if end.message.message_id in ended]
-
-
-async def _send(this: Round, delivery: Delivery) -> None:
-    channel, chat_id, message = this.channel, delivery.chat_id, delivery.message
-    assert channel is not None, "what is due has a channel"
-    try:
-        delivery.message_ref = await this.line.call_in_flight(
-            channel,
-            delivery.job,
-            chat_id,
-            partial(
-                words.send,
-                this.service,
-                channel,
-                chat_id,
-                message.content.with_key(message.message_id),
-            ),
-        )
-    except Held:
-        delivery.held = True
-    except DeliveryError as error:
-        delivery.failure = error
-    except Exception as error:
-        log.exception("channel_broke_contract", channel=channel.key)
-        delivery.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
-
-
-def _is_final(this: Round, delivery: Delivery) -> bool:
-    """Whether the message was sent, or has failed for good.
-
-    A platform that asks to wait takes up none of the attempts, only time. What is in doubt is not
-    tried again (docs/decisions/0007-crash-during-delivery.md), unless the platform drops repeats.
-    """
-    failure = delivery.failure
-    if failure is None:
-        return not delivery.held
-    if failure.in_doubt and not this.repeats:
-        return True
-    return gives_up(this.service, delivery.job, failure)
-
-
-def gives_up(service: "Service", job: Job, failure: DeliveryError) -> bool:
-    """Whether a call that failed so is not made again."""
-    limits = service.settings.limits
-    if failure.only_waits:
-        # Since the first time: it may have waited for a stopped bot, or a service that was down.
-        now_ms = service.clock.now_ms()
-        since_ms = now_ms if job.refused_from_ms is None else job.refused_from_ms
-        return now_ms - since_ms >= limits.delivery_hours * 3600 * 1000
-    return not failure.reason.retryable or job.attempts >= limits.delivery_attempts
-
-
-async def _put_back(this: Round, chats: Sequence[Sequence[Delivery]]) -> None:
-    """Has the first message of each chat tried again, and the others of the chat after it."""
-    line = this.line
-    back: list[PutBack] = []
-    for first, *rest in chats:
-        failure, jobs = first.failure, [first.job, *(delivery.job for delivery in rest)]
-        is_refused = failure is not None and failure.only_waits
-        if failure is None or (is_refused and line.closed):
-            # All of the lane waits, so they need not wait for themselves.
-            again = line.again(jobs)
-            back += told_to_wait(again) if is_refused else again
-        else:
-            # A refusal that names no time takes up no attempt, but the next wait is longer all the same.
-            tries = first.message.attempts + 1 if is_refused else first.job.attempts
-            at_ms = line.retry_at_ms(failure, BACKOFF, tries)
-            later = line.later(jobs, at_ms, counts=not is_refused)
-            back += told_to_wait(later) if is_refused else later
-    firsts = [first for first, *_ in chats]
-    async with this.ctx.putting_back(back) as tx:
-        held = [first for first in firsts if first.held]
-        await store.unmark_sending(tx, [each.message for each in held if not each.in_doubt])
-        await store.mark_queued(
-            tx,
-            [
-                *((each.message, DIED, Reason.UNKNOWN) for each in held if each.in_doubt),
-                *(
-                    (first.message, first.failure.text, Reason.UNKNOWN if first.in_doubt else None)
-                    for first in firsts
-                    if first.failure
-                ),
-            ],
-        )
-
-
-async def _settle(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> list[Ending]:
-    """Writes what became of messages that were sent, or failed for good."""
-    # Before their messages, as an erasure has them, and all of them at once.
-    for bot, lost in _lost(deliveries).items():
-        await service.subscribers.hold(tx, bot, lost)
-    endings = [_ending(delivery) for delivery in deliveries]
-    ended = await store.finish(tx, endings, service.clock.now_ms())
-    # Of a message that is gone, as its person was erased meanwhile, nothing is told.
-    endings = [end for end in endings if end.message.message_id in ended]
-    tx.on_commit(partial(count_endings, service, endings))
-    await service.events.emit_many(
-        tx,
-        [
-            success_event(delivery)
-            if delivery.failure is None
-            else failure_event(delivery, delivery.failure)
-            for delivery in deliveries
-            if delivery.message.message_id in ended
-        ],
-    )
-    await _block_lost(service, tx, deliveries)
-    return endings
-
-
-async def _block_lost(service: "Service", tx: Tx, deliveries: Sequence[Delivery]) -> None:
-    for bot, lost in _lost(deliveries).items():
-        for user_id, reason in lost.items():
-            await service.subscribers.block(tx, bot, user_id, reason=str(reason))
-
-
-def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
-    """By bot and person, why those are to be unsubscribed who can't be reached any more."""
-    lost: dict[str, dict[str, Reason]] = defaultdict(dict)
-    for delivery in deliveries:
-        failure, subscriber = delivery.failure, delivery.subscriber
-        if failure is not None and failure.reason.should_unsubscribe and subscriber is not None:
-            lost[delivery.message.bot][subscriber.user_id] = failure.reason
-    return lost
-
-
-def _ending(delivery: Delivery) -> Ending:
-    failure = delivery.failure
-    if failure is None:
-        return Ending(delivery.message, "sent", ref=delivery.message_ref)
-    if delivery.in_doubt:
-        return Ending(delivery.message, "unknown", reason="unknown", error=failure.text)
-    return Ending(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
-
-
-def count_endings(service: "Service", endings: Sequence[Ending]) -> None:
-    """Counts them in the metrics."""
-    counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
-    for (channel, status, reason), count in counts.items():
-        service.metrics.count_deliveries(count, channel, status, reason)
-
-
-def success_event(delivery: Delivery) -> NewEvent:
-    """`delivery.success` of a message."""
-    message = delivery.message
-    return NewEvent(
-        message.project_id,
-        "delivery.success",
-        {
-            "message_id": message.message_id,
-            "batch_id": message.batch_id,
-            "job_id": message.job_id,
-            "metadata": message.metadata,
-        },
-        delivery.subscriber,
-    )
-
-
-def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
-    """`delivery.failed` of a message."""
-    in_doubt = delivery.in_doubt or failure.in_doubt
-    reason = Reason.UNKNOWN if in_doubt else failure.reason
-    # The spec gives `unknown` no flag: it needs a person's look.
-    flags = (
-        {"retryable": None, "should_unsubscribe": None}
-        if reason is Reason.UNKNOWN
-        else {"retryable": reason.retryable, "should_unsubscribe": reason.should_unsubscribe}
-    )
-    return NewEvent(
-        delivery.message.project_id,
-        "delivery.failed",
-        {
-            "message_id": delivery.message.message_id,
-            "batch_id": delivery.message.batch_id,
-            "job_id": delivery.message.job_id,
-            "metadata": delivery.message.metadata,
-            "status": "unknown" if in_doubt else "failed",
-            "reason": str(reason),
-            **flags,
-            "error": failure.text,
-        },
-        delivery.subscriber,
-    )
-
-
-async def settle_dead(service: "Service", tx: Tx, job: Job, error: str) -> None:
-    """Ends a message whose job can't be run: nobody may wait for it for good.
-
-    What was in the platform's hands is `unknown`, as after a crash; the rest has not been sent.
-    """
-    message = await store.find(tx, job.project_id or "", job.payload["message_id"])
-    if message is None:
-        return
-    # What went wrong is the operator's to know: it may name hosts and files of theirs.
-    text = "the service could not deliver it"
-    status: MessageStatus = "unknown" if message.status == "sending" else "failed"
-    endings = [Ending(message, status, reason="unknown", error=text)]
-    if await store.finish(tx, endings, service.clock.now_ms()):
-        receiver = (message.project_id, message.subscriber_id)
-        found = await service.subscribers.find_many(tx, [receiver])
-        delivery = Delivery(job, message, found.get(receiver))
-        await service.events.emit_many(
-            tx,
-            [
-                failure_event(
-                    delivery,
-                    DeliveryError(Reason.UNKNOWN, text, in_doubt=status == "unknown"),
-                )
-            ],
-        )
-        tx.on_commit(partial(count_endings, service, endings))
-        await counting.count(service, tx, endings)
-
-
-async def refuse_ended(_service: "Service", tx: Tx, job: Job) -> None:
-    """A message that has ended stays so: its project was told, its batch has counted it, and who has
-    sent another in its place would have the person get both, maybe days late."""
-    message = await store.find(tx, job.project_id or "", job.payload["message_id"])
-    if message is None:
-        raise Conflict("its message is not there any more; discard this job")
-    if message.status not in {"queued", "sending"}:
-        raise Conflict(
-            "its message has ended, and its project was told so; to reach the person, the project sends"
-            " a new one; discard this job"
-        )
-
-
-SPEC = JobSpec(JOB, deliver, on_dead=settle_dead, on_retry=refuse_ended, few=True)

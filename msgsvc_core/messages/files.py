@@ -5,48 +5,65 @@ tried again as a platform would be. One that takes its time holds up its own cha
 the batch go first, and it waits for a moment at most before it goes back to the lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.lines import Line
-from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.channels.outbound import OutboundGate
+from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Backoff, Job, PutBack
+from msgsvc_core.jobs.contract import Backoff, Job, Reschedule
 from msgsvc_core.messages import store
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.media_checks import Check
+    from msgsvc_core.files.media_checks import Check, MediaChecks
     from msgsvc_core.messages.deliveries import Delivery
-    from msgsvc_core.service import Service
 
 
-async def check_of(service: "Service", media: Media | None) -> "Check | None":
-    """What is known of a file, after a short wait at most; None where nothing has to be known."""
-    if media is None or not service.settings.media.check:
-        return None
-    checks = service.media.checks.known([media])
-    await service.media.checks.wait(checks)
-    return checks[0]
+class MessageFiles:
+    """What is known of the files that messages are about to be sent with.
 
-
-async def look_at(service: "Service", deliveries: Sequence["Delivery"]) -> None:
-    """Gives deliveries with a file what is known of it; a file that won't do is their failure.
-
-    Waits for a moment if there is nothing else to deliver meanwhile.
+    `checks` is called where there is one, and `enabled`: it loads megabytes that most services don't need.
     """
-    with_file = [
-        (each, each.message.content.media) for each in deliveries if each.message.content.media
-    ]
-    if not with_file or not service.settings.media.check:
-        return
-    checks = service.media.checks.known([media for _, media in with_file])
-    if len(checks) == len(deliveries) and all(check.may_wait for check in checks):
-        await service.media.checks.wait(checks)
-    for (delivery, _), check in zip(with_file, checks, strict=True):
-        delivery.file, delivery.failure = check, check.failure
+
+    def __init__(self, *, enabled: bool, checks: "Callable[[], MediaChecks]") -> None:
+        self._enabled = enabled
+        self._checks = checks
+
+    async def check_of(self, media: Media | None) -> "Check | None":
+        """What is known of a file, after a short wait at most; None where nothing has to be known."""
+        if media is None:
+            return None
+        found = await self.check_all([media])
+        return found[0] if found else None
+
+    async def check_all(self, files: Sequence[Media]) -> "Sequence[Check]":
+        """The same of several files; empty where nothing has to be known."""
+        if not files or not self._enabled:
+            return []
+        checks = self._checks()
+        found = checks.known(files)
+        await checks.wait(found)
+        return found
+
+    async def look_at(self, deliveries: Sequence["Delivery"]) -> None:
+        """Gives deliveries with a file what is known of it; a file that won't do is their failure.
+
+        Waits for a moment if there is nothing else to deliver meanwhile.
+        """
+        with_file = [
+            (each, each.message.content.media) for each in deliveries if each.message.content.media
+        ]
+        if not with_file or not self._enabled:
+            return
+        checks = self._checks()
+        found = checks.known([media for _, media in with_file])
+        if len(found) == len(deliveries) and all(check.may_wait for check in found):
+            await checks.wait(found)
+        for (delivery, _), check in zip(with_file, found, strict=True):
+            delivery.file, delivery.failure = check, check.failure
 
 
 @dataclass(slots=True)
@@ -54,13 +71,13 @@ class Waiting:
     """Chats whose first message has no fit file yet: what puts their jobs back, those messages whose
     file's host was away, and the jobs of chats that may wait with their batch."""
 
-    back: list[PutBack] = field(default_factory=list)
+    back: list[Reschedule] = field(default_factory=list)
     away: list["Delivery"] = field(default_factory=list)
     aside: list[Job] = field(default_factory=list)
 
 
 def take_waiting(
-    line: Line, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
+    line: OutboundGate, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
 ) -> Waiting:
     """Takes the chats out of `chats` whose first message has no fit file yet."""
     waiting = Waiting()

@@ -5,18 +5,18 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import AfterValidator, Field, model_validator
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl, Kept, MomentMs
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.channels.outgoing import Button, Format, Media, OutgoingMessage
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
+from msgsvc_core.content.outgoing import Button, Format, Media, OutgoingMessage
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey
-from msgsvc_core.visible_text import check_visible
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
@@ -27,7 +27,7 @@ BUTTON_DATA_BYTES = 64
 METADATA_BYTES = 4096
 
 
-class ButtonBody(Body):
+class ButtonBody(RequestModel):
     """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
 
     text: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_visible)]
@@ -46,7 +46,7 @@ class ButtonBody(Body):
         return self
 
 
-class MediaBody(Body):
+class MediaBody(RequestModel):
     """A file that the platform fetches from `url` and shows with the message."""
 
     type: Literal["image", "video", "document"]
@@ -100,7 +100,7 @@ def check_source(body: HasSource) -> None:
             raise wrong_field(field, "can't stand beside template, which has its own")
 
 
-class Content(Body):
+class Content(RequestModel):
     """What is shown, as a template comes to it."""
 
     text: MessageText
@@ -118,7 +118,7 @@ class Content(Body):
         )
 
 
-class SendBody(Body):
+class SendBody(RequestModel):
     """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
     `template` with its `variables`."""
 
@@ -168,7 +168,7 @@ class SendBody(Body):
         )
 
 
-class EditBody(Body):
+class EditBody(RequestModel):
     """What a message is to show from now on. What is left out stays as it is."""
 
     text: Kept[MessageText] = None
@@ -195,14 +195,14 @@ class EditBody(Body):
         )
 
 
-class SendAnswer(Answer):
+class SendAnswer(ResponseModel):
     """The message was taken and will be delivered."""
 
     message_id: str
     status: Literal["queued"] = "queued"
 
 
-@record
+@value_object
 class Message:
     """A message and what is known of its delivery; `bot` is the key of the channel that sends it."""
 
@@ -235,8 +235,8 @@ class Message:
         return self.project_id, self.message_id
 
 
-@record
-class Ending:
+@value_object
+class FinalStatus:
     """The last status of a message; `ref` is what the platform knows it by."""
 
     message: Message
@@ -246,7 +246,7 @@ class Ending:
     ref: str | None = None
 
 
-class ButtonAnswer(Answer):
+class ButtonAnswer(ResponseModel):
     """A button: either `url` or `data`."""
 
     text: str
@@ -254,7 +254,7 @@ class ButtonAnswer(Answer):
     data: str | None
 
 
-class MediaAnswer(Answer):
+class MediaAnswer(ResponseModel):
     """The file of a message."""
 
     type: str
@@ -262,7 +262,7 @@ class MediaAnswer(Answer):
     filename: str | None
 
 
-class MessageAnswer(Answer):
+class MessageAnswer(ResponseModel):
     """A message as the API shows it.
 
     `reason` is one of the delivery reasons when it failed. `error` is for people: why it failed, was
@@ -323,7 +323,7 @@ class MessageAnswer(Answer):
         )
 
 
-class MessageList(Answer):
+class MessageList(ResponseModel):
     """A page of messages, newest first."""
 
     data: list[MessageAnswer]
@@ -343,7 +343,7 @@ class MessageQuery(PageQuery):
     batch_id: str | None = None
 
 
-class DeliverySuccess(Answer):
+class DeliverySuccess(ResponseModel):
     """Fields of `delivery.success`. `batch_id` is that of `POST /v1/send/batch`, `job_id` that of a
     mass send."""
 
@@ -369,7 +369,7 @@ class DeliveryFailed(DeliverySuccess):
     error: str
 
 
-class BatchCompleted(Answer):
+class BatchCompleted(ResponseModel):
     """Fields of `batch.completed`: `total` is the sum of `sent`, `failed` and `skipped`. `failed` holds
     those of `unknown`: the service can't tell whether they arrived."""
 
@@ -381,7 +381,7 @@ class BatchCompleted(Answer):
     total: int
 
 
-class ButtonClicked(Answer):
+class ButtonClicked(ResponseModel):
     """Fields of `button.clicked`."""
 
     message_id: str | None

@@ -1,20 +1,17 @@
 """What a message looks like in each messenger, and what each would refuse, before anything is sent."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.markup import Span, visible_length
-from msgsvc_core.channels.outgoing import Button, Media, OutgoingMessage
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.record import record
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.content.markup import Span, visible_length
+from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.messages.limits import MessageLimits
 
 
-@record
+@value_object
 class Preview:
     """A message as some channels show it, which show it alike.
 
@@ -32,18 +29,13 @@ class Preview:
 
 
 def previews(
-    service: "Service",
-    project_id: str,
-    message: OutgoingMessage,
-    channels: Collection[str] | None = None,
+    channels: Iterable[Channel], message: OutgoingMessage, limits: MessageLimits
 ) -> list[Preview]:
-    """For all of the project's channels, or those named; what they show alike once. Calls no messenger."""
-    refused = _breaks_limits(service, message)
+    """For each of the channels; what they show alike once. Calls no messenger."""
+    refused = _breaks_limits(limits, message)
     found: list[Preview] = []
-    for channel in service.channels.all_of(project_id):
-        if channels is not None and channel.name not in channels:
-            continue
-        one = _preview(service, channel, message, refused)
+    for channel in channels:
+        one = _preview(channel, message, refused, limits.text_length)
         alike = [number for number, known in enumerate(found) if _looks(known) == _looks(one)]
         if alike:
             known = found[alike[0]]
@@ -59,7 +51,7 @@ def _looks(preview: Preview) -> Preview:
 
 
 def _preview(
-    service: "Service", channel: Channel, message: OutgoingMessage, refused: str | None
+    channel: Channel, message: OutgoingMessage, refused: str | None, text_length: int
 ) -> Preview:
     takes = channel.capabilities
     most = takes.max_text_length
@@ -72,13 +64,13 @@ def _preview(
         buttons=message.buttons,
         problem=refused or channel.problem(message),
         length=visible_length(message.text, message.format, takes.text_unit),
-        most=min(most, service.settings.limits.text_length),
+        most=min(most, text_length),
     )
 
 
-def _breaks_limits(service: "Service", message: OutgoingMessage) -> str | None:
+def _breaks_limits(limits: MessageLimits, message: OutgoingMessage) -> str | None:
     try:
-        service.messages.check_size(message)
+        limits.check_size(message)
     except ValidationFailed as error:
         return error.message
     return None

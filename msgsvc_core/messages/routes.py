@@ -2,8 +2,8 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.errors import (
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.kernel.errors import (
     BadRequest,
     BillingBlocked,
     Conflict,
@@ -20,6 +20,7 @@ from msgsvc_core.messages.models import (
     SendAnswer,
     SendBody,
 )
+from msgsvc_core.messages.service import Messages
 
 router = Router(area="messages")
 
@@ -38,20 +39,22 @@ router = Router(area="messages")
         Conflict,
     ),
 )
-async def send(ctx: Context, body: SendBody) -> SendAnswer:
+async def send(
+    ctx: Context, body: SendBody, billing: BillingGate, messages: Messages
+) -> SendAnswer:
     """Queues a message to one subscriber.
 
     What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
     """
-    await ctx.service.admit(ctx.project_id, MESSAGE)
-    message = await ctx.service.messages.add(ctx.unit, ctx.project_id, body)
+    await billing.check(ctx.project_id, MESSAGE)
+    message = await messages.add(ctx.unit, ctx.project_id, body)
     return SendAnswer(message_id=message.message_id)
 
 
 @router.get("/v1/messages", errors=(BadRequest,))
-async def list_messages(ctx: Context, query: MessageQuery) -> MessageList:
+async def list_messages(ctx: Context, query: MessageQuery, messages: Messages) -> MessageList:
     """Lists the project's messages, newest first."""
-    found = await ctx.service.messages.page(ctx.tx, ctx.project_id, query)
+    found = await messages.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda message: message.message_id)
     return MessageList(
         data=[MessageAnswer.of(message) for message in page],
@@ -60,29 +63,31 @@ async def list_messages(ctx: Context, query: MessageQuery) -> MessageList:
 
 
 @router.get("/v1/messages/{message_id}", errors=(NotFound,))
-async def get_message(ctx: Context, message_id: str) -> MessageAnswer:
+async def get_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
     """Shows a message and what became of it."""
-    return MessageAnswer.of(await ctx.service.messages.find(ctx.tx, ctx.project_id, message_id))
+    return MessageAnswer.of(await messages.find(ctx.tx, ctx.project_id, message_id))
 
 
 @router.post("/v1/messages/{message_id}/edit", status=202, errors=(NotFound, Conflict))
-async def edit_message(ctx: Context, message_id: str, body: EditBody) -> MessageAnswer:
+async def edit_message(
+    ctx: Context, message_id: str, body: EditBody, messages: Messages
+) -> MessageAnswer:
     """Changes a message: before it is sent at once, and afterwards in the chat, where the channel can.
 
     `edited_at` says when people saw the change. If the messenger refuses it, `error` says why, and the
     message is again what it was.
     """
-    changes = ctx.service.messages.changes
+    changes = messages.changes
     return MessageAnswer.of(await changes.edit(ctx.tx, ctx.project_id, message_id, body))
 
 
 @router.delete("/v1/messages/{message_id}", status=202, errors=(NotFound, Conflict))
-async def delete_message(ctx: Context, message_id: str) -> MessageAnswer:
+async def delete_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
     """Takes a message back.
 
     It is skipped if it is still to be sent, and else removed from the chat, where the channel can.
 
     `deleted_at` says when. If the messenger refuses, `error` says why.
     """
-    changes = ctx.service.messages.changes
+    changes = messages.changes
     return MessageAnswer.of(await changes.delete(ctx.tx, ctx.project_id, message_id))

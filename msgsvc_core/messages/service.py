@@ -1,35 +1,41 @@
 """The rules of sending: who gets what, and what is refused before a platform is called."""
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
 
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.db import Lookup, Tx, Unit
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Database, DataLoader, Tx, WriteBatch
+from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import NORMAL, NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import clicks, previews, store
-from msgsvc_core.messages.changes import MessageChanges
 from msgsvc_core.messages.delivery import JOB
+from msgsvc_core.messages.edits import MessageChanges, find
+from msgsvc_core.messages.history import Moment, history
+from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
-from msgsvc_core.record import record
-from msgsvc_core.subscribers.models import Receiver
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.models import Recipient
+from msgsvc_core.subscribers.service import Subscribers
 
 
-@record
-class Judged:
+@value_object
+class PreparedMessage:
     """What a body comes to: who gets it, by which bot, and what they are shown."""
 
-    receiver: Receiver
+    receiver: Recipient
     channel: Channel
     content: OutgoingMessage
 
@@ -37,11 +43,32 @@ class Judged:
 class Messages:
     """`service.messages`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self.changes = MessageChanges(service)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        jobs: JobQueue,
+        events: Events,
+        billing: BillingGate,
+        channels: Channels,
+        subscribers: Subscribers,
+        templates: Templates,
+        changes: MessageChanges,
+        limits: MessageLimits,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._jobs = jobs
+        self._events = events
+        self._billing = billing
+        self._channels = channels
+        self._subscribers = subscribers
+        self._templates = templates
+        self._limits = limits
+        self.changes = changes
         #: Sends that are taken at the same time share a query.
-        self._permissions = Lookup(service.db, store.find_permissions)
+        self._permissions = DataLoader(db, store.find_permissions)
 
     async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
         """Queues a message, in a transaction of its own; for callers in the same process.
@@ -50,22 +77,22 @@ class Messages:
 
         Raises the errors of `POST /v1/send`.
         """
-        unit = Unit()
+        unit = WriteBatch()
         body = body or validate(SendBody, fields)
-        await self._service.admit(project_id, MESSAGE)
+        await self._billing.check(project_id, MESSAGE)
         message = await self.add(unit, project_id, body)
-        await self._service.db.write(unit)
+        await self._db.write(unit)
         return message
 
     async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
         """Queues a message in `tx`, along with what else is written there."""
-        unit = Unit()
+        unit = WriteBatch()
         message = await self.add(unit, project_id, body, tx)
         await tx.write(unit)
         return message
 
     async def add(
-        self, unit: Unit, project_id: str, body: SendBody, tx: Tx | None = None
+        self, unit: WriteBatch, project_id: str, body: SendBody, tx: Tx | None = None
     ) -> Message:
         """Adds a message and the job that delivers it to what is written together.
 
@@ -80,12 +107,12 @@ class Messages:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
-    ) -> Judged:
+    ) -> PreparedMessage:
         """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
 
         Who judges many at once has each `pause` before the part that takes the time.
         """
-        receiver = await self._service.subscribers.receiver(
+        receiver = await self._subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -94,23 +121,23 @@ class Messages:
         )
         await self._check_permission(project_id, body.permission, tx)
         content = await self._content(project_id, body, receiver, tx)
-        channel = await self._service.subscribers.bot_of(project_id, receiver)
+        channel = await self._subscribers.bot_of(project_id, receiver)
         if pause is not None:
             await pause()
         self._check(channel, content, body)
-        return Judged(receiver, channel, content)
+        return PreparedMessage(receiver, channel, content)
 
     def put(
         self,
-        unit: Unit,
+        unit: WriteBatch,
         project_id: str,
         body: SendBody,
-        judged: Judged,
+        judged: PreparedMessage,
         batch_id: str | None = None,
     ) -> Message:
         """Adds a message that was judged, and the job that delivers it, to what is written together."""
         receiver = judged.receiver
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         message = Message(
             project_id=project_id,
             message_id=new_id("msg"),
@@ -131,7 +158,7 @@ class Messages:
             batch_id=batch_id,
         )
         store.add(unit, message)
-        self._service.jobs.add(
+        self._jobs.add(
             unit,
             NewJob(
                 JOB,
@@ -145,41 +172,39 @@ class Messages:
 
     async def find(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """Raises `NotFound`, for another project's id as well."""
-        message = await store.find(tx, project_id, message_id)
-        if message is None:
-            raise NotFound(f"there is no message {message_id!r}")
-        return message
+        return await find(tx, project_id, message_id)
 
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
-            await self._service.subscribers.check_channel(tx, project_id, query.channel)
+            await self._subscribers.check_channel(tx, project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
-    async def to_one(
-        self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, most: int
-    ) -> list[Message]:
-        """Up to `most` messages to one subscriber, newest first, from the one after the id `after` on."""
-        query = MessageQuery(subscriber_id=subscriber_id)
-        return await store.list_page(tx, project_id, query, after, most)
+    async def history(
+        self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
+    ) -> tuple[list[Moment], str | None]:
+        """A page of what happened with a person, newest first, and the cursor of the next page."""
+        return await history(self._events, tx, project_id, subscriber_id, query)
 
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
         """How the project's channels, or those named, would show a message or refuse it."""
-        return previews.previews(self._service, project_id, message, channels)
+        theirs = self._channels.all_of(project_id)
+        shown = [one for one in theirs if channels is None or one.name in channels]
+        return previews.previews(shown, message, self._limits)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""
-        await clicks.button_pressed(self._service, ctx)
+        await clicks.button_pressed(ctx, subscribers=self._subscribers, events=self._events)
 
     async def _content(
-        self, project_id: str, body: SendBody, receiver: Receiver, tx: Tx | None
+        self, project_id: str, body: SendBody, receiver: Recipient, tx: Tx | None
     ) -> OutgoingMessage:
         """What is shown; a template is rendered now, so that its later changes don't reach it."""
         if body.template is None:
             return body.to_message()
-        rendered = await self._service.templates.render(
+        rendered = await self._templates.render(
             project_id, body.template, body.variables or {}, receiver.lang, tx
         )
         return rendered.to_message(silent=body.silent)
@@ -196,22 +221,8 @@ class Messages:
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
-        self.check_size(content)
-        if problem := channel.problem(content):
-            raise ValidationFailed(problem)
+        self._limits.check_content(channel, content)
 
     def check_size(self, content: OutgoingMessage) -> None:
         """Limits of the settings. Raises `ValidationFailed`."""
-        most = self._service.settings.limits.text_length
-        if len(content.text) > most:
-            raise ValidationFailed(f"text: must be at most {most} characters")
-        self.check_buttons(content.buttons)
-
-    def check_buttons(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Raises `ValidationFailed` for more rows, or more in a row, than there may be."""
-        limits = self._service.settings.limits
-        if len(rows) > limits.button_rows:
-            raise ValidationFailed(f"buttons: at most {limits.button_rows} rows")
-        for number, row in enumerate(rows):
-            if not 1 <= len(row) <= limits.buttons_per_row:
-                raise ValidationFailed(f"buttons[{number}]: 1-{limits.buttons_per_row} buttons")
+        self._limits.check_size(content)

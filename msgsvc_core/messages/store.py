@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.db import Row, Tx, Unit
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Row, Tx, WriteBatch
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages.filters import page_of
-from msgsvc_core.messages.models import Ending, Message, MessageQuery
+from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
 
 #: In the order of `Message`'s fields, which rows become by position.
 _COLUMNS = (
@@ -23,7 +23,7 @@ _SELECTED = ", ".join(f"m.{column}" for column in _COLUMN_NAMES)
 _KEY = ("project", "message")
 
 
-def add(unit: Unit, message: Message) -> None:
+def add(unit: WriteBatch, message: Message) -> None:
     """Adds a new message."""
     unit.insert(
         "core_messages",
@@ -45,7 +45,7 @@ def add(unit: Unit, message: Message) -> None:
     )
 
 
-async def add_ended(tx: Tx, endings: Sequence[Ending], now_ms: int) -> None:
+async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None:
     """Adds messages that have come to their end already: those of mailings."""
     contents: dict[int, str] = {}
     rows = []
@@ -203,7 +203,7 @@ async def unmark_sending(tx: Tx, messages: Sequence[Message]) -> None:
         )
 
 
-async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:
+async def finish(tx: Tx, ends: Sequence[FinalStatus], now_ms: int) -> set[str]:
     """Gives messages their last status; returns the ids of those that had none yet."""
     if not ends:
         return set()
@@ -225,7 +225,7 @@ async def finish(tx: Tx, ends: Sequence[Ending], now_ms: int) -> set[str]:
     return {row["message_id"] for row in rows}
 
 
-async def correct(tx: Tx, ends: Sequence[Ending]) -> set[str]:
+async def correct(tx: Tx, ends: Sequence[FinalStatus]) -> set[str]:
     """Gives messages that ended as `unknown` the status that is known after all; returns their ids."""
     if not ends:
         return set()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.api.types import origin_of
+from msgsvc_core.security.http_urls import origin_of
 
 
 def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ()) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.localized import LANGUAGES, closest
+from msgsvc_core.kernel.i18n import LANGUAGES, closest
 
 
 def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str | None:

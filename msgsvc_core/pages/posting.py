@@ -7,7 +7,7 @@ from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from msgsvc_core.errors import BadRequest, PayloadTooLarge, ValidationFailed
+from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFailed
 
 
 @asynccontextmanager

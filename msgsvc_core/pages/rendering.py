@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from starlette.staticfiles import StaticFiles
 
-from msgsvc_core.localized import own_name
+from msgsvc_core.kernel.i18n import own_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -4,11 +4,11 @@ import asyncio
 
 import structlog
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Database, DatabaseUnavailable
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.projects import store
 from msgsvc_core.projects.models import ApiKey
-from msgsvc_core.tasks import end
 
 #: Seconds between two writes: a key's use costs a request nothing, and the database one statement.
 WRITE_EVERY_S = 60.0
@@ -36,7 +36,7 @@ class KeyUses:
     async def stop(self) -> None:
         """Writes what is left."""
         if self._task is not None:
-            await end(self._task)
+            await cancel_and_wait(self._task)
             self._task = None
         await self.write()
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import Kept
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.settings import LimitSettings
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.kernel.i18n import Localized, visible
 
 #: Characters of a text that a project has its bots say.
 MAX_TEXT_LENGTH = 1000
@@ -73,7 +73,7 @@ class ListedKey:
     revoked_at_ms: int | None
 
 
-class ChannelAnswer(Answer):
+class ChannelAnswer(ResponseModel):
     """A channel that the project can use, and the link to its bot, once its messenger has told it.
 
     `own`: whether it is the project's own, or shared with others.
@@ -84,7 +84,7 @@ class ChannelAnswer(Answer):
     link: str | None
 
 
-class LimitsAnswer(Answer):
+class LimitsAnswer(ResponseModel):
     """The limits in force; those of plugins stand beside their endpoints."""
 
     requests_per_minute: int
@@ -103,7 +103,7 @@ class LimitsAnswer(Answer):
         return cls(**{name: getattr(limits, name) for name in cls.model_fields})
 
 
-class ProjectAnswer(Answer):
+class ProjectAnswer(ResponseModel):
     """The project that an API key belongs to. `plan` is null where nothing is billed."""
 
     project_id: str
@@ -117,7 +117,7 @@ class ProjectAnswer(Answer):
     channels: list[ChannelAnswer]
 
 
-class ProjectBody(Body):
+class ProjectBody(RequestModel):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
     name: Kept[str] = Field(

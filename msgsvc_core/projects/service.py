@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.db import Database, Lookup, Tx
-from msgsvc_core.errors import (
+from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
     ProjectInactive,
     Unauthorized,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id
-from msgsvc_core.localized import Localized
-from msgsvc_core.messages.substitution import TemplateError, names_in, plain_template
+from msgsvc_core.kernel.i18n import Localized
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.visible_text import has_visible
 from msgsvc_core.projects import store
 from msgsvc_core.projects.key_uses import KeyUses
 from msgsvc_core.projects.models import (
@@ -26,7 +27,6 @@ from msgsvc_core.projects.models import (
     ProjectTexts,
 )
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
-from msgsvc_core.visible_text import has_visible
 
 #: Milliseconds for which a key that was found is not looked for again. A key that is revoked, or a
 #: project that is disabled, by another process, goes on for as long here.
@@ -46,7 +46,7 @@ class Projects:
         self._db = db
         self._clock = clock
         self.key_uses = KeyUses(db, clock)
-        self._keys = Lookup(db, store.find_keys)
+        self._keys = DataLoader(db, store.find_keys)
         #: When a key was found, in Unix milliseconds, and what; by the key's digest.
         self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
         #: Grows whenever what is known may be wrong.

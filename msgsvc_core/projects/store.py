@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, key_params, key_table, listed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
 
@@ -91,8 +91,8 @@ async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, 
         "SELECT k.digest, k.key_id, k.name AS key_name, k.prefix, k.scopes,"
         " p.project_id, p.name, p.status, p.created_at_ms"
         " FROM core_api_keys k JOIN core_projects p ON p.project_id = k.project_id"
-        f" WHERE {among('k.digest', 'digests', tx.dialect)} AND k.revoked_at_ms IS NULL",
-        {"digests": listed(digests, tx.dialect)},
+        f" WHERE {in_array('k.digest', 'digests', tx.dialect)} AND k.revoked_at_ms IS NULL",
+        {"digests": array_param(digests, tx.dialect)},
     )
     return {row["digest"]: (_project(row), _key(row)) for row in rows}
 

@@ -5,7 +5,7 @@ import re
 import secrets
 from dataclasses import dataclass, field
 
-from msgsvc_core.ids import encode_base62
+from msgsvc_core.kernel.ids import encode_base62
 
 #: What every API key begins with, so that scanners find one that was published by mistake.
 KEY_PREFIX = "msk_"

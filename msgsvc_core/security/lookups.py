@@ -18,9 +18,9 @@ from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security.recent_names import RecentNames
-from msgsvc_core.tasks import end
 
 #: Seconds for which a caller waits for an answer, or for a place; less than an attempt of a webhook may
 #: take, and enough for the system's resolver to ask a second time, which it does after 5.
@@ -72,7 +72,7 @@ def ask_system(host: str, port: int, family: socket.AddressFamily) -> Found:
     )
 
 
-@record
+@value_object
 class _Lookup:
     """One that is under way, or waits for a place."""
 
@@ -131,7 +131,7 @@ class Lookups:
 
     async def close(self) -> None:
         """Who still waits gets an error; threads end when their name servers answer, or with the process."""
-        await end(*[lookup.task for lookup in self._under_way.values()])
+        await cancel_and_wait(*[lookup.task for lookup in self._under_way.values()])
 
     def _begun(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
         answer = asyncio.get_running_loop().create_future()

@@ -17,7 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from msgsvc_core.errors import ApiError, BadRequest, Unavailable
+from msgsvc_core.kernel.errors import ApiError, BadRequest, Unavailable
 from msgsvc_core.server.cork import CorkedTransport
 from msgsvc_core.server.exchange import Exchange
 from msgsvc_core.server.guard import (

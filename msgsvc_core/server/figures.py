@@ -13,32 +13,34 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from msgsvc_core.api.envelope import envelope, http_error
-from msgsvc_core.api.metrics import metrics_routes
-from msgsvc_core.api.proxies import TrustedProxies
-from msgsvc_core.errors import ApiError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.metrics import metrics_routes
+from msgsvc_core.http.proxies import TrustedProxies
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.security.networks import Networks
 from msgsvc_core.server.guard import Guard
 from msgsvc_core.server.listener import bind
 from msgsvc_core.server.server import Server
-from msgsvc_core.service import Service
+from msgsvc_core.telemetry import Metrics
 
 
 @asynccontextmanager
-async def serving_metrics(service: Service, port: int | None = None) -> AsyncIterator[int]:
-    """Shows the figures of `service` on `metrics.worker_host` while the block runs; gives the port.
+async def serving_metrics(
+    metrics: Metrics, settings: Settings, port: int | None = None
+) -> AsyncIterator[int]:
+    """Serves `metrics` on `metrics.worker_host` while the block runs; gives the port.
 
     `port` stands instead of `metrics.worker_port`, for the second and further processes of a worker
     on one machine; 0 takes a free one. With neither, nothing is served, and the port given is 0.
     Raises `SettingsError` if the port is taken.
     """
-    settings = service.settings.metrics
-    wanted = settings.worker_port if port is None else port
+    wanted = settings.metrics.worker_port if port is None else port
     if port is None and not wanted:
         yield 0
         return
-    listener = bind(settings.worker_host, wanted, "metrics.worker_port")
-    guard = Guard(service.settings.server, service.settings.errors_url, service.metrics)
-    server = Server(_figures_app(service), guard, signals=False)
+    listener = bind(settings.metrics.worker_host, wanted, "metrics.worker_port")
+    guard = Guard(settings.server, settings.errors_url, metrics)
+    server = Server(_figures_app(metrics, settings), guard, signals=False)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield listener.getsockname()[1]
@@ -48,8 +50,8 @@ async def serving_metrics(service: Service, port: int | None = None) -> AsyncIte
         listener.close()
 
 
-def _figures_app(service: Service) -> ASGIApp:
-    errors_url = service.settings.errors_url
+def _figures_app(metrics: Metrics, settings: Settings) -> ASGIApp:
+    errors_url = settings.errors_url
 
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -62,9 +64,9 @@ def _figures_app(service: Service) -> ASGIApp:
         assert isinstance(error, ApiError)
         return envelope(error, errors_url)
 
-    proxies = Networks(service.settings.server.trusted_proxies)
+    proxies = Networks(settings.server.trusted_proxies)
     return Starlette(
-        routes=[Route("/healthz", healthz), *metrics_routes(service)],
+        routes=[Route("/healthz", healthz), *metrics_routes(metrics, settings.metrics)],
         middleware=[Middleware(TrustedProxies, proxies=proxies)],
         exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
     )

@@ -10,10 +10,10 @@ from prometheus_client.registry import Collector
 from starlette.types import Receive, Scope, Send
 
 from msgsvc_core.api.envelope import envelope
-from msgsvc_core.errors import ApiError
-from msgsvc_core.ids import new_id
-from msgsvc_core.metrics import Metrics
-from msgsvc_core.sections import ServerSettings
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.telemetry import Metrics
 
 #: Bytes a second that a body must come with once `server.body_timeout_s` is over. A telephone in the
 #: country does ten times as much.

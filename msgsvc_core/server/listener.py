@@ -3,9 +3,9 @@
 import resource
 import socket
 
-from msgsvc_core.sections import ServerSettings
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.server.guard import SPARE_CONNECTIONS
-from msgsvc_core.settings import SettingsError
 
 #: Files beside connections of callers: databases, calls to messengers and webhooks, logs.
 OTHER_FILES = 400

@@ -8,22 +8,23 @@ seal is a keyed hash over the choice, the asker, the minute, the project, the `e
 
 import hmac
 import re
-from typing import TYPE_CHECKING
 
-from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import lock_external_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 PREFIX = "who:"
 
@@ -38,10 +39,26 @@ _DATA = re.compile(
 
 
 class Consents:
-    """`service.consents`."""
+    """`service.consents`. A question may be answered for `personal_link_s` seconds, as its link works."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        secrets: SecretBox,
+        texts: Texts,
+        projects: Projects,
+        channels: Channels,
+        outbox: BotOutbox,
+        personal_link_s: int,
+    ) -> None:
+        self._clock = clock
+        self._secrets = secrets
+        self._texts = texts
+        self._projects = projects
+        self._channels = channels
+        self._outbox = outbox
+        self._personal_link_s = personal_link_s
 
     def rules(self) -> list[InboundRule]:
         return [InboundRule("button", self._pressed, prefix=PREFIX)]
@@ -66,12 +83,12 @@ class Consents:
     async def ask(self, tx: Tx, holder: Subscriber, asker: Subscriber) -> None:
         """Asks `holder` whether `asker` is them. Where nobody can answer, nothing is asked, and the
         asker stays nobody in particular."""
-        bot = await self._service.channels.find(holder.bot)
+        bot = await self._channels.find(holder.bot)
         is_somebody = asker.external_id is not None or asker.channel == holder.channel
         if bot is None or not bot.capabilities.answers or is_somebody:
             return
-        project = await self._service.projects.find(tx, holder.project_id)
-        _ = self._service.texts.into(holder.lang)
+        project = await self._projects.find(tx, holder.project_id)
+        _ = self._texts.into(holder.lang)
         name = one_line(asker.first_name)
         if asker.username:
             name = f"{name} (@{one_line(asker.username)})"
@@ -80,14 +97,13 @@ class Consents:
             " messages and one-time codes can go there as well. Was it you?",
             name=name,
             project=one_line(project.name),
-            messenger=self._service.channels.display_name(asker.channel, asker.project_id),
+            messenger=self._channels.display_name(asker.channel, asker.project_id),
         )
         row = (
             Button(_("Yes, it was me"), data=self._data("y", holder, asker.subscriber_id)),
             Button(_("No"), data=self._data("n", holder, asker.subscriber_id)),
         )
-        await calls.enqueue_send(
-            self._service,
+        await self._outbox.send(
             tx,
             holder.bot,
             holder.chat_id,
@@ -121,8 +137,8 @@ class Consents:
         _ = ctx._
         if choice == "n":
             return _("They are not known as you, and get nothing that is yours.")
-        lasts_ms = self._service.settings.limits.personal_link_s * 1000
-        is_late = self._service.clock.now_ms() - minute * MINUTE_MS > lasts_ms
+        lasts_ms = self._personal_link_s * 1000
+        is_late = self._clock.now_ms() - minute * MINUTE_MS > lasts_ms
         assert holder.external_id is not None, "the seal is over it"
         await lock_external_id(ctx.tx, holder.project_id, holder.external_id)
         if (
@@ -136,7 +152,7 @@ class Consents:
         return _("From now on you are known there as well.")
 
     def _data(self, choice: str, holder: Subscriber, asker_id: str) -> str:
-        minute = self._service.clock.now_ms() // MINUTE_MS
+        minute = self._clock.now_ms() // MINUTE_MS
         seal = self._seals(choice, holder, asker_id, minute)[0]
         asker = asker_id.removeprefix(_SUBSCRIBER)
         return f"{OWN_BUTTON}{PREFIX}{choice}:{asker}:{minute}:{seal}"
@@ -146,5 +162,5 @@ class Consents:
             *(choice, asker_id, str(minute), holder.project_id, holder.external_id or ""),
             *(holder.bot, holder.user_id, holder.subscriber_id),
         )
-        derived = self._service.secrets.derive_all(PURPOSE, *parts)
+        derived = self._secrets.derive_all(PURPOSE, *parts)
         return [encode_base62(each[:16], ID_WIDTH) for each in derived]

@@ -1,15 +1,13 @@
 """Subscribers as CSV, for spreadsheets: read a chunk at a time, with nothing held open in between."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
-from msgsvc_core.json_text import to_json
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Subscribers that are read, and sent, at a time.
 CHUNK = 1000
@@ -32,7 +30,7 @@ COLUMNS = (
 
 
 async def to_csv(
-    service: "Service", project_id: str, filters: SubscriberFilters
+    db: Database, subscribers: Subscribers, project_id: str, filters: SubscriberFilters
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest subscriber first, in pieces of up to `CHUNK`.
 
@@ -43,8 +41,8 @@ async def to_csv(
     text = BOM + lines([COLUMNS])
     while True:
         # A connection for the question alone: how long the client takes to read is theirs to decide.
-        async with service.db.read() as tx:
-            found = await service.subscribers.list_after(tx, project_id, filters, after, CHUNK)
+        async with db.read() as tx:
+            found = await subscribers.list_after(tx, project_id, filters, after, CHUNK)
         text += lines([_cells(subscriber) for subscriber in found])
         if text:
             yield text.encode()

@@ -1,25 +1,34 @@
 """GET /v1/subscribers/export."""
 
-from msgsvc_core.accounts.exporting import check_export
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.billing import BillingGate
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
+from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/subscribers/export", holds_connection=False, media_type="text/csv")
-async def export_subscribers(ctx: Context, query: SubscriberFilters) -> Response:
+async def export_subscribers(
+    ctx: Context,
+    query: SubscriberFilters,
+    db: Database,
+    subscribers: Subscribers,
+    billing: BillingGate,
+    clock: Clock,
+) -> Response:
     """Streams the project's subscribers as CSV, newest first, for a spreadsheet.
 
     UTF-8 with a byte order mark, commas, lines that end with CR LF. Tags and permissions are joined by
     commas, attributes are JSON. A cell that a spreadsheet would take for a formula begins with an
     apostrophe.
     """
-    await check_export(ctx.service, ctx.project_id)
-    pieces = to_csv(ctx.service, ctx.project_id, query)
-    day = to_rfc3339(ctx.service.clock.now_ms()).partition("T")[0]
+    await billing.check_export(ctx.project_id)
+    pieces = to_csv(db, subscribers, ctx.project_id, query)
+    day = to_rfc3339(clock.now_ms()).partition("T")[0]
     return await csv_response(pieces, f"subscribers-{day}.csv")

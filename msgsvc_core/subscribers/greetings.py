@@ -1,24 +1,15 @@
 """What a bot says in a project's name to who has subscribed, and to who leaves."""
 
-from typing import TYPE_CHECKING
-
 import structlog
 
-from msgsvc_core.channels import calls
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import TemplateError, TooLong, WrongVariable, plain_template
 from msgsvc_core.db import Tx
-from msgsvc_core.localized import Localized, in_language
-from msgsvc_core.messages.substitution import (
-    TemplateError,
-    TooLong,
-    WrongVariable,
-    plain_template,
-)
+from msgsvc_core.kernel.i18n import Localized, Texts, Translate, in_language
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Source, Subscriber
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: How people come who talk to the bot at that moment. Elsewhere a word of it would be out of place:
 #: whoever opened a mini app may never have written to it.
@@ -33,8 +24,10 @@ log = structlog.get_logger(__name__)
 class Greetings:
     """`service.greetings`. A project's texts know `{{ first_name }}` and `{{ project }}`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, texts: Texts, outbox: BotOutbox, projects: Projects) -> None:
+        self._texts = texts
+        self._outbox = outbox
+        self._projects = projects
 
     async def welcome(self, tx: Tx, subscriber: Subscriber, source: Source) -> None:
         """Has the bot greet somebody who has just subscribed, once, in their language.
@@ -45,20 +38,18 @@ class Greetings:
         if source not in GREETED:
             return
         project_id, lang = subscriber.project_id, subscriber.lang
-        text = (await self._service.projects.texts(tx, project_id)).welcome
+        text = (await self._projects.texts(tx, project_id)).welcome
         said = await self._said(tx, project_id, text, subscriber.first_name, lang)
         if said is None and source == "auth":
             return
         if said is None:
-            project = await self._service.projects.find(tx, project_id)
-            said = subscribed_to(self._service, project.name, lang)
-        await calls.enqueue_send(
-            self._service, tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said)
-        )
+            project = await self._projects.find(tx, project_id)
+            said = subscribed_to(self._texts.into(lang), project.name)
+        await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said))
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
         """What the project says to who leaves it in this chat; None if it has no text of its own."""
-        text = (await self._service.projects.texts(ctx.tx, project_id)).farewell
+        text = (await self._projects.texts(ctx.tx, project_id)).farewell
         return await self._said(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
 
     async def _said(
@@ -66,8 +57,8 @@ class Greetings:
     ) -> str | None:
         if text is None:
             return None
-        project = await self._service.projects.find(tx, project_id)
-        chosen = in_language(text, lang, self._service.settings.default_lang)
+        project = await self._projects.find(tx, project_id)
+        chosen = in_language(text, lang, self._texts.default_lang)
         try:
             values = {"first_name": first_name, "project": project.name}
             return plain_template(chosen).render(values, MOST).strip() or None
@@ -77,7 +68,6 @@ class Greetings:
             return None
 
 
-def subscribed_to(service: "Service", project: str, lang: str) -> str:
+def subscribed_to(_: Translate, project: str) -> str:
     """The bot's own words for who has subscribed."""
-    _ = service.texts.into(lang)
     return _("You are subscribed to notifications from {project}.", project=project)

@@ -4,15 +4,15 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     Conflict,
     InvalidExternalId,
     SubscriberNotFound,
 )
-from msgsvc_core.subscribers import mini_app
-from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody
+from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody, MiniAppSubscribing
 from msgsvc_core.subscribers.models import SubscriberAnswer
+from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
@@ -26,7 +26,9 @@ class LeavingQuery(Query):
 
 
 @router.delete("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
-async def delete_subscriber(ctx: Context, subscriber_id: str, query: LeavingQuery) -> None:
+async def delete_subscriber(
+    ctx: Context, subscriber_id: str, query: LeavingQuery, subscribers: Subscribers
+) -> None:
     """Unsubscribes somebody, or with `erase=true` removes all personal data.
 
     Unsubscribed, they get no messages, can come back and are still shown; who is so already stays so.
@@ -34,27 +36,31 @@ async def delete_subscriber(ctx: Context, subscriber_id: str, query: LeavingQuer
     way ten minutes later.
     """
     if query.erase:
-        await ctx.service.subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
+        await subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
     else:
-        await ctx.service.subscribers.leave(ctx.tx, ctx.project_id, subscriber_id, reason="api")
+        await subscribers.leave(ctx.tx, ctx.project_id, subscriber_id, reason="api")
 
 
 @router.post(
     "/v1/subscribers/{subscriber_id}/subscribe",
     errors=(SubscriberNotFound, AlreadySubscribed, Conflict),
 )
-async def subscribe_again(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
+async def subscribe_again(
+    ctx: Context, subscriber_id: str, subscribers: Subscribers
+) -> SubscriberAnswer:
     """Subscribes somebody again who was unsubscribed; nobody can who has blocked the bot."""
-    subscriber = await ctx.service.subscribers.come_back(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.come_back(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
 @router.post("/v1/subscribers/mini-app", errors=(Conflict, InvalidExternalId))
-async def subscribe_in_mini_app(ctx: Context, body: MiniAppBody) -> MiniAppAnswer:
+async def subscribe_in_mini_app(
+    ctx: Context, body: MiniAppBody, mini_apps: MiniAppSubscribing
+) -> MiniAppAnswer:
     """Subscribes who opened the bot's mini app, known by what the messenger gave its page.
 
     Hand on what the page was given, from your own server: this endpoint verifies that the messenger
     signed it for the bot within the last day. Doing so twice is harmless.
     """
-    subscriber, created = await mini_app.subscribe(ctx.service, ctx.tx, ctx.project_id, body)
+    subscriber, created = await mini_apps.subscribe(ctx.tx, ctx.project_id, body)
     return MiniAppAnswer.after(subscriber, created=created)

@@ -4,29 +4,47 @@ A link with an `external_id` says who somebody is, so it says it once, to the fi
 opens it later, in whichever messenger, subscribes as nobody in particular (docs/decisions/0070)."""
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
 from msgsvc_core.channels.updates import Started
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.greetings import subscribed_to
 from msgsvc_core.subscribers.models import LinkBody
-from msgsvc_core.subscribers.service import check_external_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers, check_external_id
+from msgsvc_core.subscribers.tags.service import Tags
 
 START_PREFIX = "sub_"
 
 
 class SubscriptionLinks:
-    """`service.links`."""
+    """`service.links`. One with an `external_id` works for `personal_link_s` seconds unless its maker says
+    otherwise."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        projects: Projects,
+        subscribers: Subscribers,
+        tags: Tags,
+        permissions: Permissions,
+        consents: Consents,
+        personal_link_s: int,
+    ) -> None:
+        self._clock = clock
+        self._projects = projects
+        self._subscribers = subscribers
+        self._tags = tags
+        self._permissions = permissions
+        self._consents = consents
+        self._personal_link_s = personal_link_s
 
     async def create(self, tx: Tx, project_id: str, body: LinkBody) -> tuple[str, int]:
         """A new link's start payload, and when it ends, in Unix milliseconds.
@@ -36,18 +54,18 @@ class SubscriptionLinks:
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
-        await self._service.tags.make(tx, project_id, body.tags)
-        await self._service.permissions.check(tx, project_id, body.permissions)
+        await self._tags.make(tx, project_id, body.tags)
+        await self._permissions.check(tx, project_id, body.permissions)
         token = new_token()
         lasts_s = body.expires_in
         if body.external_id is not None and "expires_in" not in body.model_fields_set:
-            lasts_s = self._service.settings.limits.personal_link_s
-        expires_at_ms = self._service.clock.now_ms() + lasts_s * 1000
+            lasts_s = self._personal_link_s
+        expires_at_ms = self._clock.now_ms() + lasts_s * 1000
         await store.insert_link(
             tx,
             project_id,
             _digest(token),
-            tag_ids=await self._service.tags.ids_of(tx, project_id, body.tags),
+            tag_ids=await self._tags.ids_of(tx, project_id, body.tags),
             permissions=list(dict.fromkeys(body.permissions)),
             external_id=body.external_id,
             expires_at_ms=expires_at_ms,
@@ -60,11 +78,11 @@ class SubscriptionLinks:
     async def _started(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, Started)
         token = ctx.update.payload.removeprefix(START_PREFIX)
-        link = await store.find_link(ctx.tx, _digest(token), self._service.clock.now_ms())
+        link = await store.find_link(ctx.tx, _digest(token), self._clock.now_ms())
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._service.projects.find(ctx.tx, project_id)
+        project = await self._projects.find(ctx.tx, project_id)
         if project.status != "active":
             return False
         await ctx.enter_project(project_id)
@@ -76,10 +94,10 @@ class SubscriptionLinks:
             external_id = None
         holder = None
         if external_id is not None:
-            me = self._service.channels.name_for(project_id, ctx.channel), ctx.update.user.user_id
-            holder = await self._service.consents.holder(ctx.tx, project_id, external_id, me)
-        tags = await self._service.tags.names_of(ctx.tx, project_id, link["tag_ids"])
-        subscriber, has_begun = await self._service.subscribers.subscribe(
+            me = ctx.channel_name, ctx.update.user.user_id
+            holder = await self._consents.holder(ctx.tx, project_id, external_id, me)
+        tags = await self._tags.names_of(ctx.tx, project_id, link["tag_ids"])
+        subscriber, has_begun = await self._subscribers.subscribe(
             ctx.tx,
             project_id,
             ctx.channel,
@@ -91,10 +109,10 @@ class SubscriptionLinks:
             external_id=external_id if holder is None else None,
         )
         if holder is not None:
-            await self._service.consents.ask(ctx.tx, holder, subscriber)
+            await self._consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
             # Whoever subscribed now is welcomed; whoever opens another link is answered too.
-            said = subscribed_to(self._service, project.name, ctx.lang)
+            said = subscribed_to(ctx._, project.name)
             await ctx.reply(OutgoingMessage(said))
         return True
 

@@ -1,27 +1,25 @@
 """Subscribing in a mini app: who opened it is known by what the messenger's platform signed."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import InvalidMiniApp
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import MiniAppUser
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.models import Subscriber, SubscriberAnswer, TagName
-from msgsvc_core.subscribers.service import check_external_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.service import Subscribers, check_external_id
+from msgsvc_core.subscribers.tags.service import Tags
 
 #: Characters of `init_data`; platforms give a few hundred.
 MAX_INIT_DATA_LENGTH = 16_384
 
 
-class MiniAppBody(Body):
+class MiniAppBody(RequestModel):
     """What the mini app's page was given by the messenger, and what the person shall carry."""
 
     channel: str = Field(description="The messenger whose bot the mini app belongs to.")
@@ -43,40 +41,56 @@ class MiniAppAnswer(SubscriberAnswer):
         return cls(**SubscriberAnswer.of(subscriber).model_dump(), created=created)
 
 
-async def subscribe(
-    service: "Service", tx: Tx, project_id: str, body: MiniAppBody
-) -> tuple[Subscriber, bool]:
-    """Subscribes who opened the mini app; True if they were not subscribed until now.
+class MiniAppSubscribing:
+    """Subscribes people in mini apps. What a platform signed is good for `max_age_hours`."""
 
-    Raises `ValidationFailed` for data that the platform did not sign for this bot, or too long ago,
-    `InvalidExternalId`, and `Conflict` where the bot has no chat with the person yet, and beyond the
-    limit of tags.
-    """
-    if body.external_id is not None:
-        check_external_id(body.external_id)
-    service.channels.check_name(project_id, body.channel)
-    channel = service.channels.of(project_id, body.channel)
-    assert channel is not None, "its name was checked"
-    hours = service.settings.limits.mini_app_hours
-    opened = verify(service, channel, body.init_data, max_age_minutes=hours * 60)
-    # Before the chat and the subscriber are written to: see there.
-    await service.tags.make(tx, project_id, body.tags)
-    chat_id = await enter(service, tx, project_id, channel, opened)
-    return await service.subscribers.subscribe(
-        tx,
-        project_id,
-        channel.key,
-        opened.user,
-        chat_id,
-        source="mini_app",
-        tags=body.tags,
-        external_id=body.external_id,
-    )
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        channels: Channels,
+        subscribers: Subscribers,
+        tags: Tags,
+        max_age_hours: int,
+    ) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._subscribers = subscribers
+        self._tags = tags
+        self._max_age_hours = max_age_hours
+
+    async def subscribe(
+        self, tx: Tx, project_id: str, body: MiniAppBody
+    ) -> tuple[Subscriber, bool]:
+        """Subscribes who opened the mini app; True if they were not subscribed until now.
+
+        Raises `ValidationFailed` for data that the platform did not sign for this bot, or too long ago,
+        `InvalidExternalId`, and `Conflict` where the bot has no chat with the person yet, and beyond the
+        limit of tags.
+        """
+        if body.external_id is not None:
+            check_external_id(body.external_id)
+        self._channels.check_name(project_id, body.channel)
+        channel = self._channels.of(project_id, body.channel)
+        assert channel is not None, "its name was checked"
+        minutes, now_ms = self._max_age_hours * 60, self._clock.now_ms()
+        opened = verify(channel, body.init_data, max_age_minutes=minutes, now_ms=now_ms)
+        # Before the chat and the subscriber are written to: see there.
+        await self._tags.make(tx, project_id, body.tags)
+        chat_id = await enter(tx, project_id, channel, opened, now_ms=self._clock.now_ms())
+        return await self._subscribers.subscribe(
+            tx,
+            project_id,
+            channel.key,
+            opened.user,
+            chat_id,
+            source="mini_app",
+            tags=body.tags,
+            external_id=body.external_id,
+        )
 
 
-def verify(
-    service: "Service", channel: Channel, init_data: str, *, max_age_minutes: int
-) -> MiniAppUser:
+def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: int) -> MiniAppUser:
     """Who opened the mini app of `channel`'s bot, as its platform signed it.
 
     Raises `ValidationFailed` for data of another bot, and for what was signed longer ago.
@@ -87,7 +101,7 @@ def verify(
         opened = channel.verify_mini_app(init_data)
     except InvalidMiniApp as error:
         raise ValidationFailed(f"init_data: {error}") from None
-    if service.clock.now_ms() - opened.signed_at_ms > max_age_minutes * 60 * 1000:
+    if now_ms - opened.signed_at_ms > max_age_minutes * 60 * 1000:
         raise ValidationFailed(
             f"init_data: signed more than {_duration(max_age_minutes)} ago;"
             " have the mini app opened again"
@@ -96,7 +110,7 @@ def verify(
 
 
 async def enter(
-    service: "Service", tx: Tx, project_id: str, channel: Channel, opened: MiniAppUser
+    tx: Tx, project_id: str, channel: Channel, opened: MiniAppUser, *, now_ms: int
 ) -> str:
     """The chat in which the bot writes to who opened the mini app; it is the project's from now on.
 
@@ -107,9 +121,7 @@ async def enter(
         raise Conflict(
             "init_data: the bot can't write to this person yet; have them start it first"
         )
-    await store.enter_chat(
-        tx, channel.key, chat_id, opened.user.user_id, project_id, service.clock.now_ms()
-    )
+    await store.enter_chat(tx, channel.key, chat_id, opened.user.user_id, project_id, now_ms)
     return chat_id
 
 

@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept, MomentMs
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Language
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
 
 #: How somebody came to subscribe (event `subscription.created`).
@@ -26,7 +26,7 @@ PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 LINK_EXPIRES_IN_S = 30 * 24 * 3600
 
 
-@record
+@value_object
 class Subscriber:
     """A person on one channel of one project; `bot` is the key of the bot that they started last."""
 
@@ -62,8 +62,8 @@ class Subscriber:
         }
 
 
-@record
-class Receiver:
+@value_object
+class Recipient:
     """As much of a subscriber as it takes to address them."""
 
     subscriber_id: str
@@ -74,7 +74,7 @@ class Receiver:
     lang: str
 
 
-class SubscriberAnswer(Answer):
+class SubscriberAnswer(ResponseModel):
     """A subscriber as the API shows them."""
 
     subscriber_id: str
@@ -102,7 +102,7 @@ class SubscriberAnswer(Answer):
         )
 
 
-class SubscriberList(Answer):
+class SubscriberList(ResponseModel):
     """A page of subscribers, newest first."""
 
     data: list[SubscriberAnswer]
@@ -142,7 +142,7 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
         return searching.place_of(self.query, subscriber.subscriber_id, *names)
 
 
-class UpdateSubscriberBody(Body):
+class UpdateSubscriberBody(RequestModel):
     """Changes of a subscriber; what is left out stays."""
 
     external_id: str | None = Field(
@@ -157,7 +157,7 @@ class UpdateSubscriberBody(Body):
     )
 
 
-class LinkBody(Body):
+class LinkBody(RequestModel):
     """What a subscription link carries."""
 
     tags: list[TagName] = Field(default=[], description="Tags for who opens it.")
@@ -176,7 +176,7 @@ class LinkBody(Body):
     )
 
 
-class LinkAnswer(Answer):
+class LinkAnswer(ResponseModel):
     """A link per channel, and the address of its QR code as SVG."""
 
     leave_out_none = frozenset({"start_messages"})
@@ -190,20 +190,20 @@ class LinkAnswer(Answer):
     expires_at: str
 
 
-class SubscriptionCreated(Answer):
+class SubscriptionCreated(ResponseModel):
     """Fields of `subscription.created`."""
 
     source: Source
 
 
-class SubscriptionDeleted(Answer):
+class SubscriptionDeleted(ResponseModel):
     """Fields of `subscription.deleted`; `source` is how the person had subscribed."""
 
     source: Source
     reason: str
 
 
-class PermissionChanged(Answer):
+class PermissionChanged(ResponseModel):
     """Fields of `subscription.permission_changed`."""
 
     permission: str

@@ -1,9 +1,17 @@
-"""/v1/subscribers."""
+"""/v1/subscribers, and the tags and permissions of one."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BadRequest, Conflict, InvalidExternalId, SubscriberNotFound
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import (
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    NotFound,
+    SubscriberNotFound,
+)
+from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import (
     LinkAnswer,
     LinkBody,
@@ -12,14 +20,17 @@ from msgsvc_core.subscribers.models import (
     SubscriberQuery,
     UpdateSubscriberBody,
 )
+from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/subscribers", errors=(BadRequest,))
-async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberList:
+async def list_subscribers(
+    ctx: Context, query: SubscriberQuery, subscribers: Subscribers
+) -> SubscriberList:
     """Lists the project's subscribers, newest first; with `query` those who are found, by name."""
-    found = await ctx.service.subscribers.page(ctx.tx, ctx.project_id, query)
+    found = await subscribers.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, query.place_of)
     return SubscriberList(
         data=[SubscriberAnswer.of(subscriber) for subscriber in page],
@@ -28,9 +39,11 @@ async def list_subscribers(ctx: Context, query: SubscriberQuery) -> SubscriberLi
 
 
 @router.get("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
-async def get_subscriber(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
+async def get_subscriber(
+    ctx: Context, subscriber_id: str, subscribers: Subscribers
+) -> SubscriberAnswer:
     """Shows one subscriber."""
-    subscriber = await ctx.service.subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -38,18 +51,74 @@ async def get_subscriber(ctx: Context, subscriber_id: str) -> SubscriberAnswer:
     "/v1/subscribers/{subscriber_id}", errors=(Conflict, InvalidExternalId, SubscriberNotFound)
 )
 async def update_subscriber(
-    ctx: Context, subscriber_id: str, body: UpdateSubscriberBody
+    ctx: Context, subscriber_id: str, body: UpdateSubscriberBody, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Changes what you know of a subscriber; what is left out stays. Tags are made if need be."""
-    subscriber = await ctx.service.subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
+    subscriber = await subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.put("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound))
+async def add_subscriber_tag(
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Gives a subscriber a tag, which is made if there is none of that name."""
+    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.delete("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound))
+async def remove_subscriber_tag(
+    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Takes a tag from a subscriber, who need not carry it."""
+    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    return SubscriberAnswer.of(subscriber)
+
+
+@router.put(
+    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    errors=(NotFound, SubscriberNotFound),
+)
+async def grant_permission(
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Grants a permission in a subscriber's name; what they had granted stays as it is."""
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
+
+
+@router.delete(
+    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    errors=(NotFound, SubscriberNotFound),
+)
+async def revoke_permission(
+    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Revokes a permission in a subscriber's name, who need not have granted it."""
+    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
+
+
+async def _set(
+    ctx: Context,
+    subscribers: Subscribers,
+    subscriber_id: str,
+    permission_key: str,
+    *,
+    granted: bool,
+) -> SubscriberAnswer:
+    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
+    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
 @router.post("/v1/subscribers/links", status=201, errors=(Conflict, InvalidExternalId))
-async def create_link(ctx: Context, body: LinkBody) -> LinkAnswer:
+async def create_link(
+    ctx: Context, body: LinkBody, subscription_links: SubscriptionLinks, channels: Channels
+) -> LinkAnswer:
     """Makes a link by which a person subscribes: one per channel, also as a QR code."""
-    payload, expires_at_ms = await ctx.service.links.create(ctx.tx, ctx.project_id, body)
-    channels = ctx.service.channels
+    payload, expires_at_ms = await subscription_links.create(ctx.tx, ctx.project_id, body)
     links = channels.deep_links(ctx.project_id, payload)
     await channels.remember_start(ctx.tx, ctx.project_id, payload, expires_at_ms)
     return LinkAnswer(

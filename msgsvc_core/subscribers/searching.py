@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 
 #: Characters by which people are found; what is behind them is not looked at.
 MOST = 64

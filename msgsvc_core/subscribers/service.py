@@ -1,13 +1,14 @@
 """The rules of subscribing: once per person, channel and project, by whatever path."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
-from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
-from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import (
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     BadRequest,
     Conflict,
@@ -16,34 +17,56 @@ from msgsvc_core.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
-from msgsvc_core.subscribers import erasing, search_store, store
-from msgsvc_core.subscribers.history import Moment, history
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.subscribers import search_store, store
+from msgsvc_core.subscribers.erasure.job import SubscriberErasure
+from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
-    Receiver,
+    Recipient,
     Source,
     Subscriber,
     SubscriberFilters,
     SubscriberQuery,
     UpdateSubscriberBody,
 )
+from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.searching import read_place
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.tags.service import Tags
 
 #: What ids of subscribers begin with.
 _ID_PREFIX = "sub"
 
 
 class Subscribers:
-    """`service.subscribers`."""
+    """`service.subscribers`. `attributes_bytes` is the most that one's attributes may have as JSON."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._receivers = Lookup(service.db, store.find_receivers)
-        self._receivers_by_external_id = Lookup(service.db, store.find_receivers_by_external_id)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        texts: Texts,
+        events: Events,
+        channels: Channels,
+        tags: Tags,
+        permissions: Permissions,
+        greetings: Greetings,
+        erasure: SubscriberErasure,
+        attributes_bytes: int,
+    ) -> None:
+        self._clock = clock
+        self._texts = texts
+        self._events = events
+        self._channels = channels
+        self._tags = tags
+        self._permissions = permissions
+        self._greetings = greetings
+        self._erasure = erasure
+        self._attributes_bytes = attributes_bytes
+        self._receivers = DataLoader(db, store.find_receivers)
+        self._receivers_by_external_id = DataLoader(db, store.find_receivers_by_external_id)
 
     async def ensure(
         self,
@@ -94,17 +117,17 @@ class Subscribers:
         the bot welcomes both: see `Greetings`.
         Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         seen = Subscriber(
             project_id=project_id,
             subscriber_id=new_id(_ID_PREFIX),
-            channel=self._service.channels.name_for(project_id, channel),
+            channel=self._channels.name_for(project_id, channel),
             bot=channel,
             user_id=user.user_id,
             chat_id=chat_id,
             first_name=user.first_name,
             username=user.username,
-            lang=self._service.texts.choose(user.lang),
+            lang=self._texts.choose(user.lang),
             external_id=None,
             status="active",
             source=source,
@@ -121,16 +144,16 @@ class Subscribers:
         subscriber = await self._known(tx, seen)
         if external_id is not None:
             await store.set_external_id(tx, project_id, subscriber.subscriber_id, external_id)
-        await self._service.tags.give(tx, project_id, subscriber.subscriber_id, tags)
+        await self._tags.give(tx, project_id, subscriber.subscriber_id, tags)
         subscriber = await self._known(tx, seen)
         if subscribed:
-            await self._service.events.emit(
+            await self._events.emit(
                 tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
             )
-        if await self._service.permissions.grant(tx, subscriber, permissions, defaults=is_new):
+        if await self._permissions.grant(tx, subscriber, permissions, defaults=is_new):
             subscriber = await self._known(tx, seen)
         if subscribed:
-            await self._service.greetings.welcome(tx, subscriber, source)
+            await self._greetings.welcome(tx, subscriber, source)
         return subscriber, subscribed
 
     async def change(
@@ -143,7 +166,7 @@ class Subscribers:
         await self.find(tx, project_id, subscriber_id)
         # Locks before the subscriber's row, in this order, here and wherever else they are taken.
         if body.tags is not None:
-            await self._service.tags.make(tx, project_id, body.tags)
+            await self._tags.make(tx, project_id, body.tags)
         if body.external_id is not None:
             await lock_external_id(tx, project_id, body.external_id)
         given = body.model_dump(include=body.model_fields_set - {"tags"})
@@ -154,8 +177,31 @@ class Subscribers:
                 f"external_id: another subscriber of this channel has {body.external_id!r}"
             )
         if body.tags is not None:
-            await self._service.tags.replace(tx, project_id, subscriber_id, body.tags)
+            await self._tags.replace(tx, project_id, subscriber_id, body.tags)
         return await self.find(tx, project_id, subscriber_id)
+
+    async def add_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
+        """Makes the tag if need be. Raises `SubscriberNotFound`, `Conflict` beyond the limit, and
+        `ValidationFailed` for what is no name of a tag."""
+        await self.find(tx, project_id, subscriber_id)
+        await self._tags.add(tx, project_id, subscriber_id, name)
+
+    async def remove_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
+        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one, and
+        `SubscriberNotFound`."""
+        await self.find(tx, project_id, subscriber_id)
+        await self._tags.remove(tx, project_id, subscriber_id, name)
+
+    async def set_permission(
+        self, tx: Tx, project_id: str, subscriber_id: str, key: str, granted: bool
+    ) -> bool:
+        """Grants or revokes a permission; True if that changed anything.
+
+        Then, and only then, `subscription.permission_changed` is emitted. Raises `NotFound` for an
+        unknown permission, `SubscriberNotFound`.
+        """
+        subscriber = await self.find(tx, project_id, subscriber_id)
+        return await self._permissions.set(tx, subscriber, key, granted)
 
     async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
         """Raises `SubscriberNotFound`, for another project's id as well."""
@@ -163,6 +209,25 @@ class Subscribers:
         if subscriber is None:
             raise _not_found(subscriber_id)
         return subscriber
+
+    async def find_named(
+        self,
+        tx: Tx,
+        project_id: str,
+        *,
+        subscriber_id: str | None,
+        external_id: str | None,
+        channel: str | None,
+    ) -> Subscriber:
+        """Whom a request names by one of two identifiers. Raises what `receiver` and `find` raise."""
+        receiver = await self.receiver(
+            project_id,
+            subscriber_id=subscriber_id,
+            external_id=external_id,
+            channel=channel,
+            tx=tx,
+        )
+        return await self.find(tx, project_id, receiver.subscriber_id)
 
     async def find_many(
         self, tx: Tx, keys: Sequence[tuple[str, str]]
@@ -178,7 +243,7 @@ class Subscribers:
         external_id: str | None,
         channel: str | None = None,
         tx: Tx | None = None,
-    ) -> Receiver:
+    ) -> Recipient:
         """The subscriber that a request names by exactly one of its two identifiers.
 
         Of those with the same `external_id` it is the most recently active one. Without `tx` the
@@ -189,7 +254,7 @@ class Subscribers:
                 "subscriber_id, external_id: give one of them, not both"
             )
         if channel is not None:
-            self._service.channels.check_name(project_id, channel)
+            self._channels.check_name(project_id, channel)
         if subscriber_id is not None:
             receiver = await self._receivers.get((project_id, subscriber_id), tx)
             if receiver is None:
@@ -206,20 +271,20 @@ class Subscribers:
             raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
         return await self._best(on_channel)
 
-    async def _best(self, receivers: Sequence[Receiver]) -> Receiver:
+    async def _best(self, receivers: Sequence[Recipient]) -> Recipient:
         """Whom a message gets to: an active one before others, then the one seen last whose bot is there."""
         best, *others = sorted(
             receivers, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
         )
         for one in (best, *others) if others else ():
-            if one.status == best.status and await self._service.channels.find(one.bot) is not None:
+            if one.status == best.status and await self._channels.find(one.bot) is not None:
                 return one
         return best
 
-    async def bot_of(self, project_id: str, receiver: Receiver | Subscriber) -> Channel:
+    async def bot_of(self, project_id: str, receiver: Recipient | Subscriber) -> Channel:
         """The bot that somebody started last: no other may write to them. Raises `Conflict` for one that
         is gone."""
-        channels = self._service.channels
+        channels = self._channels
         bot = await channels.find(receiver.bot)
         if bot is not None:
             return bot
@@ -233,10 +298,10 @@ class Subscribers:
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
         """Raises `ValidationFailed` for a channel that a project does not have, and by which nobody came."""
-        if self._service.channels.of(project_id, name) is None and not await store.came_by(
+        if self._channels.of(project_id, name) is None and not await store.came_by(
             tx, project_id, name
         ):
-            self._service.channels.check_name(project_id, name)
+            self._channels.check_name(project_id, name)
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
         """Up to one more than `query.limit`, so that the caller sees if more follow.
@@ -263,12 +328,6 @@ class Subscribers:
     async def _check_filters(self, tx: Tx, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:
             await self.check_channel(tx, project_id, filters.channel)
-
-    async def history(
-        self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
-    ) -> tuple[list[Moment], str | None]:
-        """A page of what happened with somebody, newest first, and the cursor of the next one."""
-        return await history(self._service, tx, project_id, subscriber_id, query)
 
     async def hold(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
         """Has several people whom a bot reaches stay as they are until `tx` ends, before some of them are
@@ -317,7 +376,7 @@ class Subscribers:
         is_back = await store.begin_again(tx, project_id, subscriber_id)
         subscriber = await self.find(tx, project_id, subscriber_id)
         if is_back:
-            await self._service.events.emit(
+            await self._events.emit(
                 tx, project_id, "subscription.created", {"source": "api"}, subscriber=subscriber
             )
         elif subscriber.status == "active":
@@ -335,11 +394,11 @@ class Subscribers:
         They are gone with `tx`; the copies in messages, events and plugins soon after, by a job.
         """
         subscriber = await self.find(tx, project_id, subscriber_id)
-        if not await erasing.begin(self._service, tx, subscriber):
+        if not await self._erasure.begin(tx, subscriber):
             raise _not_found(subscriber_id)
 
     async def _tell_ended(self, tx: Tx, subscriber: Subscriber, reason: str) -> None:
-        await self._service.events.emit(
+        await self._events.emit(
             tx,
             subscriber.project_id,
             "subscription.deleted",
@@ -355,7 +414,7 @@ class Subscribers:
     def _check(self, body: UpdateSubscriberBody) -> None:
         if body.external_id is not None:
             check_external_id(body.external_id)
-        limit = self._service.settings.limits.attributes_bytes
+        limit = self._attributes_bytes
         if body.attributes is not None and len(to_json(body.attributes).encode()) > limit:
             raise ValidationFailed(f"attributes: must be at most {limit} bytes as JSON")
 

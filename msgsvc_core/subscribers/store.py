@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held_with_keys, joined, key_params, key_table
-from msgsvc_core.json_text import from_json, to_json
+from msgsvc_core.db.sql import any_of, held_with_keys, key_params, key_table, string_agg
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.subscribers.filters import by_id, filter_of
-from msgsvc_core.subscribers.models import Receiver, Subscriber, SubscriberFilters
+from msgsvc_core.subscribers.models import Recipient, Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import columns_of
 
 #: In the order of `Subscriber`'s fields, which rows become by position.
@@ -98,30 +98,30 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Subscriber | None
 
 async def find_receivers(
     tx: Tx, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Receiver]:
+) -> dict[tuple[str, str], Recipient]:
     """Receivers by (project_id, subscriber_id), of several projects at once."""
     return {key: found[0] for key, found in (await _receivers(tx, "subscriber_id", keys)).items()}
 
 
 async def find_receivers_by_external_id(
     tx: Tx, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], list[Receiver]]:
+) -> dict[tuple[str, str], list[Recipient]]:
     """Those that carry an id, one a channel at most, by (project_id, external_id)."""
     return await _receivers(tx, "external_id", keys)
 
 
 async def _receivers(
     tx: Tx, column: str, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], list[Receiver]]:
+) -> dict[tuple[str, str], list[Recipient]]:
     rows = await tx.fetch_all(
         "SELECT s.project_id, s.subscriber_id, s.external_id, s.channel, s.bot, s.status,"
         f" s.last_seen_at_ms, s.lang FROM {key_table(('project_id', 'id'), tx.dialect)}"
         f" CROSS JOIN core_subscribers s WHERE s.project_id = keys.project_id AND s.{column} = keys.id",
         key_params(keys, tx.dialect),
     )
-    found: dict[tuple[str, str], list[Receiver]] = {}
+    found: dict[tuple[str, str], list[Recipient]] = {}
     for row in rows:
-        receiver = Receiver(
+        receiver = Recipient(
             row["subscriber_id"],
             row["channel"],
             row["bot"],
@@ -415,8 +415,8 @@ async def _select(
     rows = await tx.fetch_all(
         # Tags and permissions come along: queries of their own would be two more on every send.
         f"SELECT {_SELECTED},"
-        f" (SELECT {joined(_TAG_NAME, tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
-        f" (SELECT {joined('t.permission', tx.dialect)} FROM core_subscriber_permissions t"
+        f" (SELECT {string_agg(_TAG_NAME, tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
+        f" (SELECT {string_agg('t.permission', tx.dialect)} FROM core_subscriber_permissions t"
         f" WHERE {of_this}) AS permissions"
         f" FROM {source} WHERE {condition}",
         params,

@@ -15,8 +15,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class RecordingPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return RecordingChannel(identity)
 
         return [ChannelKind("recording", Section, create)]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from msgsvc_core.db import MigrationSource, migrate
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.testing.rows import empty_tables, keep_rows, restore_rows
 
 POSTGRES_URL_VARIABLE = "MSGSVC_TEST_POSTGRES_URL"

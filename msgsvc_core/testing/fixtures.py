@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import CORE_MIGRATIONS
-from msgsvc_core.plugins import load_plugins
+from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.channel import RecordingChannel, RecordingPlugin
 from msgsvc_core.testing.clock import FakeClock
 from msgsvc_core.testing.databases import (

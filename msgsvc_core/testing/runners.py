@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from msgsvc_core.clock import Clock
-from msgsvc_core.ids import new_token
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.jobs.engine import Role
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 
 REDIS_URL_VARIABLE = "MSGSVC_TEST_REDIS_URL"
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"

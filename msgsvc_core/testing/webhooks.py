@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pytest_asyncio
 from aiohttp import web
 
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security.signing import WebhookDelivery, open_webhook, sign, standard_headers
 
 #: Bytes of a request's body; those of events are far smaller.

@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
-from msgsvc_core.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.accounts import credential_store
 from msgsvc_core.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory

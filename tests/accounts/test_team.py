@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.accounts import Account, Plan
-from msgsvc_core.errors import ApiError, Conflict, Forbidden, NotFound
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.accounts import Account
+from msgsvc_core.billing import Plan
+from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Role, UpdateMemberBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.accounts.people import new_account

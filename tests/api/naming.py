@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 from tests.api.naming_forms import FORM_BODIES
 from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.jobs import NewJob, letters
-from msgsvc_core.jobs.letters import Filter
+from msgsvc_core.config.settings import Section
+from msgsvc_core.jobs import NewJob, inspection
+from msgsvc_core.jobs.inspection import Filter
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission
@@ -106,7 +106,7 @@ async def resources_of(
         # It waits for its time, as an operator sees it.
         waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
         await service.jobs.enqueue(tx, waiting)
-        queued = await letters.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
+        queued = await inspection.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
     [key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
@@ -160,7 +160,7 @@ class MiniAppPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return MiniAppChannel(identity)
 
         return [ChannelKind("mini_app", Section, create)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, OutgoingMessage
-from msgsvc_core.db import Unit
+from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.batches import store
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.service import Service
@@ -96,7 +96,7 @@ async def test_two_lanes_that_end_the_same_batches_at_once_count_each_message(
 
 async def test_transactions_that_count_the_same_batches_wait_in_no_ring(quiet: Service) -> None:
     batches = [f"bat_{number}" for number in range(BATCHES)]
-    unit = Unit()
+    unit = WriteBatch()
     for batch_id in batches:
         store.add(unit, Batch("prj_1", batch_id, 1000, 0, 0, 0, 0, None))
     await quiet.db.write(unit)

@@ -10,7 +10,7 @@ import pytest
 
 from msgsvc_billing.service import Billing
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -157,7 +157,7 @@ async def _block(service: Service, tenant: Tenant, clock: FakeClock) -> None:
     async with service.db.transaction() as tx:
         account = await service.accounts.create(tx, email="ann@shop.example", name="Ann")
         await service.accounts.give_project(tx, project_id, account.account_id)
-        await service.charge(tx, Charge(project_id, "auth.confirmed", "all", False, 100))
+        await service.billing.charge(tx, Charge(project_id, "auth.confirmed", "all", False, 100))
         state = await service.get(Billing).state_of(tx, account.account_id)
     assert state.balance == 0
     clock.advance(4 * DAY)

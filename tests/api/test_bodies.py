@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import Tenant
 from tests.api.conftest import RATE_HEADERS, CheckError, Subscribe

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason, calls
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.outbox import OnComplete
 from msgsvc_core.jobs import Job, JobContext, JobSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -21,9 +22,9 @@ SECRET = OutgoingMessage(
 async def say(service: Service, message: OutgoingMessage, edit: str | None = None) -> None:
     async with service.db.transaction() as tx:
         if edit is None:
-            await calls.enqueue_send(service, tx, "messenger_a", "chat-1", message)
+            await service.outbox.send(tx, "messenger_a", "chat-1", message)
         else:
-            await calls.enqueue_edit(service, tx, "messenger_a", "chat-1", edit, message)
+            await service.outbox.edit(tx, "messenger_a", "chat-1", edit, message)
 
 
 async def test_a_waiting_call_holds_nothing_readable(make_service: ServiceFactory) -> None:
@@ -66,7 +67,7 @@ async def test_the_calls_of_a_chat_keep_their_order_over_a_pause(
     channel.failures = [DeliveryError(Reason.RATE_LIMITED, "slow down", retry_after_s=3)]
     async with service.db.transaction() as tx:
         for text in ("one", "two", "three"):
-            await calls.enqueue_send(service, tx, "messenger_a", "chat-1", OutgoingMessage(text))
+            await service.outbox.send(tx, "messenger_a", "chat-1", OutgoingMessage(text))
     await settled(service)
     clock.advance(3.1)
     await settled(service)
@@ -90,14 +91,13 @@ async def test_a_call_that_can_not_succeed_is_given_up(
 async def told(service: Service, *, expires_in_s: float = 60) -> dict[str, Any]:
     """What is told of one call, made after the failures that the channel was given."""
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(
-            service,
+        await service.outbox.send(
             tx,
             "messenger_a",
             "chat-1",
             OutgoingMessage("Your code"),
             expires_at_ms=service.clock.now_ms() + round(expires_in_s * 1000),
-            then=calls.Then("teller.told", {"of": "otp_1"}),
+            on_complete=OnComplete("teller.told", {"of": "otp_1"}),
         )
     await settled(service)
     [payload] = TOLD

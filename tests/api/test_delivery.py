@@ -15,8 +15,8 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.channels.calls import BATCH
-from msgsvc_core.db import Unit
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.db import WriteBatch
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
@@ -55,7 +55,7 @@ async def test_a_chat_gets_its_messages_in_order_over_several_batches(
     people = {name: await subscribe(name) for name in ("Ann", "Ben")}
     channel.sent.clear()
     wanted = [f"{name} {number}" for number in range(BATCH + 20) for name in people]
-    unit = Unit()
+    unit = WriteBatch()
     for text in wanted:
         body = SendBody(subscriber_id=people[text.partition(" ")[0]], text=text)
         await service.messages.add(unit, tenant.project.project_id, body)

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.errors import Conflict
-from msgsvc_core.jobs import interventions
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -53,7 +52,7 @@ async def test_a_message_whose_job_is_discarded_has_failed(quiet: Service) -> No
     project_id, batch_id = await _queued(quiet)
     job_id = await _job_id(quiet)
     async with quiet.db.transaction() as tx:
-        await interventions.discard(quiet, tx, job_id)
+        await quiet.job_admin.discard(tx, job_id)
 
     async with quiet.db.read() as tx:
         batch = await quiet.batches.find(tx, project_id, batch_id)
@@ -77,7 +76,7 @@ async def test_a_message_that_has_failed_is_not_sent_by_a_retry_of_its_job(
 
     with pytest.raises(Conflict, match=r"its message has ended.*sends a new one"):
         async with service.db.transaction() as tx:
-            await interventions.retry(service, tx, job_id)
+            await service.job_admin.retry(tx, job_id)
 
     assert await _value(service, "SELECT state FROM core_jobs WHERE name LIKE 'm%r'") == "dead"
 
@@ -93,7 +92,7 @@ async def test_a_message_that_is_gone_is_not_sent_by_a_retry_of_its_job(
 
     with pytest.raises(Conflict, match="its message is not there any more"):
         async with service.db.transaction() as tx:
-            await interventions.retry(service, tx, job_id)
+            await service.job_admin.retry(tx, job_id)
 
 
 async def test_a_message_that_could_not_be_settled_is_sent_by_a_retry_of_its_job(
@@ -104,7 +103,7 @@ async def test_a_message_that_could_not_be_settled_is_sent_by_a_retry_of_its_job
     async with quiet.db.transaction() as tx:
         # As if the database had refused what `on_dead` wrote.
         await tx.execute("UPDATE core_jobs SET state = 'dead'")
-        await interventions.retry(quiet, tx, job_id)
+        await quiet.job_admin.retry(tx, job_id)
     service = await make_service(database_url=quiet.settings.database_url)
     await settled(service)
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from msgsvc_core.api.openapi import openapi
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.openapi import openapi
 from msgsvc_core.mailings import MailingMessage
 from msgsvc_core.messages import SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 from tests.api.resources import PLUGINS
 

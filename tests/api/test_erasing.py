@@ -7,10 +7,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, OutgoingMessage, Reason, Started
-from msgsvc_core.channels.calls import enqueue_send
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers import erasing
+from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S, WAITING_S
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
@@ -51,7 +50,7 @@ async def erase(client: httpx2.AsyncClient, subscriber_id: str) -> None:
 
 
 async def look_again(service: Service, clock: FakeClock) -> None:
-    clock.advance(erasing.AGAIN_AFTER_S)
+    clock.advance(AGAIN_AFTER_S)
     await settled(service)
 
 
@@ -236,9 +235,9 @@ async def test_a_message_to_a_bot_that_is_stopped_goes_when_it_can_end(
         await look_again(service, clock)
     assert await left(service) == ["queued"]
 
-    clock.advance(erasing.WAITING_S)
+    clock.advance(WAITING_S)
     await settled(service)
-    clock.advance(erasing.WAITING_S)
+    clock.advance(WAITING_S)
     await settled(service)
 
     assert await left(service) == []
@@ -298,8 +297,8 @@ async def test_what_the_bot_has_yet_to_say_to_an_erased_person_is_dropped(
     channel.sent.clear()
     channel.failures = [DeliveryError(Reason.RATE_LIMITED, "wait", retry_after_s=60)]
     async with service.db.transaction() as tx:
-        await enqueue_send(
-            service, tx, "messenger_a", f"chat-{NAME}", OutgoingMessage("Your settings")
+        await service.outbox.send(
+            tx, "messenger_a", f"chat-{NAME}", OutgoingMessage("Your settings")
         )
     await settled(service)
     await erase(client, person)

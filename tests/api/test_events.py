@@ -9,10 +9,10 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.plugins import PluginError
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -258,7 +258,7 @@ async def test_two_owners_of_one_event_are_refused(make_service: ServiceFactory)
         def register_events(self) -> Any:
             return [spec for spec in CORE if spec.name == "delivery.failed"]
 
-    from msgsvc_core.events.core import CORE_EVENTS as CORE  # noqa: PLC0415 - shown where it is used
+    from msgsvc_core.core_parts import CORE_EVENTS as CORE  # noqa: PLC0415 - shown where it is used
 
     with pytest.raises(PluginError, match=r"event 'delivery\.failed'"):
         await make_service(extra_plugins=[("copy", Copy())])

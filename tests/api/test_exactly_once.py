@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason, calls
+from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
@@ -109,9 +109,7 @@ async def test_what_the_bot_says_has_one_key_over_its_tries(
 ) -> None:
     channel.failures = [lost()]
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(
-            service, tx, "messenger_a", "chat-Ann", OutgoingMessage("Sign in?")
-        )
+        await service.outbox.send(tx, "messenger_a", "chat-Ann", OutgoingMessage("Sign in?"))
     await settled(service)
     clock.advance(5)
     await settled(service)

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -30,7 +30,7 @@ async def test_a_history_has_messages_and_events_newest_first_and_no_deliveries(
     cursor: str | None = ""
     async with service.db.read() as tx:
         while cursor is not None:
-            page, cursor = await service.subscribers.history(
+            page, cursor = await service.messages.history(
                 tx, tenant.project.project_id, ann, PageQuery(limit=2, cursor=cursor or None)
             )
             for moment in page:
@@ -39,7 +39,7 @@ async def test_a_history_has_messages_and_events_newest_first_and_no_deliveries(
                 elif moment.event:
                     seen.append(moment.event.data.get("name", moment.event.name))
         with pytest.raises(BadRequest):
-            await service.subscribers.history(
+            await service.messages.history(
                 tx, tenant.project.project_id, ann, PageQuery(cursor="bm9uZQ")
             )
 

@@ -1,14 +1,14 @@
 """What need not be remembered any longer is removed, and nothing else."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_core import housekeeping
+from msgsvc_core.core_parts import DAY_MS, HOUR_MS
 from msgsvc_core.db import Tx
-from msgsvc_core.housekeeping import DAY_MS, HOUR_MS
-from msgsvc_core.jobs import JobContext, Stopping, steps
+from msgsvc_core.jobs import JobContext, Stopping, retention, steps
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import Tenant
@@ -83,7 +83,7 @@ async def test_what_is_old_goes_a_step_at_a_time(
 ) -> None:
     monkeypatch.setattr(steps, "STEP", 2)
     taken: list[int] = []
-    monkeypatch.setattr(housekeeping, "in_steps", noting(taken))
+    monkeypatch.setattr(retention, "in_steps", noting(taken))
     await settled(service)
     async with service.db.transaction() as tx:
         await owned(tx, tenant.project.project_id)
@@ -103,7 +103,7 @@ async def test_a_part_that_fails_keeps_no_other_from_its_turn(
         raise RuntimeError("cannot be read")
 
     await settled(service)
-    monkeypatch.setattr(service.own_channels, "reseal", fail)
+    monkeypatch.setattr(service.retention, "_reseal", [fail])
     async with service.db.transaction() as tx:
         await fill(tx, "core_events", tenant.project.project_id, clock.now_ms())
     clock.advance(3600)
@@ -140,10 +140,10 @@ async def test_a_stop_waits_for_one_step_and_no_more(service: Service) -> None:
     class Context:
         stopping = False
 
-        def __init__(self, service: Service) -> None:
-            self.service = service
+        def transaction(self) -> AbstractAsyncContextManager[Tx]:
+            return service.db.transaction()
 
-    context, taken = Context(service), list[int]()
+    context, taken = Context(), list[int]()
 
     async def step(_tx: Tx, most: int) -> int:
         taken.append(most)

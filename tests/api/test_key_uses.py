@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.projects import key_uses
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, until

@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

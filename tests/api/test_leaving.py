@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 import pytest
 
-from msgsvc_core.errors import SubscriberNotFound
+from msgsvc_core.kernel.errors import SubscriberNotFound
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant

@@ -9,7 +9,6 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError
 from msgsvc_core.channels import Media as OutgoingMedia
-from msgsvc_core.messages.files import check_of
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -275,5 +274,5 @@ async def test_without_the_check_nobody_is_asked(
 ) -> None:
     service = await make_service(media={**MEDIA, "check": False}, jobs={"runner": "none"})
 
-    assert await check_of(service, OutgoingMedia("image", host.put("x.png"))) is None
+    assert await service.message_files.check_of(OutgoingMedia("image", host.put("x.png"))) is None
     assert host.asked == []

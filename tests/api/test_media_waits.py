@@ -8,8 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.channels import Media, media_checks
-from msgsvc_core.channels.media_checks import FIT_S, MOST_OPEN_OF_HOST, UNFIT_S
+from msgsvc_core.channels import Media
+from msgsvc_core.files import media_checks
+from msgsvc_core.files.media_checks import FIT_S, MOST_OPEN_OF_HOST, UNFIT_S
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
-from msgsvc_core.messages import changing
+from msgsvc_core.messages import edit_job
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, edit
@@ -164,7 +164,7 @@ async def test_an_edit_that_the_service_could_not_make_says_nothing_of_the_servi
 
     message_id = await send(text="old")
     await settled(service)
-    monkeypatch.setattr(changing, "_load", fail)
+    monkeypatch.setattr(edit_job.MessageEditor, "_load", fail)
     await edit(client, message_id, text="new")
 
     message = await until(refused)

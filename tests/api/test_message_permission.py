@@ -25,7 +25,9 @@ async def news(client: httpx2.AsyncClient) -> str:
 
 async def grant(service: Service, tenant: Tenant, subscriber_id: str, *, granted: bool) -> None:
     async with service.db.transaction() as tx:
-        await service.permissions.set(tx, tenant.project.project_id, subscriber_id, "news", granted)
+        await service.subscribers.set_permission(
+            tx, tenant.project.project_id, subscriber_id, "news", granted
+        )
 
 
 async def test_an_unknown_permission_is_refused(

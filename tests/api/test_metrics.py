@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.metrics.database import FRESH_S, DatabaseMetrics
 from msgsvc_core.service import Service
+from msgsvc_core.telemetry.database_metrics import FRESH_S, DatabaseMetrics
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 
@@ -239,9 +239,19 @@ async def test_a_scrape_works_while_the_database_is_away(make_service: ServiceFa
     assert value("http_requests_in_flight") == 1
 
 
+def database_metrics(service: Service, **more: Any) -> DatabaseMetrics:
+    return DatabaseMetrics(
+        db=service.db,
+        clock=service.clock,
+        lane_prefixes=lambda: ["default"],
+        check_redis=service.limiter.check,
+        **more,
+    )
+
+
 async def test_the_database_is_asked_once_for_many_scrapes(service: Service) -> None:
     seconds = 100.0
-    metrics = DatabaseMetrics(service, monotonic=lambda: seconds)
+    metrics = database_metrics(service, monotonic=lambda: seconds)
     asked = 0
 
     async def count() -> None:
@@ -258,7 +268,7 @@ async def test_the_database_is_asked_once_for_many_scrapes(service: Service) -> 
 
 
 async def test_a_database_that_does_not_answer_is_not_waited_for(service: Service) -> None:
-    metrics = DatabaseMetrics(service, timeout_s=0.01)
+    metrics = database_metrics(service, timeout_s=0.01)
 
     async def hang() -> None:
         await asyncio.Event().wait()

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.api.openapi import openapi
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.openapi import openapi
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")

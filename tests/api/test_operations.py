@@ -6,10 +6,10 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelHealth
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock, RecordingChannel
 from msgsvc_core.testing.fixtures import Tenant
 

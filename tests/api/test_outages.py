@@ -12,10 +12,9 @@ from msgsvc_core.channels import (
     DeliveryError,
     OutgoingMessage,
     Reason,
-    calls,
 )
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -211,9 +210,7 @@ async def test_what_is_urgent_goes_first_afterwards(
 ) -> None:
     await goes_away(service, tenant, people, platform)
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(
-            service, tx, "messenger_a", "chat-Eve", OutgoingMessage("Sign in?")
-        )
+        await service.outbox.send(tx, "messenger_a", "chat-Eve", OutgoingMessage("Sign in?"))
     platform.is_away = False
     await comes_back(service, clock, 8)
 

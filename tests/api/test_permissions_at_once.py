@@ -5,7 +5,7 @@ from collections import Counter
 
 import httpx2
 
-from msgsvc_core.errors import PermissionHasSubscribers
+from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import Tenant
 from tests.api.test_permissions import make

@@ -1,7 +1,7 @@
 """How a message is previewed: by each channel, with what it would refuse."""
 
-from msgsvc_core.channels.markup import Span
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.markup import Span
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.service import Service
 
 

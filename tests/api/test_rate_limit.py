@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
+from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import LimitSettings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError

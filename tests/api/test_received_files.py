@@ -15,11 +15,12 @@ from msgsvc_core.channels import (
     ReceivedFile,
 )
 from msgsvc_core.db import Tx
-from msgsvc_core.files import StoredFile, fetching, store
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.files import Files, StoredFile, fetching, store
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers import erasing
+from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.file_host import MP4, PDF, PNG
@@ -43,6 +44,16 @@ class Album:
         self.failures: list[Exception] = []
 
     @hookimpl
+    def create_plugin(self, context: PluginContext) -> "AlbumPlugin":
+        return AlbumPlugin(self, context.files)
+
+
+class AlbumPlugin:
+    def __init__(self, album: Album, files: Files) -> None:
+        self._album = album
+        self._files = files
+
+    @hookimpl
     def register_inbound(self) -> list[InboundRule]:
         return [InboundRule("message", self._take)]
 
@@ -54,15 +65,15 @@ class Album:
             {"user_id": update.user.user_id},
         )
         assert subscriber is not None
-        self.files += await ctx.service.files.receive(
+        self._album.files += await self._files.receive(
             ctx, subscriber["project_id"], subscriber["subscriber_id"], update.files
         )
 
     @hookimpl
-    async def on_file_fetched(self, service: Service, tx: Tx, file: StoredFile) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
-        self.told.append(await service.files.find(tx, file.project_id, file.file_id))
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        if self._album.failures:
+            raise self._album.failures.pop(0)
+        self._album.told.append(await self._files.find(tx, file.project_id, file.file_id))
 
 
 @pytest.fixture
@@ -324,7 +335,7 @@ async def test_erasing_a_person_removes_all_their_files_kept_or_not(
 
     await client.delete(f"/v1/subscribers/{file.subscriber_id}?erase=true")
     await settled(service)
-    clock.advance(erasing.AGAIN_AFTER_S)
+    clock.advance(AGAIN_AFTER_S)
     await settled(service)
 
     async with service.db.read() as tx:
@@ -347,7 +358,7 @@ async def test_a_dead_job_of_a_file_that_is_settled_changes_nothing(
         project_id=file.project_id,
     )
     async with service.db.transaction() as tx:
-        await fetching.on_dead(service, tx, job, "Error: x")
+        await service.file_fetcher.on_dead(tx, job, "Error: x")
         after = await service.files.find(tx, file.project_id, file.file_id)
 
     assert after.status == "ready"

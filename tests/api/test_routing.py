@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
@@ -153,7 +154,10 @@ async def test_a_page_that_fails_is_in_the_envelope_too(
     check_error: CheckError,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service, "errors", None)
+    def fail(_catalogue: ErrorCatalogue) -> None:
+        raise RuntimeError("there is no catalogue")
+
+    monkeypatch.setattr(ErrorCatalogue, "__iter__", fail)
 
     answer = await client.get("/docs/errors")
 

@@ -12,10 +12,9 @@ from msgsvc_core.channels import (
     DeliveryError,
     OutgoingMessage,
     Reason,
-    calls,
 )
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -108,7 +107,7 @@ async def test_a_banned_bot_stops_and_what_is_queued_waits(
 ) -> None:
     await ban(service, tenant, subscribe, sender)
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(service, tx, "messenger_a", "chat-Ann", OutgoingMessage("Hello?"))
+        await service.outbox.send(tx, "messenger_a", "chat-Ann", OutgoingMessage("Hello?"))
     await settled(service)
 
     assert await statuses(service) == [("failed", "bot_banned"), ("queued", None), ("queued", None)]
@@ -389,7 +388,7 @@ async def test_a_wait_of_one_chat_holds_up_no_other(
     await settled(service)
     await send(service, tenant, ben, "two")
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(service, tx, "messenger_a", "chat-Ann", OutgoingMessage("Hello?"))
+        await service.outbox.send(tx, "messenger_a", "chat-Ann", OutgoingMessage("Hello?"))
     await settled(service)
     before = list(sender.texts)
     clock.advance(30.1)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.subscribing import Subscribe

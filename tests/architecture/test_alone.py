@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 import httpx2
 import pytest
 
-from msgsvc_core.plugins import ENTRY_POINT_GROUP
+from msgsvc_core.plugins.loading import ENTRY_POINT_GROUP
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import Guard
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 
 ROOT = Path(__file__).parents[2]

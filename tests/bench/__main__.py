@@ -15,8 +15,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from msgsvc_core.logs import configure_logs
-from msgsvc_core.settings import LogSettings
+from msgsvc_core.config.settings import LogSettings
+from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
 from tests.bench.broadcast import broadcast
 from tests.bench.databases import KINDS, Databases

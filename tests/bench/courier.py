@@ -11,8 +11,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
 )
 from msgsvc_core.channels.http import PlatformHttp
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 #: Seconds for one call.
@@ -50,7 +50,7 @@ class CourierChannel(SendOnlyChannel):
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    def create(_service: Any, identity: ChannelIdentity, settings: CourierSettings) -> Channel:
+    def create(_context: Any, identity: ChannelIdentity, settings: CourierSettings) -> Channel:
         return CourierChannel(identity, settings)
 
     return [ChannelKind("courier", CourierSettings, create)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import asyncpg
 
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.testing.databases import postgres_answers, postgres_url
 
 #: What can be measured.

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 JOB, LANE = "empty.nothing", "empty"
 

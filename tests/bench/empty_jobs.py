@@ -23,10 +23,10 @@ from dramatiq.brokers.redis import RedisBroker
 from rich.console import Console
 from rich.table import Table
 
-from msgsvc_core.ids import new_token
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_core.testing.databases import PostgresDatabases, postgres_answers, postgres_url
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import TestRunner, redis_url

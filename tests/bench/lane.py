@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import uvloop
 from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 
-from msgsvc_core.channels.calls import BATCH, CHANNEL_LANES
+from msgsvc_core.channels.outbound import BATCH, BATCHES
 from msgsvc_core.service import Service
 from tests.bench import fake_platform
 from tests.bench.courier import PATH, body_of
@@ -29,7 +29,7 @@ from tests.bench.servers import (
 LEAST = Bound(least=0.6)
 
 #: Calls that a lane has under way at once.
-CALLS = BATCH * CHANNEL_LANES.concurrency
+CALLS = BATCH * BATCHES
 
 ENDED = """
 SELECT finished_at_ms AS at_ms FROM core_messages WHERE created_at_ms >= :since AND status = 'sent'

@@ -14,11 +14,11 @@ from statistics import median
 import httpx2
 
 from msgsvc_core.api.pagination import MARK_LENGTH, after_cursor, next_cursor
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
-from msgsvc_core.ids import is_id
-from msgsvc_core.messages.filing import file_all
+from msgsvc_core.kernel.ids import is_id
+from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.fixtures import SECRET_KEY

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from statistics import median
 from urllib.parse import parse_qsl
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import TypeVar
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from tests import phone
 from tests.bench import courier, echo, sink
 from tests.bench.load import Request

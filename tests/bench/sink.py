@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 
@@ -18,7 +18,7 @@ class SinkChannel(SendOnlyChannel):
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+    def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
         return SinkChannel(identity)
 
     return [ChannelKind("sink", Section, create)]

@@ -20,14 +20,14 @@ from typing import Any
 
 import httpx2
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.fixtures import SECRET_KEY
-from msgsvc_drip.taking import StepTaker
+from msgsvc_drip.taking import StepRunner
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings
@@ -175,7 +175,7 @@ async def steps(url: str, kind: str, people: int, profile: bool, **message: Any)
         clock = service.clock
         assert isinstance(clock, FakeClock)
         clock.advance(3600)
-        taker = service.get(StepTaker)
+        taker = service.get(StepRunner)
 
         async def take_all() -> None:
             while await taker.take_some():

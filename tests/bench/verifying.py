@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from msgsvc_auth.codes import Codes
-from msgsvc_core.ids import new_secret_id, new_token
+from msgsvc_core.kernel.ids import new_secret_id, new_token
 from msgsvc_core.security import digest
 from msgsvc_core.service import Service
 from tests.bench.load import Request

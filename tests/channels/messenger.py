@@ -32,8 +32,8 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 SECRET_HEADER = "x-fake-secret"
 
@@ -93,7 +93,7 @@ class Platform:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, settings: FakeSettings) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, settings: FakeSettings) -> Channel:
             return FakeChannel(identity, settings, self.bots[settings.token.get_secret_value()])
 
         return [ChannelKind("fake", FakeSettings, create, frozenset({"base_url"}))]

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.testing import settled, until

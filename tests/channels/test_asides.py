@@ -11,7 +11,7 @@ from msgsvc_core.channels import (
     MessageReceived,
     Started,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason, calls
+from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -17,7 +17,7 @@ TOLD_TO_WAIT = DeliveryError(Reason.RATE_LIMITED, "slow down", 3600)
 
 async def say(service: Service, key: str, text: str) -> None:
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(service, tx, key, "chat-Ann", OutgoingMessage(text))
+        await service.outbox.send(tx, key, "chat-Ann", OutgoingMessage(text))
 
 
 async def has_sent(bot: Bot, *texts: str) -> None:

@@ -7,8 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels.contract import ChannelIdentity
-from msgsvc_core.channels.own.models import CreateChannelBody
-from msgsvc_core.housekeeping import PURGE_JOB
+from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled, until
@@ -245,7 +244,7 @@ async def test_settings_are_encrypted_by_the_new_key_after_a_while(
         extra_plugins=[("fake", platform)], **shared, secret_keys=(NEW_KEY, SECRET_KEY)
     )
     async with both.db.transaction() as tx:
-        await both.jobs.enqueue(tx, NewJob(PURGE_JOB.name))
+        await both.jobs.enqueue(tx, NewJob("core.purge"))
     await settled(both)
     alone = await make_service(extra_plugins=[("fake", platform)], **shared, secret_keys=(NEW_KEY,))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.commands import read_command
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import InboundContext, InboundRule
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -88,7 +88,7 @@ async def polled_again(bot: Bot, times: int = 3) -> None:
 @asynccontextmanager
 async def stopped_dead(service: Service) -> AsyncIterator[None]:
     """The process takes no part any more, and gives nothing back, as if it had been killed."""
-    receiver = service.channels._receiver
+    receiver = service.receiver
     assert receiver._keeper is not None
     receiver._keeper.cancel()
     await receiver._end_tasks(list(receiver._tasks))
@@ -136,7 +136,7 @@ async def test_another_process_goes_on_where_a_stopped_one_left_off(
     await saw(guests, 2)
     await polled_again(bot)
 
-    await service.channels.stop_receiving()
+    await service.receiver.stop()
     bot.polls.clear()
     bring(bot, 3)
     seen = await saw(guests, 3)
@@ -362,7 +362,7 @@ async def test_a_token_that_was_mended_in_the_configuration_sets_the_bot_going_a
             return bool(await service.channel_states.troubled(tx))
 
     await until(lambda: stopped(before))
-    await before.channels.stop_receiving()
+    await before.receiver.stop()
     url = before.settings.database_url
     after = await make_service(extra_plugins=[("fake", platform)], database_url=url, **settings)
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Channel
-from msgsvc_core.channels.reception_health import InterruptionReason, ReceptionWatch
+from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, until
@@ -152,7 +152,7 @@ async def test_the_next_process_keeps_since_when(
 ) -> None:
     await until(lambda: is_interrupted(tenant.client))
     before = await reception(tenant.client)
-    await service.channels.stop_receiving()
+    await service.receiver.stop()
     url = service.settings.database_url
     polls = platform.bots["own"].failed_polls
     await make_service(extra_plugins=[("fake", platform)], database_url=url, **settings)
@@ -171,7 +171,7 @@ async def test_the_next_process_keeps_since_when(
 async def shared(service: Service) -> Channel:
     """The service's bot, which nothing else is received for."""
     await knows_bot(service, "messenger_a")
-    await service.channels.stop_receiving()
+    await service.receiver.stop()
     return service.channels["messenger_a"]
 
 
@@ -197,7 +197,7 @@ async def interrupted_since(service: Service) -> int | None:
 
 
 async def test_what_passes_is_not_told(service: Service, shared: Channel, clock: FakeClock) -> None:
-    watch = ReceptionWatch(service, shared)
+    watch = service.reception_health.watch(shared)
     for _ in range(5):
         await watch.failed(InterruptionReason.POLLING_FAILED, "502")
         clock.advance(LASTING_S - 1)
@@ -210,7 +210,7 @@ async def test_what_passes_is_not_told(service: Service, shared: Channel, clock:
 async def test_what_lasts_is_told_since_its_first_failure(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
-    watch, since_ms = ReceptionWatch(service, shared), clock.now_ms()
+    watch, since_ms = service.reception_health.watch(shared), clock.now_ms()
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
     clock.advance(LASTING_S)
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
@@ -221,7 +221,7 @@ async def test_what_lasts_is_told_since_its_first_failure(
 async def test_polls_write_nothing_while_nothing_changes(
     service: Service, shared: Channel, clock: FakeClock, writes: list[str]
 ) -> None:
-    watch = ReceptionWatch(service, shared)
+    watch = service.reception_health.watch(shared)
     for _ in range(100):
         await watch.worked()
     while_well = len(writes)
@@ -239,7 +239,7 @@ async def test_polls_write_nothing_while_nothing_changes(
 async def test_another_reason_takes_the_place_of_the_first(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
-    watch, since_ms = ReceptionWatch(service, shared), clock.now_ms()
+    watch, since_ms = service.reception_health.watch(shared), clock.now_ms()
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
     clock.advance(LASTING_S)
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")

@@ -15,7 +15,7 @@ from msgsvc_core.channels import (
     Pace,
     Reason,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from tests.contracts.pigeon import PigeonChannel, PigeonSettings
 from tests.contracts.pigeons import Pigeons
 

@@ -40,8 +40,8 @@ from msgsvc_core.channels import (
     Update,
     WebhookCall,
 )
-from msgsvc_core.channels.markup import to_spans
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.content.markup import to_spans
 from msgsvc_core.testing import Fault, Messenger, Shown
 from tests.contracts.pigeons import HEADER, MAX_CAPTION, MAX_TEXT, PERSON, TOKEN, Pigeons
 

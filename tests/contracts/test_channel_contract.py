@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import ChannelContract, Messenger
 from tests.contracts.pigeon import (
     PigeonChannel,
@@ -27,7 +27,7 @@ class PigeonPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, settings: PigeonSettings) -> Channel:
             return self._made(identity, self.pigeons, settings)
 
         made = self._made

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.db import Tx
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -27,7 +27,7 @@ class Doomed:
     async def _run(self, _ctx: JobContext, _jobs: Sequence[Job]) -> None:
         raise RuntimeError("always")
 
-    async def _settle(self, _service: Service, tx: Tx, job: Job, error: str) -> None:
+    async def _settle(self, tx: Tx, job: Job, error: str) -> None:
         self.errors.append(error)
         await tx.insert(
             "core_lanes", {"lane": f"dead {job.payload['n']}", "owner": "x", "leased_until_ms": 0}
@@ -95,7 +95,7 @@ class Persevering:
         for job in jobs:
             async with ctx.holding(job) as tx:
                 await ctx.progressed(tx, job)
-            async with ctx.service.db.read() as tx:
+            async with ctx.reading() as tx:
                 left = await tx.fetch_val("SELECT deliveries FROM core_jobs WHERE name = 'doomed'")
             self.deliveries += [job.deliveries, left]
 

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from msgsvc_core.db import Database, RolledBack, Unit
+from msgsvc_core.db import Database, RolledBack, WriteBatch
 from msgsvc_core.db.postgres_batches import PostgresBatches
 from tests.contracts.things import add, names
 from tests.expectations import failing
@@ -35,7 +35,7 @@ async def test_a_commit_that_the_server_answers_with_rollback_is_an_error(db: Da
 
 @on_postgresql
 async def test_a_batch_that_the_server_answers_with_rollback_is_an_error(db: Database) -> None:
-    async def write(connection: Any, _units: Sequence[Unit]) -> list[Exception | None]:
+    async def write(connection: Any, _units: Sequence[WriteBatch]) -> list[Exception | None]:
         with suppress(asyncpg.UniqueViolationError):
             await connection.execute("INSERT INTO things VALUES (1, 'a', 1), (1, 'b', 2)")
         return [None]
@@ -43,7 +43,7 @@ async def test_a_batch_that_the_server_answers_with_rollback_is_an_error(db: Dat
     batches = db._batches
     assert isinstance(batches, PostgresBatches)
     async with failing(RolledBack), db._writing(db.write_deadline()) as connection:
-        await batches._in_transaction(connection, write, [Unit()])
+        await batches._in_transaction(connection, write, [WriteBatch()])
 
     assert await names(db) == []
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Refused, Taken, Unit
+from msgsvc_core.db import (
+    ConstraintViolation,
+    Database,
+    DatabaseUnavailable,
+    LockTimeout,
+    UniqueViolation,
+    WriteBatch,
+)
 from msgsvc_core.db.writer import UNITS_PER_BATCH
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.work import PATIENCE_S
@@ -33,13 +40,13 @@ async def db(backend: Backend) -> AsyncIterator[Database]:
     await backend.give_back(url)
 
 
-def thing(number: int, **more: Any) -> Unit:
-    unit = Unit()
+def thing(number: int, **more: Any) -> WriteBatch:
+    unit = WriteBatch()
     unit.insert("things", {"id": number, "name": f"thing {number}", **more})
     return unit
 
 
-def claiming(key: str, number: int) -> Unit:
+def claiming(key: str, number: int) -> WriteBatch:
     unit = thing(number)
     unit.claim("claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key"))
     return unit
@@ -50,7 +57,7 @@ async def ids(db: Database) -> list[int]:
         return [row["id"] for row in await tx.fetch_all("SELECT id FROM things ORDER BY id")]
 
 
-async def outcomes(db: Database, *units: Unit) -> list[type[BaseException] | None]:
+async def outcomes(db: Database, *units: WriteBatch) -> list[type[BaseException] | None]:
     """What became of units that were handed over at the same time, by kind."""
     found = await asyncio.gather(*map(db.write, units), return_exceptions=True)
     return [None if outcome is None else type(outcome) for outcome in found]
@@ -108,7 +115,12 @@ async def test_a_unit_that_a_constraint_refuses_fails_alone(db: Database) -> Non
     both = thing(3)
     both.insert("things", {"id": 1, "name": "a second one"})
 
-    assert await outcomes(db, thing(1), thing(2), both, thing(4)) == [None, None, Refused, None]
+    assert await outcomes(db, thing(1), thing(2), both, thing(4)) == [
+        None,
+        None,
+        ConstraintViolation,
+        None,
+    ]
 
     assert await ids(db) == [1, 2, 4]
 
@@ -144,20 +156,24 @@ async def test_a_claim_has_one_winner_whoever_comes_at_the_same_time(db: Databas
     found = await outcomes(db, *(claiming("a", number) for number in range(20)))
 
     assert found.count(None) == 1
-    assert found.count(Taken) == 19
+    assert found.count(UniqueViolation) == 19
     assert await ids(db) == [found.index(None)]
 
 
 async def test_a_claim_that_was_taken_before_leaves_the_unit_unwritten(db: Database) -> None:
     await db.write(claiming("a", 1))
 
-    assert await outcomes(db, claiming("a", 2), claiming("b", 3), thing(4)) == [Taken, None, None]
+    assert await outcomes(db, claiming("a", 2), claiming("b", 3), thing(4)) == [
+        UniqueViolation,
+        None,
+        None,
+    ]
 
     assert await ids(db) == [1, 3, 4]
 
 
 async def test_a_claim_may_stand_alone_and_beside_units_without_one(db: Database) -> None:
-    alone, numbered = Unit(), claiming("b", 2)
+    alone, numbered = WriteBatch(), claiming("b", 2)
     alone.claim("claims", {"owner": "me", "key": "a", "note": "1"}, key=("owner", "key"))
     numbered.insert("pages", {"number": 7, "text": "seven"})
 
@@ -165,7 +181,7 @@ async def test_a_claim_may_stand_alone_and_beside_units_without_one(db: Database
         None,
         None,
         None,
-        Taken,
+        UniqueViolation,
     ]
     assert await ids(db) == [2, 3]
 
@@ -175,14 +191,14 @@ async def test_claims_of_several_tables_are_won_each(db: Database) -> None:
     for unit in (page, other):
         unit.claim("pages", {"number": 1, "text": "one"}, key=("number",))
 
-    assert await outcomes(db, claiming("a", 1), page, other) == [None, None, Taken]
+    assert await outcomes(db, claiming("a", 1), page, other) == [None, None, UniqueViolation]
     assert await ids(db) == [1, 2]
 
 
 async def test_a_claim_of_a_unit_that_is_refused_stays_free(db: Database) -> None:
     await db.write(thing(1))
 
-    assert await outcomes(db, claiming("a", 1), thing(2)) == [Refused, None]
+    assert await outcomes(db, claiming("a", 1), thing(2)) == [ConstraintViolation, None]
     await db.write(claiming("a", 3))
 
     assert await ids(db) == [1, 2, 3]
@@ -196,7 +212,7 @@ async def test_a_claim_that_another_transaction_is_writing_ends_the_wait_not_the
         async with db.transaction() as tx:
             await tx.insert("claims", {"owner": "me", "key": "a"})
             waiting = asyncio.create_task(outcomes(db, claiming("a", 1), thing(2)))
-        assert await waiting == [Taken, None]
+        assert await waiting == [UniqueViolation, None]
     else:
         async with db.transaction() as tx:
             await tx.insert("claims", {"owner": "me", "key": "a"})
@@ -211,7 +227,7 @@ async def test_what_follows_a_commit_is_called_after_it_and_only_then(db: Databa
     for number, unit in enumerate(units):
         unit.on_commit(lambda number=number: called.append(number))  # type: ignore[misc] # a default
 
-    assert await outcomes(db, *units) == [None, Refused, None]
+    assert await outcomes(db, *units) == [None, ConstraintViolation, None]
     assert called == [0, 2]
 
 

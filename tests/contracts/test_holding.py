@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LeaseLost, NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.db import Database, DatabaseUnavailable, Unit
+from msgsvc_core.db import Database, DatabaseUnavailable, WriteBatch
 
 #: PostgreSQL's rows of a transaction that says for itself whether it waits; tests' databases never do.
 OWN_SETTING = """
@@ -116,7 +116,7 @@ async def test_who_is_cancelled_at_any_moment_leaves_all_or_nothing(db: Database
 
 async def test_all_ways_of_writing_side_by_side_lose_nothing(db: Database) -> None:
     async def write(number: int) -> None:
-        unit = Unit()
+        unit = WriteBatch()
         unit.insert("things", {"name": f"unit {number}"})
         await db.write(unit)
 

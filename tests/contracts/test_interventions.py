@@ -8,9 +8,9 @@ import pytest
 
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, Conflict, NotFound
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, interventions
+from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 
@@ -35,10 +35,10 @@ class Parcels:
     async def _run(self, _ctx: JobContext, _jobs: Sequence[Job]) -> None:
         raise AssertionError("no runner is there")
 
-    async def _settle(self, _service: Service, tx: Tx, job: Job, error: str) -> None:
+    async def _settle(self, tx: Tx, job: Job, error: str) -> None:
         await self._tell(tx, job, f"settled: {error}")
 
-    async def _put_back(self, _service: Service, tx: Tx, job: Job) -> None:
+    async def _put_back(self, tx: Tx, job: Job) -> None:
         state = await tx.fetch_val(
             "SELECT state FROM core_jobs WHERE job_id = :job_id", {"job_id": job.job_id}
         )
@@ -87,12 +87,12 @@ async def _told(service: Service) -> list[str]:
 
 async def _retry(service: Service, job_id: str) -> None:
     async with service.db.transaction() as tx:
-        await interventions.retry(service, tx, job_id)
+        await service.job_admin.retry(tx, job_id)
 
 
 async def _discard(service: Service, job_id: str) -> None:
     async with service.db.transaction() as tx:
-        await interventions.discard(service, tx, job_id)
+        await service.job_admin.discard(tx, job_id)
 
 
 async def test_what_a_dead_job_settled_is_put_back_before_it_is_ready_again(

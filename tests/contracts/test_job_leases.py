@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import (
     Job,
     JobContext,
@@ -20,6 +19,7 @@ from msgsvc_core.jobs import (
     lanes,
     store,
 )
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory

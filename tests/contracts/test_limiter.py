@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import CORE_MIGRATIONS, Database
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits import DatabaseLimiter, Limiter, MemoryLimiter, Window
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases

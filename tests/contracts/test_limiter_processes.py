@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
@@ -17,9 +18,8 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.db.migrations import scripts_of
-from msgsvc_core.plugins import available_plugins
+from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.subscribers import store as subscribers
 from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory

@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import Section, SettingsSection
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.errors import ApiError, NotFound
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.settings import Section, SettingsSection
+from msgsvc_core.kernel.errors import ApiError, NotFound
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import PluginContract
 from msgsvc_core.testing.databases import SQLiteDatabases
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -96,7 +96,7 @@ def _answering(name: str, answer: Any) -> Any:
     def hook() -> Any:
         return answer
 
-    async def failing(service: Any) -> None:
+    async def failing() -> None:
         raise answer
 
     found = failing if isinstance(answer, Exception) else hook

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.db import Database, DatabaseUnavailable, Unit, postgres_batches, tx
+from msgsvc_core.db import Database, DatabaseUnavailable, WriteBatch, postgres_batches, tx
 from msgsvc_core.db import postgres_notices as notices
 from msgsvc_core.db import postgres_pool as pool
 from msgsvc_core.testing import until
@@ -95,7 +95,7 @@ async def write(db: Database) -> None:
 
 
 async def write_unit(db: Database) -> None:
-    unit = Unit()
+    unit = WriteBatch()
     unit.insert("things", {"id": 1, "name": "thing", "number": 1})
     await db.write(unit)
 
@@ -219,7 +219,7 @@ async def test_a_step_that_could_not_be_undone_is_not_committed_with_the_rest(
 async def test_a_batch_that_fails_by_itself_keeps_its_error_beside_a_silent_server(
     db: Database, proxy: Proxy
 ) -> None:
-    async def write(_connection: Any, _units: Sequence[Unit]) -> list[Exception | None]:
+    async def write(_connection: Any, _units: Sequence[WriteBatch]) -> list[Exception | None]:
         proxy.fall_silent()
         raise ZeroDivisionError
 
@@ -228,7 +228,7 @@ async def test_a_batch_that_fails_by_itself_keeps_its_error_beside_a_silent_serv
     started = time.monotonic()
     with pytest.raises(ZeroDivisionError):
         async with db._writing(NEVER_S) as connection:
-            await batches._in_transaction(connection, write, [Unit()])
+            await batches._in_transaction(connection, write, [WriteBatch()])
     took_s = time.monotonic() - started
     proxy.go_on()
 

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import pytest
 import structlog
 
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs import broker as broker_module
 from msgsvc_core.jobs.broker import Announcer, Listener, close_broker, open_broker
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError
 from msgsvc_core.testing import settled, until
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 from msgsvc_core.testing.runners import ServiceWithWorker, TestRunner

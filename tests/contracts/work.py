@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, NewJob, exponential
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from msgsvc_core.messages.filing import file_all
+from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

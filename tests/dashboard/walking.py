@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.dashboard import Page
-from msgsvc_core.plugins import answers
+from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.service import Service
 from tests.api import resources
 
@@ -48,7 +48,7 @@ class Walk:
 
 
 def pages_of(service: Service) -> list[Page]:
-    found = answers(service.plugins.hook.register_dashboard(service=service))
+    found = flatten(service.plugins.hook.register_dashboard())
     return [page for area in found for page in area.pages]
 
 

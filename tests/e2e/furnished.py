@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 from playwright.async_api import BrowserContext, Page
 
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard.browser import SESSION_COOKIE
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import Guard, Server, bind, check_open_files
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import RecordingPlugin
 from msgsvc_core.testing.clock import START
 from msgsvc_core.testing.dashboard import Visitor, stranger, visitor

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 router = Router(area="messages")
 
@@ -26,11 +27,11 @@ class EffectBody(BaseModel):
 
 
 @router.post("/v1/fault/effect", status=202)
-async def effect(ctx: Context, body: EffectBody) -> SendAnswer:
+async def effect(ctx: Context, body: EffectBody, messages: Messages) -> SendAnswer:
     """Queues a message, and dies with it the first time."""
     if body.die == "before":
         _die_once(body.died)
-    message = await ctx.service.messages.queue(
+    message = await messages.queue(
         ctx.tx, ctx.project_id, SendBody(subscriber_id=body.subscriber_id, text=body.text)
     )
     if body.die == "in":

@@ -4,8 +4,9 @@ import os
 import signal
 from collections.abc import Sequence
 
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, exponential
+from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 #: Made by the tests: one row for every time that a job's effect was committed.
 TABLE = "CREATE TABLE effects (number BIGINT NOT NULL, created_at_ms BIGINT, done_at_ms BIGINT)"
@@ -22,7 +23,7 @@ async def write(ctx: JobContext, jobs: Sequence[Job]) -> None:
                 {
                     "number": job.payload["number"],
                     "created_at_ms": job.created_at_ms,
-                    "done_at_ms": ctx.service.clock.now_ms(),
+                    "done_at_ms": SystemClock().now_ms(),
                 }
                 for job in jobs
             ],

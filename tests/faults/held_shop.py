@@ -9,11 +9,11 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.messages import Messages
+from msgsvc_core.config.settings import Section
 from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import Tenant
 
@@ -48,7 +48,7 @@ class HeldPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, _name: str, _settings: Section) -> Channel:
+        def create(_context: Any, _name: str, _settings: Section) -> Channel:
             return self.channel
 
         return [ChannelKind("held", Section, create)]
@@ -58,7 +58,7 @@ class HeldPlugin:
         router = Router(area="messages")
 
         @router.post("/v1/fault/write", status=202)
-        async def write(ctx: Context, body: SendBody) -> SendAnswer:
+        async def write(ctx: Context, body: SendBody, messages: Messages) -> SendAnswer:
             """Writes a message between two reads, and has its caller cancelled meanwhile."""
             task = asyncio.current_task()
             assert task is not None
@@ -66,7 +66,7 @@ class HeldPlugin:
                 cancel_soon(task)
             try:
                 await ctx.tx.fetch_all("SELECT * FROM core_subscribers")
-                message = await ctx.service.messages.queue(ctx.tx, ctx.project_id, body)
+                message = await messages.queue(ctx.tx, ctx.project_id, body)
                 await ctx.tx.fetch_all("SELECT * FROM core_jobs LIMIT 10")
             except asyncio.CancelledError:
                 self.cut_in_transaction += 1

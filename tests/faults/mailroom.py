@@ -21,8 +21,8 @@ from msgsvc_core.channels import (
     Polled,
     Started,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 TABLE = "CREATE TABLE mailroom_effects (payload TEXT)"
@@ -46,7 +46,7 @@ class MailroomChannel(SendOnlyChannel):
     receiving = "poll"
 
     def __init__(
-        self, _service: Any, identity: ChannelIdentity, settings: MailroomSettings
+        self, _context: Any, identity: ChannelIdentity, settings: MailroomSettings
     ) -> None:
         super().__init__(identity)
         self._folder = settings.folder

@@ -16,11 +16,11 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Pace,
 )
-from msgsvc_core.db import Unit
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
+from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 #: Seconds that a call takes.
@@ -56,7 +56,7 @@ class Recorder:
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return RecordedChannel(identity, self)
 
         return [ChannelKind("recorder", Section, create)]
@@ -119,7 +119,7 @@ async def subscribed(service: Service, project_id: str, people: int) -> list[str
 
 async def queue(service: Service, project_id: str, people: Sequence[str], count: int) -> None:
     """Queues `count` messages, to each of `people` in turn: the n-th says `<n>`."""
-    unit = Unit()
+    unit = WriteBatch()
     for number in range(count):
         body = SendBody(subscriber_id=people[number % len(people)], text=str(number))
         await service.messages.add(unit, project_id, body)

@@ -17,9 +17,9 @@ import asyncpg
 import httpx2
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from tests.faults import slow_outbox
 from tests.process import Deployment, install_module
 

@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import Row
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from tests import phone
 from tests.process import Deployment, Server, install_module
 

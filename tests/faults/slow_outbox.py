@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import SendOnlyChannel
 
 
@@ -29,7 +29,7 @@ class SlowOutboxChannel(SendOnlyChannel):
     """Appends each message to the outbox, slowly."""
 
     def __init__(
-        self, _service: Any, identity: ChannelIdentity, settings: SlowOutboxSettings
+        self, _context: Any, identity: ChannelIdentity, settings: SlowOutboxSettings
     ) -> None:
         super().__init__(identity)
         self._outbox = settings.outbox

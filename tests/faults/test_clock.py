@@ -16,10 +16,10 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.channel import SendOnlyChannel
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -200,7 +200,7 @@ class SlowPlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, name: str, _settings: Section) -> Channel:
+        def create(_context: Any, name: str, _settings: Section) -> Channel:
             return SlowChannel(name, self.texts, self.may_go)
 
         return [ChannelKind("slow", Section, create)]

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from msgsvc_core.api import operations
 from msgsvc_core.channels import Pace
-from msgsvc_core.clock import SystemClock
 from msgsvc_core.db import postgres_batches, postgres_notices, postgres_pool, tx
+from msgsvc_core.http import operations
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

@@ -19,8 +19,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from tests.faults import slow_outbox
 from tests.faults.conftest import Figure
 from tests.process import Deployment, Server, install_module, until

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.channels import Pace
-from msgsvc_core.clock import SystemClock
-from msgsvc_core.db import Unit
+from msgsvc_core.db import WriteBatch
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
@@ -121,7 +121,7 @@ async def queue(
     host: FileHost,
     proxy: Proxy,
 ) -> None:
-    unit = Unit()
+    unit = WriteBatch()
     for number, person in enumerate(people):
         for text in texts:
             path = f"{number}.png"

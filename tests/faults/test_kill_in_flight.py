@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT
+from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import TestRunner

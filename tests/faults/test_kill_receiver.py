@@ -14,8 +14,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_core.testing import until as settled_when
 from msgsvc_core.testing.fixtures import backends_found
 from tests.faults import mailroom

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.clock import SystemClock
-from msgsvc_core.errors import Unavailable
+from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.kernel.errors import Unavailable
 from msgsvc_core.limits.redis import RETRY_S, RedisLimiter, redis_client
 from tests.faults.redis_server import running_redis
 from tests.ports import free_ports

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from msgsvc_core.channels import OutgoingMessage, Pace, calls
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.channels import OutgoingMessage, Pace
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_core.testing.work import PATIENCE_S
@@ -52,9 +52,7 @@ async def test_a_queue_ends_when_its_pace_says_and_a_login_does_not_wait_for_it(
     await until(lambda: _count(recorder, count // 2), timeout_s=count / per_s + PATIENCE_S)
     asked_s = time.monotonic()
     async with service.db.transaction() as tx:
-        await calls.enqueue_send(
-            service, tx, "messenger_a", "chat-login", OutgoingMessage("Sign in?")
-        )
+        await service.outbox.send(tx, "messenger_a", "chat-login", OutgoingMessage("Sign in?"))
     await until(lambda: _count(recorder, count + 2), timeout_s=count / per_s + PATIENCE_S)
     _, first, *_, last = recorder.calls
     took_s, began_s = last.answered_s - first.came_s, first.came_s - queued_s

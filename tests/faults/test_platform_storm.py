@@ -14,7 +14,7 @@ import pytest
 import msgsvc_max.plugin
 import msgsvc_telegram.plugin
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory

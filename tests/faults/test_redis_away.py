@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from msgsvc_core.channels import Pace
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_core.testing.runners import redis_url

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from msgsvc_core.api import operations
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import postgres_batches, postgres_notices, postgres_pool, tx
+from msgsvc_core.http import operations
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import until
 from msgsvc_core.testing.databases import PostgresDatabases
 from tests.contracts.proxy import Proxy

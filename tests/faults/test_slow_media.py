@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from msgsvc_core.channels import OutgoingMessage, Pace, calls
-from msgsvc_core.clock import SystemClock
-from msgsvc_core.db import Unit
+from msgsvc_core.channels import OutgoingMessage, Pace
+from msgsvc_core.db import WriteBatch
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
@@ -61,7 +61,7 @@ async def test_others_are_not_held_up_by_a_slow_host_of_files(
     began_s = time.monotonic()
     async with service.db.transaction() as tx:
         question = OutgoingMessage("Sign in?")
-        await calls.enqueue_send(service, tx, "messenger_a", "chat-login", question)
+        await service.outbox.send(tx, "messenger_a", "chat-login", question)
     await until(lambda: _ended(recorder, count, "plain"), timeout_s=60 + alone_s)
     plain_s = last_of(recorder, "plain") - began_s
     login_s = last_of(recorder, "Sign in?") - began_s
@@ -117,7 +117,7 @@ async def queue_mixed(
     service: Service, project_id: str, people: list[str], files: list[str]
 ) -> None:
     """In turn one with a file and one without; then one behind each file, to the same person."""
-    unit = Unit()
+    unit = WriteBatch()
     half = len(people) // 2
     for number, url in enumerate(files):
         for to, text, media in (

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Pace, Reason
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory

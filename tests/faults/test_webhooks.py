@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.clock import SystemClock
 from msgsvc_core.events import NewEvent
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.security.signing import verify
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import Row
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_core.testing.databases import PostgresDatabases
 from tests.faults import effects, slow_outbox
 from tests.process import Deployment, Server, install_module

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.clock import from_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import from_rfc3339, to_rfc3339
 
 #: 2026-01-15T12:00:00Z.
 NOON_MS = 1_768_478_400_000

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 import uvloop
 
-from msgsvc_core.deadlines import Deadlines
+from msgsvc_core.kernel.aio import TimeoutPool
 
 
 async def test_what_takes_too_long_is_ended() -> None:
     began = time.monotonic()
-    with pytest.raises(TimeoutError), Deadlines().within(0.05):
+    with pytest.raises(TimeoutError), TimeoutPool().within(0.05):
         await asyncio.sleep(10)
     assert 0.05 <= time.monotonic() - began < 5
 
 
 async def test_each_call_has_its_own_time() -> None:
-    deadlines, ended = Deadlines(), list[str]()
+    deadlines, ended = TimeoutPool(), list[str]()
 
     async def call(name: str, allowed_s: float, takes_s: float) -> None:
         try:
@@ -36,7 +36,7 @@ async def test_each_call_has_its_own_time() -> None:
 
 
 async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> None:
-    deadlines = Deadlines()
+    deadlines = TimeoutPool()
     with deadlines.within(0.05):
         pass
     await asyncio.sleep(0.02)
@@ -45,19 +45,19 @@ async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> Non
 
 
 def test_uvloops_timers_know_no_less_than_a_millisecond() -> None:
-    async def too_long(deadlines: Deadlines, seconds: float) -> None:
+    async def too_long(deadlines: TimeoutPool, seconds: float) -> None:
         with pytest.raises(TimeoutError), deadlines.within(seconds):
             await asyncio.sleep(10)
 
     async def call() -> None:
-        deadlines = Deadlines()
+        deadlines = TimeoutPool()
         await asyncio.gather(*(too_long(deadlines, 0.0001 * number) for number in range(50)))
 
     uvloop.run(call())
 
 
 def test_another_loop_has_a_timer_of_its_own() -> None:
-    deadlines = Deadlines()
+    deadlines = TimeoutPool()
 
     async def call(allowed_s: float, takes_s: float) -> None:
         with deadlines.within(allowed_s):
@@ -71,7 +71,7 @@ def test_another_loop_has_a_timer_of_its_own() -> None:
 async def test_calls_that_follow_one_another_set_no_timers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loop, deadlines, timers = asyncio.get_running_loop(), Deadlines(), list[float]()
+    loop, deadlines, timers = asyncio.get_running_loop(), TimeoutPool(), list[float]()
     call_at = loop.call_at
 
     def count(when: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
@@ -87,7 +87,7 @@ async def test_calls_that_follow_one_another_set_no_timers(
 
 async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> None:
     async def call() -> None:
-        with Deadlines().within(10):
+        with TimeoutPool().within(10):
             await asyncio.sleep(10)
 
     task = asyncio.create_task(call())
@@ -98,14 +98,14 @@ async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> No
 
 
 async def test_errors_of_the_call_come_through() -> None:
-    deadlines = Deadlines()
+    deadlines = TimeoutPool()
     with pytest.raises(LookupError), deadlines.within(10):
         raise LookupError
 
 
 async def test_who_is_cancelled_as_the_time_ends_is_cancelled() -> None:
     async def call() -> None:
-        with Deadlines().within(0):
+        with TimeoutPool().within(0):
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:
@@ -118,7 +118,7 @@ async def test_who_is_cancelled_as_the_time_ends_is_cancelled() -> None:
 
 
 async def test_a_call_that_ended_in_time_is_not_cancelled_later() -> None:
-    deadlines = Deadlines()
+    deadlines = TimeoutPool()
     with deadlines.within(0.02):
         pass
     await asyncio.sleep(0.05)
@@ -128,7 +128,7 @@ async def test_a_call_that_ended_in_time_is_not_cancelled_later() -> None:
 
 
 async def test_after_a_timeout_the_task_goes_on() -> None:
-    with pytest.raises(TimeoutError), Deadlines().within(0.01):
+    with pytest.raises(TimeoutError), TimeoutPool().within(0.01):
         await asyncio.sleep(10)
     await asyncio.sleep(0)
     async with asyncio.timeout(10):

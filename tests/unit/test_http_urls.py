@@ -2,8 +2,8 @@
 
 import pytest
 
-from msgsvc_core.api.types import WrongUrl, check_http_url, origin_of
 from msgsvc_core.pages.headers import page_headers
+from msgsvc_core.security.http_urls import WrongUrl, check_http_url, origin_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from msgsvc_core.ids import encode_base62, new_id, new_secret_id, new_token, uuid7
+from msgsvc_core.kernel.ids import encode_base62, new_id, new_secret_id, new_token, uuid7
 
 
 def test_ids_sort_in_the_order_in_which_they_were_made() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgsvc_core.cli.main import app
 from msgsvc_core.cli.serve import serve
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
+from msgsvc_core.config.settings import load_settings
 
 async def main():
     service = Service(load_settings(Path("msgsvc.toml")))

@@ -4,20 +4,13 @@ from typing import Annotated, Any
 
 import pytest
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import validate
-from msgsvc_core.errors import ValidationFailed
-from msgsvc_core.localized import (
-    Localized,
-    check_tag,
-    closest,
-    in_language,
-    own_name,
-    visible,
-)
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.i18n import Localized, check_tag, closest, in_language, own_name, visible
 
 
-class Thing(Body):
+class Thing(RequestModel):
     title: Annotated[Localized, visible(5)]
     note: Annotated[Localized, visible(5)] | None = None
 

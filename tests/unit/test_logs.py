@@ -12,10 +12,10 @@ import structlog
 import structlog.testing
 from starlette.responses import RedirectResponse
 
-from msgsvc_core.api.requests import RequestLog
-from msgsvc_core.logs import HIDDEN, hide_secrets, request_lines
+from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_core.service import Service
+from msgsvc_core.telemetry.logs import HIDDEN, hide_secrets, request_lines
 from msgsvc_core.testing.fixtures import Tenant
 
 KEY = new_api_key().secret
@@ -97,8 +97,8 @@ def test_the_text_of_an_exception_is_blanked() -> None:
 PROGRAM = """
 import logging
 import structlog
-from msgsvc_core.logs import configure_logs
-from msgsvc_core.settings import LogSettings
+from msgsvc_core.telemetry.logs import configure_logs
+from msgsvc_core.config.settings import LogSettings
 
 configure_logs(LogSettings(format="{format}", level="info"))
 log = structlog.get_logger("test")
@@ -117,8 +117,8 @@ except ValueError:
 SERVER = """
 import asyncio
 import structlog
-from msgsvc_core.logs import configure_logs, request_lines
-from msgsvc_core.settings import LogSettings
+from msgsvc_core.telemetry.logs import configure_logs, request_lines
+from msgsvc_core.config.settings import LogSettings
 
 configure_logs(LogSettings(format="{format}", level="{level}"), for_good=True)
 values = dict(method="POST", endpoint="/v1/send", status=202, duration_ms=1.5, request_id="req_1")
@@ -150,7 +150,7 @@ def test_a_service_in_somebodys_program_shows_no_local_variables_of_a_failure() 
     program = """
 import structlog
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
+from msgsvc_core.config.settings import Settings
 
 Service(Settings(secret_keys=["k" * 40], database_url="sqlite:///none.db", plugins=[], channels={}))
 
@@ -243,7 +243,14 @@ async def test_a_request_is_logged_by_its_template_and_never_by_its_path(tenant:
 async def test_a_status_that_is_named_is_logged_as_a_number(service: Service) -> None:
     away = RedirectResponse("https://shop.example/", HTTPStatus.SEE_OTHER)
     with structlog.testing.capture_logs() as entries:
-        transport = httpx2.ASGITransport(app=RequestLog(away, service=service))
+        transport = httpx2.ASGITransport(
+            app=RequestLog(
+                away,
+                errors_url=service.settings.errors_url,
+                lines="all",
+                metrics=service.metrics.requests,
+            )
+        )
         async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
             await client.get("/sign-in")
 

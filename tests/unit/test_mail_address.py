@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.mail_address import normalized
+from msgsvc_core.kernel.email import normalized
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.channels.markup import Span, to_spans
+from msgsvc_core.content.markup import Span, to_spans
 
 MARKDOWN = {
     "an escaped mark ends nothing": (r"*a\* b*", [Span("a* b", ("italic",))]),

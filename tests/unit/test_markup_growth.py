@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from msgsvc_core.channels.html_markup import from_html
-from msgsvc_core.channels.markdown import from_markdown
-from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.content.html_markup import from_html
+from msgsvc_core.content.markdown import from_markdown
+from msgsvc_core.content.outgoing import Format
 
 SIGNS = {
     "markdown": [*"*_`[a \\\n", "**", "__", "~~", "```", "](", ")"],

@@ -10,8 +10,8 @@ from msgsvc_core.api.pagination import (
     read_position,
     unbound_cursor,
 )
-from msgsvc_core.errors import BadRequest
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.ids import new_id
 
 
 def test_a_cursor_leads_back_to_its_id() -> None:

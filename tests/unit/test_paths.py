@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.api.paths import Paths
+from msgsvc_core.http.paths import Paths
 
 
 @pytest.fixture

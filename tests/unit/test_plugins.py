@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.core_parts import CORE_EVENTS
 from msgsvc_core.events import EventSpec
-from msgsvc_core.events.core import CORE_EVENTS
-from msgsvc_core.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.messages.routes import router as messages_router
-from msgsvc_core.plugins import PluginError, load_plugins
+from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
+from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 
 
@@ -232,7 +233,7 @@ async def test_two_services_in_one_process_share_nothing(make_service: ServiceFa
 async def test_what_no_plugin_registered_is_named_when_it_is_asked_for() -> None:
     service = build()
 
-    with pytest.raises(LookupError, match="no loaded plugin provides Notes"):
+    with pytest.raises(LookupError, match="nothing provides Notes"):
         service.get(Notes)
     with pytest.raises(LookupError, match="no loaded plugin has settings of type"):
         service.section(type(service.settings.limits))

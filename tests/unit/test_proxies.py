@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from msgsvc_core.api.proxies import TrustedProxies, client_address
-from msgsvc_core.sections import ServerSettings
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.http.proxies import TrustedProxies, client_address
 from msgsvc_core.security.networks import Networks
 
 PROXIES = Networks(["10.0.0.0/8", "fd00::/8"])

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.service import Service
-from msgsvc_core.settings import (
+from msgsvc_core.config.settings import (
     Section,
     Settings,
     SettingsError,
@@ -16,6 +14,8 @@ from msgsvc_core.settings import (
     load_settings,
     read_sections,
 )
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.service import Service
 
 KEY = "a-key-for-tests-only-a-key-for-tests-only"
 KEYS = f'secret_keys = ["{KEY}"]\n'

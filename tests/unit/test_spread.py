@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgsvc_core.spread import A_TURN, spread
+from msgsvc_core.kernel.aio import A_TURN, yield_every
 
 
 async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
@@ -12,7 +12,7 @@ async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
         begun.append(number)
 
     async def begin_all() -> None:
-        async for number in spread(range(2 * A_TURN + 1)):
+        async for number in yield_every(range(2 * A_TURN + 1)):
             begin(number)
 
     work = asyncio.create_task(begin_all())
@@ -25,4 +25,4 @@ async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
 
 
 async def test_nothing_to_do_is_no_turn() -> None:
-    assert [each async for each in spread([])] == []
+    assert [each async for each in yield_every([])] == []

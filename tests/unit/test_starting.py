@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import ServiceFactory
 
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from msgsvc_core import tasks
 from msgsvc_core.db.tx import shielded
+from msgsvc_core.kernel import aio as tasks
 
 
 async def begun(task: "asyncio.Task[None]") -> None:
@@ -38,7 +38,7 @@ async def test_a_task_that_swallows_its_cancellation_is_cancelled_again(
     task = asyncio.create_task(stubborn(3))
     await begun(task)
 
-    await tasks.end(task)
+    await tasks.cancel_and_wait(task)
 
     assert task.cancelled()
 
@@ -49,8 +49,8 @@ async def test_what_fails_or_has_ended_holds_nothing_up() -> None:
     await ended
     await begun(failing)
 
-    await tasks.end(failing, ended)
-    await tasks.end()
+    await tasks.cancel_and_wait(failing, ended)
+    await tasks.cancel_and_wait()
 
     assert failing.done()
 
@@ -59,7 +59,7 @@ async def test_what_fails_or_has_ended_holds_nothing_up() -> None:
 async def test_who_is_cancelled_while_they_end_a_task_hands_it_on_and_is_cancelled() -> None:
     task = asyncio.create_task(stubborn(1))
     await begun(task)
-    ending = asyncio.create_task(tasks.end(task))
+    ending = asyncio.create_task(tasks.cancel_and_wait(task))
     await begun(ending)
     # The first cancellation is swallowed by now.
     await begun(task)

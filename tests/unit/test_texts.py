@@ -7,8 +7,8 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
-from msgsvc_core.settings import SettingsError
-from msgsvc_core.texts import Texts
+from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.i18n import Texts
 
 ROOT = Path(__file__).parents[2]
 OWNERS = sorted(

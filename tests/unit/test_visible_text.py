@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.visible_text import has_visible
+from msgsvc_core.kernel.visible_text import has_visible
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.values import whole_number
 
 
 @pytest.mark.parametrize(

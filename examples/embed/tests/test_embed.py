@@ -14,9 +14,9 @@ from starlette.applications import Starlette
 
 from examples.embed import fastapi_app, starlette_app
 from msgsvc_core.channels import ChannelUser, Started
-from msgsvc_core.plugins import available_plugins
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import RecordingChannel, RecordingPlugin, settled, until
 
 BUILDERS = {"starlette": starlette_app.build, "fastapi": fastapi_app.build}

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import structlog
 
@@ -12,6 +12,7 @@ from msgsvc_core.channels import (
     BotProfile,
     Capabilities,
     Channel,
+    ChannelContext,
     ChannelHealth,
     ChannelIdentity,
     DeliveryError,
@@ -23,9 +24,6 @@ from msgsvc_core.channels import (
 from msgsvc_letterbox.outbox import BlockedBot, NoSuchLetter, Outbox
 from msgsvc_letterbox.settings import LetterboxSettings
 from msgsvc_letterbox.updates import UnreadableUpdate, read_update
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 T = TypeVar("T")
 
@@ -46,7 +44,7 @@ class LetterboxChannel(Channel):
     receiving = "poll"
 
     def __init__(
-        self, _service: "Service", identity: ChannelIdentity, settings: LetterboxSettings
+        self, _context: ChannelContext, identity: ChannelIdentity, settings: LetterboxSettings
     ) -> None:
         super().__init__(identity)
         self._outbox = Outbox(settings.folder)

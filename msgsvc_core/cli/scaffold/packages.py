@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from msgsvc_core.plugins import available_plugins
-from msgsvc_core.settings import Settings
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.plugins.loading import available_plugins
 
 Kind = Literal["channel", "area"]
 

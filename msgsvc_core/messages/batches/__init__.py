@@ -1,5 +1,1 @@
 """Batches: up to 500 messages by one call, and one event when all of them are final."""
-
-from msgsvc_core.messages.batches.service import Batches
-
-__all__ = ["Batches"]

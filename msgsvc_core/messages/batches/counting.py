@@ -2,42 +2,57 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
-from msgsvc_core.events import NewEvent
+from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages.batches import store
 from msgsvc_core.messages.batches.models import Batch
-from msgsvc_core.messages.models import Ending
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.messages.models import FinalStatus
 
 #: Tells of a batch of which nothing was taken: what makes it only adds rows, and emits no event.
 JOB = "batch.complete"
 
 
-async def count(
-    service: "Service", tx: Tx, ended: Sequence[Ending], corrected: Sequence[Ending] = ()
-) -> None:
-    """Counts messages that have just ended in `tx`, each for the first time, and has those that were
-    `unknown` until now counted as what they are.
+class BatchCounts:
+    """How many of a batch's messages have ended, and as what."""
 
-    Called once in a transaction, as its last step: it holds the batches' rows, which the other lanes of
-    the same batches wait for, and two calls could take them in different orders. Emits
-    `batch.completed` for those of which all is final. A message that is removed before it ended is
-    `skipped`.
-    """
-    more, known = _of_batches(ended), _of_batches(corrected)
-    if known:
-        await store.correct(tx, known, with_rows_of=more)
-    if more:
-        completed = await store.count(tx, more, service.clock.now_ms())
-        await service.events.emit_many(tx, [_completed(batch) for batch in completed])
+    def __init__(self, *, clock: Clock, events: Events) -> None:
+        self._clock = clock
+        self._events = events
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self.complete)
+
+    async def count(
+        self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
+    ) -> None:
+        """Counts messages that have just ended in `tx`, each for the first time, and has those that were
+        `unknown` until now counted as what they are.
+
+        Called once in a transaction, as its last step: it holds the batches' rows, which the other lanes
+        of the same batches wait for, and two calls could take them in different orders. Emits
+        `batch.completed` for those of which all is final. A message that is removed before it ended is
+        `skipped`.
+        """
+        more, known = _of_batches(ended), _of_batches(corrected)
+        if known:
+            await store.correct(tx, known, with_rows_of=more)
+        if more:
+            completed = await store.count(tx, more, self._clock.now_ms())
+            await self._events.emit_many(tx, [_completed(batch) for batch in completed])
+
+    async def complete(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Tells of batches of which nothing was taken."""
+        keys = [(job.project_id or "", job.payload["batch_id"]) for job in jobs]
+        async with ctx.completing(*jobs) as tx:
+            batches = await store.find_many(tx, keys)
+            await self._events.emit_many(tx, [_completed(batch) for batch in batches])
 
 
-def _of_batches(endings: Sequence[Ending]) -> list[store.Ended]:
+def _of_batches(endings: Sequence[FinalStatus]) -> list[store.Ended]:
     """How many of each batch ended as what."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for end in endings:
@@ -58,16 +73,5 @@ def _of_batches(endings: Sequence[Ending]) -> list[store.Ended]:
     ]
 
 
-async def complete(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Tells of batches of which nothing was taken."""
-    keys = [(job.project_id or "", job.payload["batch_id"]) for job in jobs]
-    async with ctx.completing(*jobs) as tx:
-        batches = await store.find_many(tx, keys)
-        await ctx.service.events.emit_many(tx, [_completed(batch) for batch in batches])
-
-
 def _completed(batch: Batch) -> NewEvent:
     return NewEvent(batch.project_id, "batch.completed", batch.event_fields())
-
-
-SPEC = JobSpec(JOB, complete)

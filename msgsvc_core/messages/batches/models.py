@@ -4,13 +4,13 @@ from typing import Any, Literal
 
 from pydantic import Field, SkipValidation
 
-from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import SendBody
-from msgsvc_core.record import record
 
 
-@record
+@value_object
 class Batch:
     """A row. `total` are the messages that were taken; those not final yet are in none of the others."""
 
@@ -37,7 +37,7 @@ class Batch:
         }
 
 
-class BatchBody(Body):
+class BatchBody(RequestModel):
     """Messages, each as `POST /v1/send` takes it."""
 
     #: Each is judged by itself, and told of in `rejected`.
@@ -46,7 +46,7 @@ class BatchBody(Body):
     )
 
 
-class Rejected(Answer):
+class Rejected(ResponseModel):
     """A message that was not taken: its place in `messages` from 0, and what `POST /v1/send` would have
     answered."""
 
@@ -55,7 +55,7 @@ class Rejected(Answer):
     code: str
 
 
-class BatchAnswer(Answer):
+class BatchAnswer(ResponseModel):
     """`accepted` messages are queued; those in `rejected` are not."""
 
     batch_id: str
@@ -63,7 +63,7 @@ class BatchAnswer(Answer):
     rejected: list[Rejected]
 
 
-class BatchStatusAnswer(Answer):
+class BatchStatusAnswer(ResponseModel):
     """A batch. `total` are the accepted messages, and when all are final, the sum of `sent`, `failed` and
     `skipped`; `failed` holds those of `unknown`: the service can't tell whether they arrived."""
 

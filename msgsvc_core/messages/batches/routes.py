@@ -2,9 +2,10 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.errors import BillingBlocked, NotFound
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.kernel.errors import BillingBlocked, NotFound
 from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
+from msgsvc_core.messages.batches.service import Batches
 
 router = Router(area="messages")
 
@@ -12,18 +13,20 @@ router = Router(area="messages")
 @router.post(
     "/v1/send/batch", status=202, grouped=True, shows_secrets=False, errors=(BillingBlocked,)
 )
-async def send_batch(ctx: Context, body: BatchBody) -> BatchAnswer:
+async def send_batch(
+    ctx: Context, body: BatchBody, billing: BillingGate, batches: Batches
+) -> BatchAnswer:
     """Queues up to 500 messages, each judged by itself.
 
     What can't be sent is in `rejected`, as `POST /v1/send` would have answered it. When all that were
     accepted are final, `batch.completed` tells how many were sent, failed and skipped.
     `GET /v1/messages?batch_id=` lists them.
     """
-    await ctx.service.admit(ctx.project_id, MESSAGE)
-    return await ctx.service.batches.add(ctx.unit, ctx.project_id, body.messages)
+    await billing.check(ctx.project_id, MESSAGE)
+    return await batches.add(ctx.unit, ctx.project_id, body.messages)
 
 
 @router.get("/v1/batches/{batch_id}", errors=(NotFound,))
-async def get_batch(ctx: Context, batch_id: str) -> BatchStatusAnswer:
+async def get_batch(ctx: Context, batch_id: str, batches: Batches) -> BatchStatusAnswer:
     """Shows what has become of a batch so far."""
-    return BatchStatusAnswer.of(await ctx.service.batches.find(ctx.tx, ctx.project_id, batch_id))
+    return BatchStatusAnswer.of(await batches.find(ctx.tx, ctx.project_id, batch_id))

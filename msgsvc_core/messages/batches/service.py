@@ -2,23 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.batches import counting, store
 from msgsvc_core.messages.batches.models import Batch, BatchAnswer, Rejected
 from msgsvc_core.messages.models import SendBody
-
-if TYPE_CHECKING:
-    from msgsvc_core.messages.service import Judged
-    from msgsvc_core.service import Service
-
+from msgsvc_core.messages.service import Messages, PreparedMessage
 
 #: Messages that are judged without a pause for others: long ones with markup take a millisecond each.
 JUDGED_AT_ONCE = 25
@@ -27,8 +25,23 @@ JUDGED_AT_ONCE = 25
 class Batches:
     """`service.batches`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        jobs: JobQueue,
+        billing: BillingGate,
+        messages: Messages,
+        most: int,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._jobs = jobs
+        self._billing = billing
+        self._messages = messages
+        #: Messages of one batch.
+        self._most = most
 
     async def send(self, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
         """Queues messages in a transaction of its own; for callers in the same process.
@@ -36,20 +49,19 @@ class Batches:
         Each is a `SendBody` or a mapping of its fields. Raises `ValidationFailed` for too many,
         `BillingBlocked`.
         """
-        unit = Unit()
-        await self._service.admit(project_id, MESSAGE)
+        unit = WriteBatch()
+        await self._billing.check(project_id, MESSAGE)
         answer = await self.add(unit, project_id, messages)
-        await self._service.db.write(unit)
+        await self._db.write(unit)
         return answer
 
-    async def add(self, unit: Unit, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
+    async def add(self, unit: WriteBatch, project_id: str, messages: Sequence[Any]) -> BatchAnswer:
         """Adds the messages that can be sent to what is written together; the answer has the others.
 
         Raises `ValidationFailed` for too many, and what befalls all of them, e.g. `Unavailable`.
         """
-        most = self._service.settings.limits.batch_messages
-        if len(messages) > most:
-            raise ValidationFailed(f"messages: at most {most}")
+        if len(messages) > self._most:
+            raise ValidationFailed(f"messages: at most {self._most}")
         read = [await self._read(message, turn) for turn, message in enumerate(messages)]
         # All at once, so that their questions to the database are the same few.
         judged = await asyncio.gather(
@@ -61,7 +73,7 @@ class Batches:
             for index, one in enumerate(judged)
             if isinstance(one, ApiError)
         ]
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         batch = Batch(
             project_id=project_id,
             batch_id=new_id("bat"),
@@ -75,10 +87,10 @@ class Batches:
         store.add(unit, batch)
         # In the order of the call, which is that of their ids, and so of delivery to one chat.
         for body, one in taken:
-            self._service.messages.put(unit, project_id, body, one, batch_id=batch.batch_id)
+            self._messages.put(unit, project_id, body, one, batch_id=batch.batch_id)
         if not taken:
             payload = {"batch_id": batch.batch_id}
-            self._service.jobs.add(unit, NewJob(counting.JOB, payload, project_id=project_id))
+            self._jobs.add(unit, NewJob(counting.JOB, payload, project_id=project_id))
         return BatchAnswer(batch_id=batch.batch_id, accepted=len(taken), rejected=rejected)
 
     async def find(self, tx: Tx, project_id: str, batch_id: str) -> Batch:
@@ -98,7 +110,7 @@ class Batches:
 
     async def _judge(
         self, project_id: str, body: SendBody | ApiError, turn: int
-    ) -> "tuple[SendBody, Judged] | ApiError":
+    ) -> tuple[SendBody, PreparedMessage] | ApiError:
         if isinstance(body, ApiError):
             return body
 
@@ -107,7 +119,7 @@ class Batches:
                 await asyncio.sleep(0)
 
         try:
-            return body, await self._service.messages.judge(project_id, body, pause=pause)
+            return body, await self._messages.judge(project_id, body, pause=pause)
         except ApiError as error:
             if error.status >= 500:
                 raise

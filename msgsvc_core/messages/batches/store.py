@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.db import Row, Tx, Unit
+from msgsvc_core.db import Row, Tx, WriteBatch
 from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.batches.models import Batch
-from msgsvc_core.record import record
 
 _COLUMNS = (
     "project_id, batch_id, total, sent, failed, skipped, created_at_ms, finished_at_ms, unknown"
@@ -15,7 +15,7 @@ _COLUMNS = (
 _KEYS = ("project", "batch", "more_sent", "more_failed", "more_skipped", "more_unknown")
 
 
-@record
+@value_object
 class Ended:
     """How many messages of a batch have just ended."""
 
@@ -28,7 +28,7 @@ class Ended:
     unknown: int
 
 
-def add(unit: Unit, batch: Batch) -> None:
+def add(unit: WriteBatch, batch: Batch) -> None:
     """Adds a new batch."""
     unit.insert(
         "core_batches",

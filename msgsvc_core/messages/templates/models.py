@@ -4,14 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format, OutgoingMessage
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Language, Localized, visible
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.values import value_object
 
 #: What programs call a template.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
@@ -28,7 +28,7 @@ Source = Annotated[str, Field(min_length=1, max_length=SHORT_SOURCE_LENGTH)]
 AddressSource = Annotated[str, Field(min_length=1, max_length=ADDRESS_LENGTH)]
 
 
-class TemplateButton(Body):
+class TemplateButton(RequestModel):
     """A button as in `POST /v1/send`; all of it may hold variables."""
 
     text: Annotated[Localized, visible(SHORT_SOURCE_LENGTH)]
@@ -42,7 +42,7 @@ class TemplateButton(Body):
         return self
 
 
-class TemplateMedia(Body):
+class TemplateMedia(RequestModel):
     """A file as in `POST /v1/send`; address and name may hold variables."""
 
     type: Literal["image", "video", "document"]
@@ -50,7 +50,7 @@ class TemplateMedia(Body):
     filename: Source | None = None
 
 
-class TemplateContent(Body):
+class TemplateContent(RequestModel):
     """What a template is made of."""
 
     text: Annotated[Localized, visible(SOURCE_LENGTH)] = Field(
@@ -75,7 +75,7 @@ class CreateTemplateBody(TemplateContent):
         return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
 
 
-class UpdateTemplateBody(Body):
+class UpdateTemplateBody(RequestModel):
     """New contents; what is left out stays, and null for `media` takes the file away."""
 
     text: Kept[Annotated[Localized, visible(SOURCE_LENGTH)]] = None
@@ -91,7 +91,7 @@ class UpdateTemplateBody(Body):
         }
 
 
-@record
+@value_object
 class StoredTemplate:
     """A row; `content` is the JSON of a `TemplateContent`."""
 
@@ -103,7 +103,7 @@ class StoredTemplate:
     updated_at_ms: int
 
 
-class TemplateAnswer(Answer):
+class TemplateAnswer(ResponseModel):
     """A template; `variables` are those that it uses, in the order in which they come first."""
 
     key: str
@@ -139,21 +139,21 @@ class TemplateAnswer(Answer):
         )
 
 
-class TemplateList(Answer):
+class TemplateList(ResponseModel):
     """A page of templates, newest first."""
 
     data: list[TemplateAnswer]
     next_cursor: str | None
 
 
-class PreviewBody(Body):
+class PreviewBody(RequestModel):
     """Values to try a template with."""
 
     variables: Variables = Field(default_factory=dict)
     lang: Language | None = Field(None, description="One language alone; without it, each.")
 
 
-class PreviewButton(Answer):
+class PreviewButton(ResponseModel):
     """A button as it would be sent."""
 
     text: str
@@ -161,7 +161,7 @@ class PreviewButton(Answer):
     data: str | None
 
 
-class PreviewMedia(Answer):
+class PreviewMedia(ResponseModel):
     """A file as it would be sent."""
 
     type: Literal["image", "video", "document"]
@@ -169,14 +169,14 @@ class PreviewMedia(Answer):
     filename: str | None
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     """Why a channel would refuse the message."""
 
     channel: str
     problem: str
 
 
-class PreviewMessage(Answer):
+class PreviewMessage(ResponseModel):
     """What somebody of that language would get."""
 
     lang: Language
@@ -204,7 +204,7 @@ class PreviewMessage(Answer):
         )
 
 
-class PreviewAnswer(Answer):
+class PreviewAnswer(ResponseModel):
     """The message in each language that was asked for. `unused` are variables that nothing in the
     template takes: `POST /v1/send` ignores them, so look here for typos."""
 

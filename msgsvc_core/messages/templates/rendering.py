@@ -6,11 +6,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from msgsvc_core.api.validation import field_path, validate
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.errors import InvalidUrl, ValidationFailed
-from msgsvc_core.localized import Localized, language_of
-from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import (
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import (
     AddressError,
     Template,
     TemplateError,
@@ -23,6 +20,9 @@ from msgsvc_core.messages.substitution import (
     required_in,
     text_template,
 )
+from msgsvc_core.kernel.errors import InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.i18n import Localized, language_of
+from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
 
 #: Contents that are kept as they were read. They are found by their text, so none can be out of date.

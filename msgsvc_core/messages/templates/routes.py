@@ -3,7 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     PreviewAnswer,
@@ -12,51 +12,56 @@ from msgsvc_core.messages.templates.models import (
     TemplateList,
     UpdateTemplateBody,
 )
+from msgsvc_core.messages.templates.service import Templates
 
 router = Router(area="templates")
 
 
 @router.get("/v1/templates", errors=(BadRequest,))
-async def list_templates(ctx: Context, query: PageQuery) -> TemplateList:
+async def list_templates(ctx: Context, query: PageQuery, all_templates: Templates) -> TemplateList:
     """Lists the project's templates, newest first."""
-    templates = ctx.service.templates
+    templates = all_templates
     found = await templates.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda template: template.template_id)
     return TemplateList(data=templates.answers(page), next_cursor=following)
 
 
 @router.post("/v1/templates", status=201, errors=(Conflict,), audited=True)
-async def create_template(ctx: Context, body: CreateTemplateBody) -> TemplateAnswer:
+async def create_template(
+    ctx: Context, body: CreateTemplateBody, templates: Templates
+) -> TemplateAnswer:
     """Keeps a message for `POST /v1/send` to name, with variables that each send fills.
 
     A variable is `{{ name }}`, or `{{ name | default("x") }}` where it may be left out; there is
     nothing else. A value can't become markup, nor scheme or host of an address.
     """
-    template = await ctx.service.templates.create(ctx.tx, ctx.project_id, body)
-    [answer] = ctx.service.templates.answers([template])
+    template = await templates.create(ctx.tx, ctx.project_id, body)
+    [answer] = templates.answers([template])
     return answer
 
 
 @router.get("/v1/templates/{template}", errors=(NotFound,))
-async def get_template(ctx: Context, template: str) -> TemplateAnswer:
+async def get_template(ctx: Context, template: str, templates: Templates) -> TemplateAnswer:
     """Shows one template, by its key."""
-    found = await ctx.service.templates.find(ctx.tx, ctx.project_id, template)
-    [answer] = ctx.service.templates.answers([found])
+    found = await templates.find(ctx.tx, ctx.project_id, template)
+    [answer] = templates.answers([found])
     return answer
 
 
 @router.put("/v1/templates/{template}", errors=(NotFound,), audited=True)
-async def update_template(ctx: Context, template: str, body: UpdateTemplateBody) -> TemplateAnswer:
+async def update_template(
+    ctx: Context, template: str, body: UpdateTemplateBody, templates: Templates
+) -> TemplateAnswer:
     """Changes a template; what is left out stays. Messages that are queued stay as they are."""
-    changed = await ctx.service.templates.update(ctx.tx, ctx.project_id, template, body)
-    [answer] = ctx.service.templates.answers([changed])
+    changed = await templates.update(ctx.tx, ctx.project_id, template, body)
+    [answer] = templates.answers([changed])
     return answer
 
 
 @router.delete("/v1/templates/{template}", status=204, errors=(NotFound,), audited=True)
-async def delete_template(ctx: Context, template: str) -> None:
+async def delete_template(ctx: Context, template: str, templates: Templates) -> None:
     """Removes a template. Messages that are queued are sent all the same."""
-    await ctx.service.templates.delete(ctx.tx, ctx.project_id, template)
+    await templates.delete(ctx.tx, ctx.project_id, template)
 
 
 @router.post(
@@ -65,6 +70,8 @@ async def delete_template(ctx: Context, template: str) -> None:
     holds_connection=False,
     shows_secrets=False,
 )
-async def preview_template(ctx: Context, template: str, body: PreviewBody) -> PreviewAnswer:
+async def preview_template(
+    ctx: Context, template: str, body: PreviewBody, templates: Templates
+) -> PreviewAnswer:
     """Shows what would be sent, in each language or one, and what channels would refuse of it."""
-    return await ctx.service.templates.preview(ctx.project_id, template, body)
+    return await templates.preview(ctx.project_id, template, body)

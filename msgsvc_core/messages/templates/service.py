@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.substitution import WrongVariable, to_text
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates import store
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
@@ -29,22 +32,37 @@ from msgsvc_core.messages.templates.rendering import (
 )
 
 if TYPE_CHECKING:
-    from msgsvc_core.channels.outgoing import OutgoingMessage
-    from msgsvc_core.service import Service
+    from msgsvc_core.content.outgoing import OutgoingMessage
 
 
 class Templates:
     """`service.templates`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._contents = Lookup(service.db, store.find_contents)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        limits: MessageLimits,
+        languages: Sequence[str],
+        default_lang: str,
+        most: int,
+    ) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._limits = limits
+        self._languages = languages
+        self._default_lang = default_lang
+        #: Templates of one project.
+        self._most = most
+        self._contents = DataLoader(db, store.find_contents)
 
     async def create(self, tx: Tx, project_id: str, body: CreateTemplateBody) -> StoredTemplate:
         """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
         column = self._checked(body.to_content())
         await tx.lock(f"templates of {project_id}")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         template = StoredTemplate(
             project_id=project_id,
             key=body.key,
@@ -53,12 +71,11 @@ class Templates:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        limit = self._service.settings.limits.templates
         known = await store.count(tx, project_id)
         if not await store.insert(tx, template):
             raise Conflict(f"key: you have a template {body.key!r} already")
-        if known >= limit:
-            raise Conflict(f"a project has at most {limit} templates")
+        if known >= self._most:
+            raise Conflict(f"a project has at most {self._most} templates")
         return template
 
     async def find(self, tx: Tx, project_id: str, key: str) -> StoredTemplate:
@@ -88,7 +105,7 @@ class Templates:
         changed = replace(
             template,
             content=self._checked(content),
-            updated_at_ms=self._service.clock.now_ms(),
+            updated_at_ms=self._clock.now_ms(),
         )
         await store.update(tx, changed)
         return changed
@@ -121,11 +138,10 @@ class Templates:
         Raises the errors of `render`.
         """
         rendering = await self._read(project_id, key, None)
-        languages = self._service.settings.languages
         messages = []
-        for lang in languages if body.lang is None else (body.lang,):
+        for lang in self._languages if body.lang is None else (body.lang,):
             message = self._rendered(rendering, body.variables, lang).to_message()
-            self._service.messages.check_size(message)
+            self._limits.check_size(message)
             messages.append(PreviewMessage.of(lang, message, self._problems(project_id, message)))
         unused = [name for name in body.variables if name not in rendering.variables]
         return PreviewAnswer(data=messages, unused=unused)
@@ -164,30 +180,25 @@ class Templates:
 
     def _rendered(self, rendering: Rendering, variables: Mapping[str, Any], lang: str) -> Content:
         values = {name: to_text(value) for name, value in variables.items()}
-        settings = self._service.settings
-        most = settings.limits.text_length
         try:
-            return rendering.render(lang, settings.default_lang, values, most)
+            return rendering.render(lang, self._default_lang, values, self._limits.text_length)
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
         except ValidationFailed as error:
             raise type(error)(f"template: once rendered, {error.message}") from None
 
     def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
-        channels = self._service.channels.all_of(project_id)
+        channels = self._channels.all_of(project_id)
         asked = [(channel.name, channel.problem(message)) for channel in channels]
         return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
 
     def _checked(self, content: TemplateContent) -> str:
         """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
         rendering = read_content(content)
-        settings = self._service.settings
         shortest = dict.fromkeys(rendering.variables, "x")
-        for lang in settings.languages:
-            sent = rendering.render(
-                lang, settings.default_lang, shortest, settings.limits.text_length
-            )
-            self._service.messages.check_size(sent.to_message())
+        for lang in self._languages:
+            sent = rendering.render(lang, self._default_lang, shortest, self._limits.text_length)
+            self._limits.check_size(sent.to_message())
         return content.to_column()
 
 

@@ -8,10 +8,10 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
 from msgsvc_core.channels.updates import ButtonPressed
-from msgsvc_core.ids import encode_base62
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.ids import encode_base62
+from msgsvc_core.kernel.values import whole_number
 
 PREFIX = "my:"
 
@@ -40,14 +40,14 @@ def read(ctx: InboundContext) -> tuple[str, list[str]]:
     return action, parts
 
 
-def stamp(ctx: InboundContext) -> str:
+def stamp(now_ms: int) -> str:
     """When a question was asked, for `is_fresh`."""
-    return f"{ctx.service.clock.now_ms() // 1000:x}"
+    return f"{now_ms // 1000:x}"
 
 
-def is_fresh(ctx: InboundContext, asked: str) -> bool:
+def is_fresh(asked: str, now_ms: int) -> bool:
     try:
-        age_s = ctx.service.clock.now_ms() // 1000 - int(asked, 16)
+        age_s = now_ms // 1000 - int(asked, 16)
     except ValueError:
         return False
     return 0 <= age_s <= QUESTION_TTL_S
@@ -93,4 +93,4 @@ async def replace(ctx: InboundContext, message: OutgoingMessage, notice: str | N
 
 def are_shown(ctx: InboundContext) -> bool:
     """Whether this messenger has buttons; where it has none, people write commands."""
-    return ctx.service.channels[ctx.channel].capabilities.buttons == "native"
+    return ctx.bot.capabilities.buttons == "native"

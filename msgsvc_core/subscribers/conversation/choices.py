@@ -1,18 +1,15 @@
 """/settings: a person sees what they allow each project, and changes it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.i18n import Localized, in_language
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
-from msgsvc_core.subscribers.permissions import Permission
-from msgsvc_core.whole_number import whole_number
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permission, Permissions
+from msgsvc_core.subscribers.service import Subscribers
 
 ON, OFF = "☑", "☐"
 
@@ -27,8 +24,16 @@ WORDS = {"on": True, "off": False}
 class Choices:
     """The permissions of one project are one message, which every press brings up to date."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        subscribers: Subscribers,
+        permissions: Permissions,
+        default_lang: str,
+    ) -> None:
+        self._subscribers = subscribers
+        self._permissions = permissions
+        self._default_lang = default_lang
         self.presses: dict[str, buttons.Press] = {
             "set": self._opened,
             "put": self._put,
@@ -56,9 +61,9 @@ class Choices:
         granted, key = (
             (WORDS.get(words[0].lower()), words[1].lower()) if len(words) > 1 else (None, "")
         )
-        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
+        offered = await self._permissions.all_of(ctx.tx, one.project_id)
         if granted is not None and one.is_active and any(found.key == key for found in offered):
-            await self._service.permissions.set(
+            await self._subscribers.set_permission(
                 ctx.tx, one.project_id, one.subscriber_id, key, granted
             )
         return await self._page(ctx, known, one, 0)
@@ -87,15 +92,15 @@ class Choices:
         self, ctx: InboundContext, one: Subscription, permission: str, granted: bool
     ) -> str:
         """What to say of it beside the page, which some platforms don't let be edited any more."""
-        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
+        offered = await self._permissions.all_of(ctx.tx, one.project_id)
         asked = [found for found in offered if buttons.digest(found.key) == permission]
         if not asked:
             _ = ctx._
             return _("{project} does not ask for this any more.", project=one.project)
-        await self._service.permissions.set(
+        await self._subscribers.set_permission(
             ctx.tx, one.project_id, one.subscriber_id, asked[0].key, granted
         )
-        return _label(ctx, asked[0], is_on=granted)
+        return _label(ctx, asked[0], is_on=granted, default_lang=self._default_lang)
 
     async def _show(
         self,
@@ -116,9 +121,17 @@ class Choices:
     ) -> OutgoingMessage:
         if not one.is_active:
             return texts.not_subscribed_to(ctx, [one])
-        offered = await self._service.permissions.all_of(ctx.tx, one.project_id)
-        subscriber = await self._service.subscribers.find(ctx.tx, one.project_id, one.subscriber_id)
-        return _Page(ctx, known, one, offered, set(subscriber.permissions)).message(page)
+        offered = await self._permissions.all_of(ctx.tx, one.project_id)
+        subscriber = await self._subscribers.find(ctx.tx, one.project_id, one.subscriber_id)
+        shown = _Page(
+            ctx,
+            known,
+            one,
+            offered=offered,
+            granted=set(subscriber.permissions),
+            default_lang=self._default_lang,
+        )
+        return shown.message(page)
 
     async def _known(self, ctx: InboundContext) -> Subscriptions:
         return await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
@@ -132,10 +145,13 @@ class _Page:
         ctx: InboundContext,
         known: Subscriptions,
         one: Subscription,
+        *,
         offered: Sequence[Permission],
         granted: set[str],
+        default_lang: str,
     ) -> None:
         self._ctx = ctx
+        self._default_lang = default_lang
         self._known = known
         self._one = one
         self._offered = offered
@@ -143,19 +159,18 @@ class _Page:
 
     def message(self, page: int) -> OutgoingMessage:
         """With descriptions, unless the messenger takes no text of that length."""
-        channel = self._ctx.service.channels[self._ctx.channel]
         whole = self._message(page, self._described)
-        return self._message(page, self._label) if channel.problem(whole) else whole
+        return self._message(page, self._label) if self._ctx.bot.problem(whole) else whole
 
     def _message(self, page: int, line: Callable[[Permission], str]) -> OutgoingMessage:
-        ctx, _ = self._ctx, self._ctx._
+        _ = self._ctx._
         page = buttons.page_of(str(page), len(self._offered))
         here = self._offered[page * buttons.ROWS : (page + 1) * buttons.ROWS]
         title = _("Notifications from {project}", project=self._one.project)
         if not self._offered:
             nothing = _("There is nothing to choose. /stop unsubscribes you.")
             return OutgoingMessage(f"{title}\n\n{nothing}", buttons=self._others())
-        if not buttons.are_shown(ctx):
+        if not buttons.are_shown(self._ctx):
             # Not one page after another: nobody could turn them.
             lines = "\n".join(f"{line(found)} ({found.key})" for found in self._offered)
             return OutgoingMessage(f"{title}\n\n{lines}\n\n{self._how()}")
@@ -173,10 +188,14 @@ class _Page:
         said = self._label(permission)
         if permission.description is None:
             return said
-        return f"{said} – {_text(self._ctx, permission.description)}"
+        return f"{said} – {self._text(permission.description)}"
 
     def _label(self, permission: Permission) -> str:
-        return _label(self._ctx, permission, is_on=permission.key in self._granted)
+        is_on = permission.key in self._granted
+        return _label(self._ctx, permission, is_on=is_on, default_lang=self._default_lang)
+
+    def _text(self, text: Localized) -> str:
+        return _text(text, self._ctx.lang, self._default_lang)
 
     def _switch(self, permission: Permission, page: int) -> Button:
         turned = "0" if permission.key in self._granted else "1"
@@ -199,16 +218,15 @@ class _Page:
         )
 
 
-def _label(ctx: InboundContext, permission: Permission, *, is_on: bool) -> str:
+def _label(ctx: InboundContext, permission: Permission, *, is_on: bool, default_lang: str) -> str:
     """`☑ Sales: on`."""
     _ = ctx._
-    return (
-        f"{ON if is_on else OFF} {_text(ctx, permission.title)}: {_('on') if is_on else _('off')}"
-    )
+    title = _text(permission.title, ctx.lang, default_lang)
+    return f"{ON if is_on else OFF} {title}: {_('on') if is_on else _('off')}"
 
 
-def _text(ctx: InboundContext, text: Localized) -> str:
-    return texts.one_line(in_language(text, ctx.lang, ctx.service.settings.default_lang))
+def _text(text: Localized, lang: str, default_lang: str) -> str:
+    return texts.one_line(in_language(text, lang, default_lang))
 
 
 def _which(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:

@@ -1,29 +1,54 @@
 """`service.conversation`: which command and which button leads where."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext, InboundHandler, InboundRule
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.subscribers.conversation import buttons, texts
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.conversation import buttons
 from msgsvc_core.subscribers.conversation.choices import Choices
 from msgsvc_core.subscribers.conversation.languages import Languages
 from msgsvc_core.subscribers.conversation.leaving import Leaving
 from msgsvc_core.subscribers.conversation.starting import Starting
-from msgsvc_core.texts import Translate
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.conversation.texts import Commands, listed
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
 
 
 class Conversation:
-    """The commands that every bot understands. Plugins add theirs: see `InboundRule`."""
+    """The commands that every bot understands. Plugins add theirs: see `InboundRule`.
 
-    def __init__(self, service: "Service") -> None:
-        self._starting = Starting(service)
-        self._leaving = Leaving(service)
-        self._choices = Choices(service)
-        self._languages = Languages()
+    `commands` is called when somebody asks what the bot understands: the rules are not all there before.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        texts: Texts,
+        projects: Projects,
+        subscribers: Subscribers,
+        permissions: Permissions,
+        greetings: Greetings,
+        commands: Commands,
+    ) -> None:
+        self._starting = Starting(
+            clock=clock,
+            projects=projects,
+            subscribers=subscribers,
+            commands=commands,
+        )
+        self._leaving = Leaving(clock=clock, subscribers=subscribers, greetings=greetings)
+        self._choices = Choices(
+            subscribers=subscribers,
+            permissions=permissions,
+            default_lang=texts.default_lang,
+        )
+        self._languages = Languages(texts)
+        self._commands = commands
         self._presses: dict[str, buttons.Press] = {
             **self._starting.presses,
             **self._leaving.presses,
@@ -37,7 +62,7 @@ class Conversation:
             _command("settings", self._choices.asked, lambda _: _("choose what you get")),
             _command("lang", self._languages.asked, lambda _: _("language / язык")),
             _command("stop", self._leaving.asked, lambda _: _("unsubscribe")),
-            _command("help", _help, lambda _: _("what this bot understands")),
+            _command("help", self._help, lambda _: _("what this bot understands")),
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
         ]
 
@@ -50,9 +75,8 @@ class Conversation:
         await press(ctx, parts)
         return True
 
-
-async def _help(ctx: InboundContext) -> None:
-    await ctx.reply(OutgoingMessage(texts.commands(ctx)))
+    async def _help(self, ctx: InboundContext) -> None:
+        await ctx.reply(OutgoingMessage(listed(self._commands(ctx.lang))))
 
 
 def _command(

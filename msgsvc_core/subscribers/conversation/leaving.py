@@ -1,15 +1,14 @@
 """/stop: a person unsubscribes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Of `subscription.deleted`.
 REASON = "stop"
@@ -21,8 +20,10 @@ ALL = "all"
 class Leaving:
     """Who hears from one project leaves it at once; who hears from several is asked which."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, subscribers: Subscribers, greetings: Greetings) -> None:
+        self._clock = clock
+        self._subscribers = subscribers
+        self._greetings = greetings
         self.presses: dict[str, buttons.Press] = {
             "stop": self._chosen,
             "stops": self._turned,
@@ -39,7 +40,7 @@ class Leaving:
         elif len(known.active) == 1 or ctx.argument.lower() == ALL:
             await ctx.reply(await self._leave(ctx, known.active))
         else:
-            await ctx.reply(_question(ctx, known, 0))
+            await ctx.reply(self._question(ctx, known, 0))
 
     async def _chosen(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, asked = (*parts, "", "")[:2]
@@ -47,7 +48,7 @@ class Leaving:
         one = known.by_id(which)
         # "All" is all that the question named, and nothing that came after it.
         chosen = known.active if which == _all_of(known) else [one] if one else []
-        if not chosen or not buttons.is_fresh(ctx, asked):
+        if not chosen or not buttons.is_fresh(asked, self._clock.now_ms()):
             old = texts.too_old(ctx, "stop")
             await buttons.replace(ctx, old, notice=old.text)
             return
@@ -56,7 +57,7 @@ class Leaving:
     async def _turned(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         page = buttons.page_of((*parts, "")[0], len(known.active))
-        await buttons.replace(ctx, _question(ctx, known, page))
+        await buttons.replace(ctx, self._question(ctx, known, page))
 
     async def _kept(self, ctx: InboundContext, _parts: Sequence[str]) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
@@ -70,40 +71,39 @@ class Leaving:
         gone = [
             one
             for one in chosen
-            if await self._service.subscribers.leave(
+            if await self._subscribers.leave(
                 ctx.tx, one.project_id, one.subscriber_id, reason=REASON
             )
         ]
         if not gone:
             return texts.not_subscribed_to(ctx, chosen)
         if len(gone) == 1:
-            said = await self._service.greetings.farewell(ctx, gone[0].project_id)
+            said = await self._greetings.farewell(ctx, gone[0].project_id)
             if said is not None:
                 return OutgoingMessage(said)
         return texts.left(ctx, gone)
 
-
-def _question(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
-    _, active = ctx._, known.active
-    text = _("From whom do you no longer want to hear?")
-    if not buttons.are_shown(ctx):
-        how = _("Write /stop and the number, or /stop all.")
-        return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")
-    asked = buttons.stamp(ctx)
-    each = [
-        (Button(one.project, data=buttons.data("stop", one.subscriber_id, asked)),)
-        for one in active
-    ]
-    everything = Button(_("All of them"), data=buttons.data("stop", _all_of(known), asked))
-    keep = Button(_("Cancel"), data=buttons.data("keep"))
-    return OutgoingMessage(
-        text,
-        buttons=(
-            *buttons.on_page(each, page),
-            *buttons.turning(page, len(each), lambda to: buttons.data("stops", to)),
-            (everything, keep),
-        ),
-    )
+    def _question(self, ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
+        _, active = ctx._, known.active
+        text = _("From whom do you no longer want to hear?")
+        if not buttons.are_shown(ctx):
+            how = _("Write /stop and the number, or /stop all.")
+            return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")
+        asked = buttons.stamp(self._clock.now_ms())
+        each = [
+            (Button(one.project, data=buttons.data("stop", one.subscriber_id, asked)),)
+            for one in active
+        ]
+        everything = Button(_("All of them"), data=buttons.data("stop", _all_of(known), asked))
+        keep = Button(_("Cancel"), data=buttons.data("keep"))
+        return OutgoingMessage(
+            text,
+            buttons=(
+                *buttons.on_page(each, page),
+                *buttons.turning(page, len(each), lambda to: buttons.data("stops", to)),
+                (everything, keep),
+            ),
+        )
 
 
 def _all_of(known: Subscriptions) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import Status
 
 
-@record
+@value_object
 class Subscription:
     """A project that the person knows this bot by. `number` counts from 1, the oldest first, those that
     have ended too: it stays, whatever they leave."""
@@ -27,7 +27,7 @@ class Subscription:
         return not self.is_active and self.project_is_active
 
 
-@record
+@value_object
 class Subscriptions:
     """All of a person by one bot, the oldest first."""
 

@@ -1,22 +1,31 @@
 """/start, without a link: a person comes back, or says hello."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.conversation import buttons, store, texts
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.service import Subscribers
 
 
 class Starting:
     """Whom a Start subscribes: who had left, and anybody who comes to a project's own bot."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        projects: Projects,
+        subscribers: Subscribers,
+        commands: texts.Commands,
+    ) -> None:
+        self._clock = clock
+        self._projects = projects
+        self._subscribers = subscribers
+        self._commands = commands
         self.presses: dict[str, buttons.Press] = {"back": self._chosen}
 
     async def started(self, ctx: InboundContext) -> None:
@@ -25,17 +34,15 @@ class Starting:
         if project_id is not None:
             await self._subscribe(ctx, project_id)
         elif known.active:
-            await ctx.reply(
-                OutgoingMessage(texts.hello(ctx, known.active), buttons=_back(ctx, known))
-            )
+            await ctx.reply(self._hello(ctx, known))
         elif known.left:
-            await ctx.reply(_which(ctx, known))
+            await ctx.reply(self._which(ctx, known))
         else:
             await ctx.reply(texts.stranger(ctx))
 
     async def _subscribes_to(self, ctx: InboundContext, known: Subscriptions) -> str | None:
         """The project that this Start is meant for; None if that is not plain."""
-        own = self._service.channels[ctx.channel].identity.project_id
+        own = ctx.bot.identity.project_id
         if own is not None and known.of_project(own) is None:
             return own if await self._is_active(ctx, own) else None
         if known.active:
@@ -50,20 +57,23 @@ class Starting:
         which, asked = (*parts, "", "")[:2]
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         one = known.by_id(which)
-        if one is None or not one.project_is_active or not buttons.is_fresh(ctx, asked):
+        if (
+            one is None
+            or not one.project_is_active
+            or not buttons.is_fresh(asked, self._clock.now_ms())
+        ):
             old = texts.too_old(ctx, "start")
             await buttons.replace(ctx, old, notice=old.text)
             return
         if not one.is_active:
             await self._subscribe(ctx, one.project_id)
             known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
-        text = texts.hello(ctx, known.active)
-        await buttons.replace(ctx, OutgoingMessage(text, buttons=_back(ctx, known)))
+        await buttons.replace(ctx, self._hello(ctx, known))
 
     async def _subscribe(self, ctx: InboundContext, project_id: str) -> None:
         """The welcome comes by itself: see `Greetings`."""
         await ctx.enter_project(project_id)
-        await self._service.subscribers.ensure(
+        await self._subscribers.ensure(
             ctx.tx,
             project_id,
             ctx.channel,
@@ -73,23 +83,25 @@ class Starting:
         )
 
     async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
-        return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.find(ctx.tx, project_id)).status == "active"
 
+    def _hello(self, ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
+        text = texts.hello(ctx, known.active, self._commands(ctx.lang))
+        return OutgoingMessage(text, buttons=self._back(ctx, known))
 
-def _which(ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
-    if buttons.are_shown(ctx):
-        return OutgoingMessage(texts.welcome_back(ctx), buttons=_back(ctx, known))
-    return texts.stranger(ctx)
+    def _which(self, ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
+        if buttons.are_shown(ctx):
+            return OutgoingMessage(texts.welcome_back(ctx), buttons=self._back(ctx, known))
+        return texts.stranger(ctx)
 
+    def _back(self, ctx: InboundContext, known: Subscriptions) -> tuple[tuple[Button, ...], ...]:
+        """A button for each project that the person has left. The newest ones, if they are many."""
+        if not buttons.are_shown(ctx):
+            return ()
+        return tuple((self._again(ctx, one),) for one in known.left[-buttons.ROWS :])
 
-def _back(ctx: InboundContext, known: Subscriptions) -> tuple[tuple[Button, ...], ...]:
-    """A button for each project that the person has left. The newest ones, if they are many."""
-    if not buttons.are_shown(ctx):
-        return ()
-    return tuple((_again(ctx, one),) for one in known.left[-buttons.ROWS :])
-
-
-def _again(ctx: InboundContext, one: Subscription) -> Button:
-    _ = ctx._
-    text = _("Subscribe again: {project}", project=one.project)
-    return Button(text, data=buttons.data("back", one.subscriber_id, buttons.stamp(ctx)))
+    def _again(self, ctx: InboundContext, one: Subscription) -> Button:
+        _ = ctx._
+        text = _("Subscribe again: {project}", project=one.project)
+        asked = buttons.stamp(self._clock.now_ms())
+        return Button(text, data=buttons.data("back", one.subscriber_id, asked))

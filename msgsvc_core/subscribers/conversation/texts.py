@@ -1,9 +1,9 @@
 """What the bot says, in the person's language. All of it is plain text: names are people's input."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.subscribers.conversation.models import Subscription
 
 #: Projects that are named in a sentence.
@@ -13,10 +13,13 @@ MOST_NAMED = 20
 JOINERS = "\u200c\u200d"
 
 
-def commands(ctx: InboundContext) -> str:
-    """A line for each command that people are told of, those of plugins too."""
-    inbound = ctx.service.inbound
-    return "\n".join(f"/{rule.name} – {inbound.about(rule, ctx.lang)}" for rule in inbound.commands)
+#: The commands that people are told of, those of plugins too, each with what it is for in a language.
+Commands = Callable[[str], Iterable[tuple[str, str]]]
+
+
+def listed(commands: Iterable[tuple[str, str]]) -> str:
+    """A line for each command."""
+    return "\n".join(f"/{name} – {about}" for name, about in commands)
 
 
 def stranger(ctx: InboundContext) -> OutgoingMessage:
@@ -25,13 +28,15 @@ def stranger(ctx: InboundContext) -> OutgoingMessage:
     return OutgoingMessage(_("Hello! Open a link from a site that works with this bot to begin."))
 
 
-def hello(ctx: InboundContext, active: Sequence[Subscription]) -> str:
+def hello(
+    ctx: InboundContext, active: Sequence[Subscription], commands: Iterable[tuple[str, str]]
+) -> str:
     """For who is subscribed already."""
     _ = ctx._
     known = _(
         "Hello! You are subscribed to notifications from {projects}.", projects=named(ctx, active)
     )
-    return f"{known}\n\n{commands(ctx)}"
+    return f"{known}\n\n{listed(commands)}"
 
 
 def welcome_back(ctx: InboundContext) -> str:

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import PermissionKey
 
 #: Characters of a title, which stands on a button: messengers cut off what is longer.
@@ -29,7 +29,7 @@ Description = Annotated[
 ]
 
 
-@record
+@value_object
 class Permission:
     """What a project may do with those who grant it, in words for them: `title`, `description`.
 
@@ -44,7 +44,7 @@ class Permission:
     created_at_ms: int
 
 
-class CreatePermissionBody(Body):
+class CreatePermissionBody(RequestModel):
     """A new permission."""
 
     key: PermissionKey
@@ -55,7 +55,7 @@ class CreatePermissionBody(Body):
     )
 
 
-class UpdatePermissionBody(Body):
+class UpdatePermissionBody(RequestModel):
     """Changes of a permission; what is left out stays. A description of null is removed."""
 
     title: Kept[Title] = None
@@ -63,7 +63,7 @@ class UpdatePermissionBody(Body):
     default: Kept[bool] = None
 
 
-class PermissionAnswer(Answer):
+class PermissionAnswer(ResponseModel):
     """A permission, and how many active subscribers granted it."""
 
     key: str
@@ -85,7 +85,7 @@ class PermissionAnswer(Answer):
         )
 
 
-class PermissionList(Answer):
+class PermissionList(ResponseModel):
     """A page of permissions, newest first."""
 
     data: list[PermissionAnswer]

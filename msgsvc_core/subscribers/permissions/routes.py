@@ -1,16 +1,14 @@
-"""/v1/permissions, and those of a subscriber."""
+"""/v1/permissions."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery, position_of
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     NotFound,
     PermissionHasSubscribers,
-    SubscriberNotFound,
 )
-from msgsvc_core.subscribers.models import SubscriberAnswer
 from msgsvc_core.subscribers.permissions.models import (
     CreatePermissionBody,
     Permission,
@@ -18,14 +16,16 @@ from msgsvc_core.subscribers.permissions.models import (
     PermissionList,
     UpdatePermissionBody,
 )
+from msgsvc_core.subscribers.permissions.service import Permissions
 
 router = Router(area="subscribers")
 
 
 @router.get("/v1/permissions", errors=(BadRequest,))
-async def list_permissions(ctx: Context, query: PageQuery) -> PermissionList:
+async def list_permissions(
+    ctx: Context, query: PageQuery, permissions: Permissions
+) -> PermissionList:
     """Lists the project's permissions, newest first, with how many active subscribers granted each."""
-    permissions = ctx.service.permissions
     found = await permissions.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda one: position_of(one.created_at_ms, one.key))
     active = await permissions.count_active(ctx.tx, ctx.project_id, page)
@@ -36,31 +36,33 @@ async def list_permissions(ctx: Context, query: PageQuery) -> PermissionList:
 
 
 @router.post("/v1/permissions", status=201, errors=(Conflict,), audited=True)
-async def create_permission(ctx: Context, body: CreatePermissionBody) -> PermissionAnswer:
+async def create_permission(
+    ctx: Context, body: CreatePermissionBody, permissions: Permissions
+) -> PermissionAnswer:
     """Makes a permission, which people grant and revoke in the messenger.
 
     With `default`, whoever subscribes newly from now on has granted it; those who are there have not.
     """
-    permission = await ctx.service.permissions.create(ctx.tx, ctx.project_id, body)
+    permission = await permissions.create(ctx.tx, ctx.project_id, body)
     return PermissionAnswer.of(permission, 0)
 
 
 @router.get("/v1/permissions/{permission_key}", errors=(NotFound,))
-async def get_permission(ctx: Context, permission_key: str) -> PermissionAnswer:
+async def get_permission(
+    ctx: Context, permission_key: str, permissions: Permissions
+) -> PermissionAnswer:
     """Shows one permission."""
-    return await _answer(
-        ctx, await ctx.service.permissions.find(ctx.tx, ctx.project_id, permission_key)
-    )
+    found = await permissions.find(ctx.tx, ctx.project_id, permission_key)
+    return await _answer(ctx, permissions, found)
 
 
 @router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
 async def update_permission(
-    ctx: Context, permission_key: str, body: UpdatePermissionBody
+    ctx: Context, permission_key: str, body: UpdatePermissionBody, permissions: Permissions
 ) -> PermissionAnswer:
     """Changes a permission's texts and its default; its key, and who granted it, stay."""
-    return await _answer(
-        ctx, await ctx.service.permissions.update(ctx.tx, ctx.project_id, permission_key, body)
-    )
+    updated = await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
+    return await _answer(ctx, permissions, updated)
 
 
 @router.delete(
@@ -69,43 +71,13 @@ async def update_permission(
     errors=(NotFound, PermissionHasSubscribers),
     audited=True,
 )
-async def delete_permission(ctx: Context, permission_key: str) -> None:
+async def delete_permission(ctx: Context, permission_key: str, permissions: Permissions) -> None:
     """Removes a permission that no active subscriber granted."""
-    await ctx.service.permissions.delete(ctx.tx, ctx.project_id, permission_key)
+    await permissions.delete(ctx.tx, ctx.project_id, permission_key)
 
 
-@router.put(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
-    errors=(NotFound, SubscriberNotFound),
-)
-async def grant_permission(
-    ctx: Context, subscriber_id: str, permission_key: str
-) -> SubscriberAnswer:
-    """Grants a permission in a subscriber's name; what they had granted stays as it is."""
-    return await _set(ctx, subscriber_id, permission_key, granted=True)
-
-
-@router.delete(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
-    errors=(NotFound, SubscriberNotFound),
-)
-async def revoke_permission(
-    ctx: Context, subscriber_id: str, permission_key: str
-) -> SubscriberAnswer:
-    """Revokes a permission in a subscriber's name, who need not have granted it."""
-    return await _set(ctx, subscriber_id, permission_key, granted=False)
-
-
-async def _set(
-    ctx: Context, subscriber_id: str, permission_key: str, *, granted: bool
-) -> SubscriberAnswer:
-    await ctx.service.permissions.set(
-        ctx.tx, ctx.project_id, subscriber_id, permission_key, granted
-    )
-    subscriber = await ctx.service.subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
-
-
-async def _answer(ctx: Context, permission: Permission) -> PermissionAnswer:
-    active = await ctx.service.permissions.count_active(ctx.tx, ctx.project_id, [permission])
+async def _answer(
+    ctx: Context, permissions: Permissions, permission: Permission
+) -> PermissionAnswer:
+    active = await permissions.count_active(ctx.tx, ctx.project_id, [permission])
     return PermissionAnswer.of(permission, active.get(permission.key, 0))

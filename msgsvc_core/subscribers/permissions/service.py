@@ -1,12 +1,13 @@
 """The rules of permissions: a project asks, a person grants and revokes, every change is told."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, PermissionHasSubscribers, ValidationFailed
+from msgsvc_core.events import Events
 from msgsvc_core.events.contract import NewEvent
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, PermissionHasSubscribers, ValidationFailed
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.permissions import store
 from msgsvc_core.subscribers.permissions.models import (
@@ -15,15 +16,14 @@ from msgsvc_core.subscribers.permissions.models import (
     UpdatePermissionBody,
 )
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 
 class Permissions:
-    """`service.permissions`."""
+    """`service.permissions`. A project has at most `max_permissions`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, events: Events, max_permissions: int) -> None:
+        self._clock = clock
+        self._events = events
+        self._max_permissions = max_permissions
 
     async def all_of(self, tx: Tx, project_id: str) -> list[Permission]:
         """All of the project, the oldest first: the order in which people are shown them."""
@@ -58,19 +58,18 @@ class Permissions:
     async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
         """Raises `Conflict` for a key that is taken, and at the limit."""
         await tx.lock(f"permissions of {project_id}")
-        limit = self._service.settings.limits.permissions
         permission = Permission(
             project_id=project_id,
             key=body.key,
             title=body.title,
             description=body.description,
             default=body.default,
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, permission):
             raise Conflict(f"key: you have a permission {body.key!r} already")
-        if await store.count(tx, project_id) > limit:
-            raise Conflict(f"permissions: a project has at most {limit}")
+        if await store.count(tx, project_id) > self._max_permissions:
+            raise Conflict(f"permissions: a project has at most {self._max_permissions}")
         return permission
 
     async def update(
@@ -125,7 +124,7 @@ class Permissions:
 
         Returns and tells of what the subscriber had not granted before.
         """
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         granted: list[str] = []
         if defaults:
             granted += await store.grant_defaults(
@@ -138,17 +137,15 @@ class Permissions:
         await self._tell(tx, subscriber, granted, granted=True)
         return granted
 
-    async def set(
-        self, tx: Tx, project_id: str, subscriber_id: str, key: str, granted: bool
-    ) -> bool:
+    async def set(self, tx: Tx, subscriber: Subscriber, key: str, granted: bool) -> bool:
         """Grants or revokes a permission; True if that changed anything.
 
         Then, and only then, `subscription.permission_changed` is emitted. Raises `NotFound` for an
-        unknown permission, `SubscriberNotFound`.
+        unknown permission. See `Subscribers.set_permission`.
         """
-        subscriber = await self._service.subscribers.find(tx, project_id, subscriber_id)
+        project_id, subscriber_id = subscriber.project_id, subscriber.subscriber_id
         if granted:
-            now_ms = self._service.clock.now_ms()
+            now_ms = self._clock.now_ms()
             changed = await store.grant(tx, project_id, subscriber_id, [key], now_ms)
         elif await store.revoke(tx, project_id, subscriber_id, key):
             changed = [key]
@@ -162,7 +159,7 @@ class Permissions:
     async def _tell(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, granted: bool
     ) -> None:
-        await self._service.events.emit_many(
+        await self._events.emit_many(
             tx,
             [
                 NewEvent(

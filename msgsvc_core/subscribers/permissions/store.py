@@ -4,8 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, held, kept, key_params, key_table, listed
-from msgsvc_core.localized import from_column, to_column
+from msgsvc_core.db.sql import (
+    array_param,
+    for_key_share,
+    for_update,
+    in_array,
+    key_params,
+    key_table,
+)
+from msgsvc_core.kernel.i18n import from_column, to_column
 from msgsvc_core.subscribers.permissions.models import Permission
 
 _COLUMNS = "project_id, key, title, description, is_default, created_at_ms"
@@ -57,8 +64,8 @@ async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str
     rows = await tx.fetch_all(
         # By one walk: a subquery for each took twice the time.
         f"SELECT g.permission, COUNT(*) AS active {_OF_ACTIVE}"
-        f" AND {among('g.permission', 'keys', tx.dialect)} GROUP BY g.permission",
-        {"project_id": project_id, "keys": listed(keys, tx.dialect)},
+        f" AND {in_array('g.permission', 'keys', tx.dialect)} GROUP BY g.permission",
+        {"project_id": project_id, "keys": array_param(keys, tx.dialect)},
     )
     return {row["permission"]: row["active"] for row in rows}
 
@@ -133,7 +140,7 @@ async def hold(tx: Tx, project_id: str, key: str) -> bool:
     there is no such permission."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_permissions WHERE project_id = :project_id AND key = :key"
-        + held(tx.dialect),
+        + for_update(tx.dialect),
         {"project_id": project_id, "key": key},
     )
     return row is not None
@@ -161,8 +168,8 @@ async def known(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
     """Those of `keys` that there are."""
     rows = await tx.fetch_all(
         "SELECT key FROM core_permissions WHERE project_id = :project_id"
-        f" AND {among('key', 'keys', tx.dialect)}",
-        {"project_id": project_id, "keys": listed(keys, tx.dialect)},
+        f" AND {in_array('key', 'keys', tx.dialect)}",
+        {"project_id": project_id, "keys": array_param(keys, tx.dialect)},
     )
     return {row["key"] for row in rows}
 
@@ -174,11 +181,11 @@ async def grant(
     granted before."""
     return await _grant(
         tx,
-        among("p.key", "keys", tx.dialect),
+        in_array("p.key", "keys", tx.dialect),
         {
             "project_id": project_id,
             "subscriber_id": subscriber_id,
-            "keys": listed(keys, tx.dialect),
+            "keys": array_param(keys, tx.dialect),
             "now_ms": now_ms,
         },
     )
@@ -200,7 +207,7 @@ async def _grant(tx: Tx, which: str, params: Mapping[str, Any]) -> list[str]:
         " SELECT s.project_id, s.subscriber_id, p.key, CAST(:now_ms AS BIGINT)"
         " FROM core_subscribers s JOIN core_permissions p ON p.project_id = s.project_id"
         " WHERE s.project_id = :project_id AND s.subscriber_id = :subscriber_id"
-        f" AND {which}{kept(tx.dialect)}"
+        f" AND {which}{for_key_share(tx.dialect)}"
         " ON CONFLICT DO NOTHING RETURNING permission",
         params,
     )

@@ -1,12 +1,12 @@
 """Tags, inside and on the wire."""
 
-from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import TagName
 
 
-@record
+@value_object
 class Tag:
     """A tag; `subscribers` is how many carry it, whatever their status."""
 
@@ -16,13 +16,13 @@ class Tag:
     subscribers: int
 
 
-class TagBody(Body):
+class TagBody(RequestModel):
     """A tag's name: 1-64 letters of any script, digits, `_` and `-`."""
 
     name: TagName
 
 
-class TagAnswer(Answer):
+class TagAnswer(ResponseModel):
     """A tag, and how many subscribers carry it, whatever their status."""
 
     name: str
@@ -38,7 +38,7 @@ class TagAnswer(Answer):
         )
 
 
-class TagList(Answer):
+class TagList(ResponseModel):
     """A page of tags, newest first."""
 
     data: list[TagAnswer]

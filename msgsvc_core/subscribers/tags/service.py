@@ -1,29 +1,31 @@
 """The rules of tags: a project has a few, by name, and gives them to whom it likes."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic import TypeAdapter, ValidationError
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.plugins import in_turn
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.subscribers.models import TagName
 from msgsvc_core.subscribers.tags import store
 from msgsvc_core.subscribers.tags.models import Tag
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+#: Called with a project, a subscriber and the tags that they did not carry until now, in the transaction
+#: that gives them; what it raises undoes that.
+OnTagsGiven = Callable[[Tx, str, str, Sequence[str]], Awaitable[None]]
 
 _NAME: TypeAdapter[str] = TypeAdapter(TagName)
 
 
 class Tags:
-    """`service.tags`."""
+    """`service.tags`. A project has at most `max_tags`. Subscribers are the caller's to look for."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, max_tags: int, on_given: OnTagsGiven) -> None:
+        self._clock = clock
+        self._max_tags = max_tags
+        self._on_given = on_given
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
@@ -83,17 +85,15 @@ class Tags:
             raise _missing(name)
 
     async def add(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Makes the tag if need be. Raises `SubscriberNotFound`, `Conflict` beyond the limit, and
-        `ValidationFailed` for what is no name of a tag."""
-        await self._service.subscribers.find(tx, project_id, subscriber_id)
+        """Makes the tag if need be. Raises `Conflict` beyond the limit, and `ValidationFailed` for what is
+        no name of a tag. See `Subscribers.add_tag`."""
         _check_name(name)
         await self.make(tx, project_id, [name])
         await self.give(tx, project_id, subscriber_id, [name])
 
     async def remove(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one, and
-        `SubscriberNotFound`."""
-        await self._service.subscribers.find(tx, project_id, subscriber_id)
+        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one. See
+        `Subscribers.remove_tag`."""
         taken = await store.take(tx, project_id, subscriber_id, name)
         if not taken and not await store.exists(tx, project_id, name):
             raise _missing(name)
@@ -102,15 +102,7 @@ class Tags:
         """Gives those of the tags that there are: what was removed since a link was made stays so."""
         given = await store.give(tx, project_id, subscriber_id, names) if names else []
         if given:
-            await in_turn(
-                self._service.plugins.hook.on_tags_given(
-                    service=self._service,
-                    tx=tx,
-                    project_id=project_id,
-                    subscriber_id=subscriber_id,
-                    tags=given,
-                )
-            )
+            await self._on_given(tx, project_id, subscriber_id, given)
 
     async def replace(
         self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
@@ -121,11 +113,10 @@ class Tags:
 
     async def _make(self, tx: Tx, project_id: str, names: Sequence[str]) -> int:
         await self._lock(tx, project_id)
-        limit = self._service.settings.limits.tags
         wanted = list(dict.fromkeys(names))
-        if await store.count(tx, project_id, wanted) > limit:
-            raise Conflict(f"tags: a project has at most {limit}")
-        return await store.make(tx, project_id, wanted, self._service.clock.now_ms())
+        if await store.count(tx, project_id, wanted) > self._max_tags:
+            raise Conflict(f"tags: a project has at most {self._max_tags}")
+        return await store.make(tx, project_id, wanted, self._clock.now_ms())
 
     async def _lock(self, tx: Tx, project_id: str) -> None:
         await tx.lock(f"tags of {project_id}")

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, any_of, kept, listed
-from msgsvc_core.ids import new_id
+from msgsvc_core.db.sql import any_of, array_param, for_key_share, in_array
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.tags.models import Tag
 
 _SELECT = (
@@ -106,7 +106,7 @@ async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]
     """What those of the tags that there are are called, until the transaction ends."""
     known, params = any_of("tag_id", "tag_ids", sorted(set(tag_ids)), tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{kept(tx.dialect)}",
+        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
         {"project_id": project_id, **params},
     )
     return [row["name"] for row in rows]
@@ -129,13 +129,13 @@ async def give(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
         " SELECT s.project_id, s.subscriber_id, t.tag_id FROM core_subscribers s"
         " JOIN core_tags t ON t.project_id = s.project_id"
         " WHERE s.project_id = :project_id AND s.subscriber_id = :subscriber_id"
-        f" AND {among('t.name', 'names', tx.dialect)}{kept(tx.dialect)} ON CONFLICT DO NOTHING"
+        f" AND {in_array('t.name', 'names', tx.dialect)}{for_key_share(tx.dialect)} ON CONFLICT DO NOTHING"
         " RETURNING (SELECT g.name FROM core_tags g WHERE g.project_id = core_subscriber_tags.project_id"
         " AND g.tag_id = core_subscriber_tags.tag_id) AS name",
         {
             "project_id": project_id,
             "subscriber_id": subscriber_id,
-            "names": listed(names, tx.dialect),
+            "names": array_param(names, tx.dialect),
         },
     )
     return [row["name"] for row in rows]
@@ -157,11 +157,11 @@ async def take_all_but(tx: Tx, project_id: str, subscriber_id: str, names: Seque
     await tx.execute(
         "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND tag_id NOT IN (SELECT tag_id FROM core_tags"
-        f" WHERE project_id = :project_id AND {among('name', 'names', tx.dialect)})",
+        f" WHERE project_id = :project_id AND {in_array('name', 'names', tx.dialect)})",
         {
             "project_id": project_id,
             "subscriber_id": subscriber_id,
-            "names": listed(names, tx.dialect),
+            "names": array_param(names, tx.dialect),
         },
     )
 

@@ -13,10 +13,10 @@ from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.api.openapi import openapi
-from msgsvc_core.errors import CORE_ERRORS, ApiError
 from msgsvc_core.events import EventSpec
-from msgsvc_core.localized import LANGUAGES
+from msgsvc_core.http.openapi import openapi
+from msgsvc_core.kernel.errors import CORE_ERRORS, ApiError
+from msgsvc_core.kernel.i18n import LANGUAGES
 from msgsvc_core.service import Service
 
 _CODE = re.compile(r"[a-z][a-z0-9_]{2,63}")
@@ -87,7 +87,7 @@ class Declarations:
             assert spec.fields.model_json_schema(), f"{spec.name}: its fields have no schema"
 
     def test_its_jobs_are_named_after_it(self, loaded: Service) -> None:
-        for specs in loaded.plugins.hook.register_jobs(service=loaded):
+        for specs in loaded.plugins.hook.register_jobs():
             for spec in specs:
                 assert spec.name.startswith(f"{self.name}."), (
                     f"job {spec.name!r}: begin its name with {self.name + '.'!r}, so that no other"
@@ -125,7 +125,7 @@ class Declarations:
                 )
 
     def test_its_commands_say_in_a_line_what_they_are_for(self, loaded: Service) -> None:
-        found = loaded.plugins.hook.register_inbound(service=loaded)
+        found = loaded.plugins.hook.register_inbound()
         for rule in (rule for rules in found for rule in rules if rule.about is not None):
             for lang in LANGUAGES:
                 said = rule.about(loaded.texts.into(lang))
@@ -137,7 +137,7 @@ class Declarations:
     # ---- what it declares -----------------------------------------------------------------------
 
     def _endpoints(self, loaded: Service) -> list[Endpoint]:
-        found = loaded.plugins.hook.register_endpoints(service=loaded)
+        found = loaded.plugins.hook.register_endpoints()
         return [endpoint for endpoints in found for endpoint in endpoints]
 
     def _errors(self) -> Iterable[type[ApiError]]:

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import httpx2
 import pytest
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.conformance.declarations import Declarations
 from msgsvc_core.testing.conformance.stage import SECRET_KEY
 from msgsvc_core.testing.conformance.tables import (

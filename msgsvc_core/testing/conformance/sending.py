@@ -3,8 +3,8 @@
 import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.channels.markup import to_spans
-from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.content.markup import to_spans
+from msgsvc_core.content.outgoing import Format
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.messenger import Messenger
 from msgsvc_core.testing.conformance.stage import (

@@ -9,8 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from msgsvc_core.channels import Capabilities, Channel, ChannelKind, Media, OutgoingMessage
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.conformance.door import Door
 from msgsvc_core.testing.conformance.inbox import Inbox
 from msgsvc_core.testing.conformance.messenger import Messenger, Shown
@@ -120,7 +120,7 @@ def second_channel(service: Service, kind: str, channel: Channel) -> Channel:
     """The channel once more, made of the same settings."""
     declared, options = kind_of(service, kind), service.settings.channels[CHANNEL].options
     settings = declared.settings.model_validate(options)
-    second = declared.create(service, channel.identity, settings)
+    second = declared.create(service.channels.kinds.context, channel.identity, settings)
     second.profile = channel.profile
     return second
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Body, Endpoint, Router
-from msgsvc_core.errors import (
+from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
+from msgsvc_core.kernel.errors import (
     ApiError,
     BillingBlocked,
     Conflict,
@@ -20,8 +20,7 @@ from msgsvc_core.errors import (
     Unavailable,
     ValidationFailed,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.service import Service
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 CountEffects = Callable[[], Awaitable[int]]
 
@@ -42,14 +41,14 @@ NOT_STORED: tuple[type[ApiError], ...] = (
 )
 
 
-class EffectBody(Body):
+class EffectBody(RequestModel):
     """Which error the handler raises after its effect, if any."""
 
     error: str | None = None
     note: str = ""
 
 
-class EffectAnswer(Answer):
+class EffectAnswer(ResponseModel):
     """How often the handler has run."""
 
     calls: int
@@ -65,7 +64,7 @@ class Effects:
         self.may_end.set()
 
     @hookimpl
-    def register_endpoints(self, service: Service) -> Sequence[Endpoint]:
+    def register_endpoints(self) -> Sequence[Endpoint]:
         router = Router(area="effects")
 
         @router.post("/v1/effects", status=201)

@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.context import Context
-from msgsvc_core.api.endpoint import Answer, Endpoint, Router
-from msgsvc_core.errors import ApiError
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.api.endpoint import Endpoint, ResponseModel, Router
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from tests.api.idempotency.effects import KEY, CountEffects
@@ -31,11 +31,11 @@ class Tries:
         return [Missed]
 
     @hookimpl
-    def register_endpoints(self, service: Service) -> Sequence[Endpoint]:
+    def register_endpoints(self) -> Sequence[Endpoint]:
         router = Router(area="tries")
 
         @router.post("/v1/tries", errors=(Missed,))
-        async def try_it(ctx: Context) -> Answer:
+        async def try_it(ctx: Context) -> ResponseModel:
             """Counts a try, and fails."""
             name = f"try-{ctx.request_id}"[:64]
             row = {

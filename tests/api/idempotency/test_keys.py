@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.api import idempotency
+from msgsvc_core.http import idempotency
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from msgsvc_core.api import idempotency
+from msgsvc_core.http import idempotency
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, client_at

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 from tests.api.lists.filling import START_MS, Sizes, id_of
 
 #: Values of filters that are no enumeration, by route. The rare ones find the three oldest rows.
@@ -24,6 +24,7 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "tag": ["most", "rare"],
         "permission": ["most", "rare"],
         "external_id": ["customer-1"],
+        "lang": ["en", "ru"],
         # All by name; a tenth by username; three; one by `external_id`; nobody.
         "query": ["ANN", "ann1", "жан", "customer-100", "zoe"],
     },

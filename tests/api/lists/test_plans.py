@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.jobs import letters
-from msgsvc_core.messages.filing import file_all
+from msgsvc_core.jobs import inspection
+from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
@@ -82,10 +82,12 @@ async def test_what_operators_list_and_what_is_removed_in_time_looks_at_few_rows
         for work in (
             lambda: service.mailings.list_any(tx, ended=True, limit=PAGE),
             lambda: service.mailings.list_any(tx, ended=False, limit=PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter(), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("dead"), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("dead", name="message.deliver"), PAGE),
-            lambda: letters.list_jobs(tx, letters.Filter("running"), PAGE),
+            lambda: inspection.list_jobs(tx, inspection.Filter(), PAGE),
+            lambda: inspection.list_jobs(tx, inspection.Filter("dead"), PAGE),
+            lambda: inspection.list_jobs(
+                tx, inspection.Filter("dead", name="message.deliver"), PAGE
+            ),
+            lambda: inspection.list_jobs(tx, inspection.Filter("running"), PAGE),
             lambda: submissions.list_old(tx, late_ms, spam=True, limit=PAGE),
             lambda: submissions.list_old(tx, late_ms, spam=False, limit=PAGE),
         ):
@@ -103,10 +105,10 @@ async def test_what_the_dashboard_alone_lists_looks_at_few_rows(
     unserved: list[str] = []
     async with service.db.read() as tx:
         permissions = await service.permissions.all_of(tx, project_id)
-        moments, cursor = await service.subscribers.history(tx, project_id, id_of("sub", 1), page)
+        moments, cursor = await service.messages.history(tx, project_id, id_of("sub", 1), page)
         further = PageQuery(limit=PAGE, cursor=cursor)
-        await service.subscribers.history(tx, project_id, id_of("sub", 3), page)
-        await service.subscribers.history(tx, project_id, id_of("sub", 1), further)
+        await service.messages.history(tx, project_id, id_of("sub", 3), page)
+        await service.messages.history(tx, project_id, id_of("sub", 1), further)
         tags = await service.tags.all_of(tx, project_id, 10)
         counted = await service.permissions.count_active_roughly(tx, project_id, permissions, 10)
         unserved += await too_much(asked, explainer)

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import Conflict, ValidationFailed
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.dashboard import Download, Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 pages = Pages("sample", package="tests.dashboard.sample")
 
@@ -39,23 +39,23 @@ class SamplePlugin:
 @pages.get(
     "/samples", access="look", nav=Nav("Samples", icon="tag", group="people", also=("/sampling",))
 )
-async def samples(page: PageContext) -> Shown:
-    return Shown("samples.html", {"text": page.query.get("text", "")})
+async def samples(page: PageContext) -> Render:
+    return Render("samples.html", {"text": page.query.get("text", "")})
 
 
 @pages.get("/samples/deeper", access="look")
-async def deeper(page: PageContext) -> Shown:
-    return Shown("samples.html", {"text": str(page.member.name if page.member else "nobody")})
+async def deeper(page: PageContext) -> Render:
+    return Render("samples.html", {"text": str(page.member.name if page.member else "nobody")})
 
 
 @pages.get("/sampling", access="look")
-async def sampling(page: PageContext) -> Shown:
-    return Shown("samples.html", {"text": "sampling"})
+async def sampling(page: PageContext) -> Render:
+    return Render("samples.html", {"text": "sampling"})
 
 
 @pages.get("/samples/part", access="see")
-async def part(page: PageContext) -> Shown:
-    return Shown("part.html", {"text": page.fragment})
+async def part(page: PageContext) -> Render:
+    return Render("part.html", {"text": page.fragment})
 
 
 @pages.get("/samples/file", access="look", holds_connection=False)
@@ -67,7 +67,7 @@ async def file(page: PageContext) -> Download:
 
 
 @pages.post("/samples", access="manage", again=samples, upload_bytes=1000)
-async def change(page: PageContext) -> Moved:
+async def change(page: PageContext, kept: Kept) -> Redirect:
     text = page.form.text("text")
     await page.tx.execute(
         "UPDATE core_projects SET name = :name WHERE project_id = :project_id",
@@ -78,22 +78,22 @@ async def change(page: PageContext) -> Moved:
     if text == "counted":
         raise Counted("text: is counted")
     upload = page.form.file("file")
-    page.after_commit.append(lambda: page.get(Kept).done.append(text))
+    page.after_commit.append(lambda: kept.done.append(text))
     size = f" ({upload.filename}, {upload.size})" if upload else ""
-    return Moved(page.url("/samples"), notice=f"Changed to {text}{size}.")
+    return Redirect(page.url("/samples"), notice=f"Changed to {text}{size}.")
 
 
 @pages.post("/runs", access="operate")
-async def run(page: PageContext) -> Moved:
-    page.get(Kept).done.append(page.account.email)
-    return Moved(f"{page.root}/operator/runs")
+async def run(page: PageContext, kept: Kept) -> Redirect:
+    kept.done.append(page.account.email)
+    return Redirect(f"{page.root}/operator/runs")
 
 
 @pages.get("/runs", access="operate", nav=Nav("Runs", icon="server", group="project"))
-async def runs(page: PageContext) -> Shown:
-    return Shown("samples.html", {"text": "runs"})
+async def runs(page: PageContext) -> Render:
+    return Render("samples.html", {"text": "runs"})
 
 
 @pages.card(access="look", order=1, wide=True)
-async def card(page: PageContext) -> Shown:
-    return Shown("part.html", {"text": "<card>"})
+async def card(page: PageContext) -> Render:
+    return Render("part.html", {"text": "<card>"})

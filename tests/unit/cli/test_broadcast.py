@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 
 
 async def _start(config: Path, *, cancelled: bool) -> str:

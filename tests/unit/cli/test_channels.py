@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.own.models import CreateChannelBody
-from msgsvc_core.channels.reception_health import InterruptionReason
+from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.reception_models import InterruptionReason
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_plugins_works_without_a_configuration(run: Any) -> None:
     result = run("plugins")
 
     assert result.exit_code == 0
-    assert "register_inbound" in result.stdout
+    assert "create_plugin" in result.stdout
 
 
 def test_the_configuration_is_named_by_option_or_environment(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import lanes
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_core.testing import FakeClock, settled, until
 
 #: The key of `config`, and another.

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.plugins import available_plugins, load_plugins
-from msgsvc_core.settings import (
+from msgsvc_core.config.settings import (
     DEFAULT_PLUGINS,
     LimitSettings,
     Settings,
     load_settings,
     own_users_value,
 )
+from msgsvc_core.plugins.loading import available_plugins, load_plugins
 from tests.process import MSGSVC
 from tests.terminal import on_a_terminal
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_webhooks.models import CreateWebhookBody
 from msgsvc_webhooks.service import Webhooks
 

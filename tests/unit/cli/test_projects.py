@@ -10,10 +10,10 @@ import pytest
 
 from msgsvc_core.accounts.models import AuditEntry
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.errors import InvalidApiKey, ProjectInactive
+from msgsvc_core.config.settings import load_settings
+from msgsvc_core.kernel.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 
 
 async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:

@@ -13,8 +13,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import load_settings
 from msgsvc_core.testing.databases import PostgresDatabases
 from msgsvc_core.testing.fixtures import backends_found
 from msgsvc_core.testing.runners import TestRunner, redis_url

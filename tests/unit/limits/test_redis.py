@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from msgsvc_core.clock import SystemClock
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits.redis import EXPIRY_MARGIN_MS, RedisLimiter, redis_client
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import backends_found

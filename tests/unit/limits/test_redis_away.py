@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import pytest
 import structlog.testing
 
-from msgsvc_core.errors import Unavailable
+from msgsvc_core.kernel.errors import Unavailable
 from msgsvc_core.limits import redis as redis_limits
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
 from msgsvc_core.testing import FakeClock

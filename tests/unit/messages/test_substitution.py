@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.channels.markup import Mark, Span, joined, to_html, to_spans
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.messages.substitution import (
+from msgsvc_core.content.markup import Mark, Span, joined, to_html, to_spans
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import (
     Template,
     TemplateError,
     TooLong,

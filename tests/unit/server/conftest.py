@@ -11,9 +11,9 @@ import uvloop
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from msgsvc_core.metrics import Metrics
-from msgsvc_core.sections import ServerSettings
+from msgsvc_core.config.sections import ServerSettings
 from msgsvc_core.server import Guard, Server, bind
+from msgsvc_core.telemetry import Metrics
 
 #: Seconds that something on this machine gets to happen.
 PATIENCE_S = 60.0

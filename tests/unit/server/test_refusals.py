@@ -5,9 +5,9 @@ import resource
 
 import pytest
 
-from msgsvc_core.sections import ServerSettings
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.server import check_open_files
-from msgsvc_core.settings import SettingsError
 from tests.unit.server.conftest import Client, DoorFactory
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

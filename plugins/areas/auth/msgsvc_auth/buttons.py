@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgsvc_core.channels import ButtonPressed, InboundContext
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
 from msgsvc_core.security import SecretBox
 
 PREFIX = "auth:"

@@ -4,8 +4,8 @@ import ipaddress
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from msgsvc_core.api.types import MAX_URL_LENGTH
-from msgsvc_core.errors import InvalidUrl
+from msgsvc_core.kernel.errors import InvalidUrl
+from msgsvc_core.security.http_urls import MAX_URL_LENGTH
 
 #: Parameters that we add. A callback with its own would leave the site to guess whose is whose.
 OWN_PARAMETERS = ("code", "state")

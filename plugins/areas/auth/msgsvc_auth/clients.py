@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.security.networks import customer_network
 
 #: Characters of a user agent (longer ones say nothing more).
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-class Client(Body):
+class Client(RequestModel):
     """The browser that asks; shown in the bot's question, so that a person notices a stranger's."""
 
     ip: Annotated[str, Field(max_length=64), AfterValidator(normal_address)] | None = Field(

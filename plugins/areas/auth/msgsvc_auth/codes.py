@@ -7,7 +7,7 @@ database can sign in.
 
 from dataclasses import dataclass
 
-from msgsvc_core.ids import encode_base62, new_token
+from msgsvc_core.kernel.ids import encode_base62, new_token
 from msgsvc_core.security import SecretBox
 
 #: What the derived bytes and the hashes are for; other uses of the same key give other values.

@@ -1,6 +1,6 @@
 """Error codes of `POST /v1/auth/verify`, and of signing in by a mini app."""
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 
 
 class AuthCodeInvalid(ApiError):

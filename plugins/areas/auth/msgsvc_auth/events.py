@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 
 
-class AuthCompleted(Answer):
+class AuthCompleted(ResponseModel):
     """Fields of `auth.completed`, beside the subscriber's."""
 
     session_id: str

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgsvc_auth import store
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import Session
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.subscribers.models import Subscriber
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Project and hash of a code.
 Key = tuple[str, str]
@@ -37,15 +35,16 @@ class Presented:
 class CodeExchange:
     """One UPDATE consumes the codes of all; whose code it did not find is told why."""
 
-    def __init__(self, service: "Service", metrics: SignInMetrics) -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, subscribers: Subscribers, metrics: SignInMetrics) -> None:
+        self._clock = clock
+        self._subscribers = subscribers
         self._metrics = metrics
 
     async def exchange(self, tx: Tx, presented: Sequence[Presented]) -> list[Outcome]:
         """Answers each in turn. Of several with the same code, the first has it."""
         # In one order, so that two processes don't wait for each other's rows.
         keys = sorted({key for one in presented for key in one.keys})
-        consumed = await store.consume(tx, keys, now_ms=self._service.clock.now_ms())
+        consumed = await store.consume(tx, keys, now_ms=self._clock.now_ms())
         winners = [_take(consumed, one) for one in presented]
         lost = [
             key
@@ -54,12 +53,11 @@ class CodeExchange:
             if session is None
         ]
         known = await store.find_sessions_by_code(tx, lost) if lost else {}
-        people = await self._service.subscribers.find_many(
+        people = await self._subscribers.find_many(
             tx, [_subscriber_of(session) for session in winners if session is not None]
         )
         for person in people.values():
-            label = self._service.metrics.channels.label(person.bot)
-            self._metrics.count_on_commit(tx, "exchanged", label)
+            self._metrics.count_on_commit(tx, "exchanged", person.bot)
         return [
             # A session goes with its subscriber, so whose session is there is there as well.
             _refusal(known, one) if session is None else (session, people[_subscriber_of(session)])

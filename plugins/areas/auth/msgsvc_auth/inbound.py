@@ -1,13 +1,12 @@
 """The bot's side: who opens a link is asked, and what they press takes effect."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_auth import buttons, payloads, texts
 from msgsvc_auth.buttons import SealedButtons
 from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.confirming import Confirmed
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import NewSession, Session
-from msgsvc_auth.service import Confirmed, SignIn
+from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import (
     ButtonPressed,
     InboundContext,
@@ -15,22 +14,32 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
-from msgsvc_core.errors import NotFound, SubscriberNotFound
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound, SubscriberNotFound
+from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.projects.models import Project
-from msgsvc_core.texts import Translate
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.projects.service import Projects
 
 
 class SignInBot:
     """Asks, and hears the answer. A session belongs to nobody until its first Yes."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._sign_in = service.get(SignIn)
-        self._links = service.get(StaticLinks)
-        self._buttons = SealedButtons(service.secrets)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        texts: Texts,
+        projects: Projects,
+        buttons: SealedButtons,
+        sign_in: SignIn,
+        links: StaticLinks,
+    ) -> None:
+        self._clock = clock
+        self._texts = texts
+        self._projects = projects
+        self._buttons = buttons
+        self._sign_in = sign_in
+        self._links = links
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -50,7 +59,7 @@ class SignInBot:
                 self._language(ctx, session),
                 project.name,
                 session,
-                self._service.clock.now_ms(),
+                self._clock.now_ms(),
                 numbers=self._sign_in.numbers_of(session),
                 data=lambda choice: self._buttons.write(ctx, choice, opened.token),
             )
@@ -76,7 +85,7 @@ class SignInBot:
 
     async def _may_be_asked(self, ctx: InboundContext, session: Session) -> bool:
         return (
-            session.status(self._service.clock.now_ms()) == "pending"
+            session.status(self._clock.now_ms()) == "pending"
             and session.channel in {None, ctx.channel_name}
             and await self._may_act(ctx, session.project_id)
         )
@@ -170,16 +179,16 @@ class SignInBot:
 
     def _language(self, ctx: InboundContext, session: Session) -> Translate:
         """The site's choice, for the person comes from its page; else the person's own."""
-        return self._service.texts.into(session.lang, __name__) if session.lang else ctx._
+        return self._texts.into(session.lang, __name__) if session.lang else ctx._
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
-        return await self._service.projects.find(ctx.tx, session.project_id)
+        return await self._projects.find(ctx.tx, session.project_id)
 
     async def _may_act(self, ctx: InboundContext, project_id: str) -> bool:
         """Whether the project is active, and this bot one that serves it."""
         if not ctx.serves(project_id):
             return False
-        return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.find(ctx.tx, project_id)).status == "active"
 
 
 def _return_url(confirmed: Confirmed) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgsvc_auth import store
 from msgsvc_auth.mini_app import store as mini_app_store
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
+from msgsvc_core.kernel.clock import Clock
 
 #: Days for which a session's outcome can be looked up. Its code is long dead by then; a second
 #: verify of it is told `auth_code_invalid` from then on, no more `auth_code_used`.
@@ -14,16 +15,25 @@ DAY_MS = 24 * 3600 * 1000
 MINUTE_MS = 60 * 1000
 
 
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Deletes sessions that were opened more than `KEPT_DAYS` ago, and outdated data of mini apps."""
-    now_ms = ctx.service.clock.now_ms()
-    before_ms = now_ms - KEPT_DAYS * DAY_MS
-    # Data that was let through at the last moment is noted a moment later.
-    used_before_ms = now_ms - MINUTE_MS
-    await in_parts(
-        lambda: in_steps(ctx, lambda tx, most: store.purge_sessions(tx, before_ms, most)),
-        lambda: in_steps(ctx, lambda tx, most: mini_app_store.purge_uses(tx, used_before_ms, most)),
-    )
+class SessionPurge:
+    """The job that deletes old sessions."""
 
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
 
-PURGE_JOB = JobSpec("auth.purge", purge, every_s=3600)
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec("auth.purge", self.purge, every_s=3600)
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Deletes sessions that were opened more than `KEPT_DAYS` ago, and outdated data of mini apps."""
+        now_ms = self._clock.now_ms()
+        before_ms = now_ms - KEPT_DAYS * DAY_MS
+        # Data that was let through at the last moment is noted a moment later.
+        used_before_ms = now_ms - MINUTE_MS
+        await in_parts(
+            lambda: in_steps(ctx, lambda tx, most: store.purge_sessions(tx, before_ms, most)),
+            lambda: in_steps(
+                ctx, lambda tx, most: mini_app_store.purge_uses(tx, used_before_ms, most)
+            ),
+        )

@@ -1,30 +1,27 @@
 """The rules of static links: permanent, one click away, known by a slug."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_auth import store
 from msgsvc_auth.callbacks import check_callback_url
 from msgsvc_auth.models import StaticLink, StaticLinkBody, StaticLinkChange, StaticLinkQuery
-from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound
-from msgsvc_core.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.kernel.ids import new_id
 
 
 class StaticLinks:
     """Makes, changes and finds the links of a project."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._allow_http = service.section(AuthSettings).allow_http_callbacks
+    def __init__(self, *, clock: Clock, channels: Channels, allow_http: bool) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._allow_http = allow_http
 
     async def create(self, tx: Tx, project_id: str, body: StaticLinkBody) -> StaticLink:
         """Raises `InvalidUrl`, `Conflict` for a slug that any project has, and `ValidationFailed` where
         people can answer none of the project's bots."""
-        self._service.channels.check_answers(project_id, None)
+        self._channels.check_answers(project_id, None)
         check_callback_url(body.callback_url, allow_http=self._allow_http)
         link = StaticLink(
             project_id=project_id,
@@ -33,7 +30,7 @@ class StaticLinks:
             name=body.name,
             callback_url=body.callback_url,
             number_matching=body.match,
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
             raise Conflict(f"slug: {body.slug!r} is taken, by this project or another")

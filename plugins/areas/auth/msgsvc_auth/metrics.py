@@ -1,5 +1,6 @@
 """How far sign-ins come, for `/metrics`."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, get_args
 
@@ -13,9 +14,13 @@ Outcome = Literal["begun", "confirmed", "cancelled", "exchanged"]
 
 
 class SignInMetrics:
-    """Counts sign-ins over all projects. `channel` is empty until somebody has answered in one."""
+    """Counts sign-ins over all projects. `channel` is empty until somebody has answered in one.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    `label` says how metrics show a bot, by its key.
+    """
+
+    def __init__(self, *, registry: CollectorRegistry, label: Callable[[str], str]) -> None:
+        self._label = label
         self._counter = Counter(
             "msgsvc_auth_sign_ins",
             "Sign-ins by how far they came: begun, confirmed, cancelled, exchanged.",
@@ -25,6 +30,7 @@ class SignInMetrics:
         for outcome in get_args(Outcome):
             self._counter.labels(outcome, "")
 
-    def count_on_commit(self, tx: Tx, outcome: Outcome, channel: str = "") -> None:
-        """Counts one once `tx` is committed; `channel` is how metrics show its bot."""
+    def count_on_commit(self, tx: Tx, outcome: Outcome, bot: str = "") -> None:
+        """Counts one once `tx` is committed; `bot` is the key of the channel where somebody answered."""
+        channel = self._label(bot) if bot else ""
         tx.on_commit(partial(self._counter.labels(outcome, channel).inc))

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from msgsvc_auth.clients import Client
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.api.types import Kept, UrlText
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Language
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.visible_text import check_visible
 
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
 
@@ -109,7 +109,7 @@ class StaticLink:
     created_at_ms: int
 
 
-class SessionBody(Body):
+class SessionBody(RequestModel):
     """What a sign-in begins with."""
 
     state: str = Field(
@@ -132,7 +132,7 @@ class SessionBody(Body):
     )
 
 
-class SessionAnswer(Answer):
+class SessionAnswer(ResponseModel):
     """A session that waits for its Yes."""
 
     leave_out_none = frozenset({"match_number", "start_messages"})
@@ -161,7 +161,7 @@ class StatusQuery(Query):
     )
 
 
-class StatusAnswer(Answer):
+class StatusAnswer(ResponseModel):
     """Where a session stands; `code` is there while it is confirmed."""
 
     leave_out_none = frozenset({"code"})
@@ -173,13 +173,13 @@ class StatusAnswer(Answer):
     expires_in: int = Field(description="Seconds left for the Yes, then for the code; else 0.")
 
 
-class VerifyBody(Body):
+class VerifyBody(RequestModel):
     """The code to exchange."""
 
     code: str = Field(max_length=256)
 
 
-class VerifyAnswer(Answer):
+class VerifyAnswer(ResponseModel):
     """Who signed in."""
 
     subscriber_id: str
@@ -203,7 +203,7 @@ class VerifyAnswer(Answer):
         )
 
 
-class StaticLinkBody(Body):
+class StaticLinkBody(RequestModel):
     """A static link to be made."""
 
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
@@ -214,7 +214,7 @@ class StaticLinkBody(Body):
     )
 
 
-class StaticLinkChange(Body):
+class StaticLinkChange(RequestModel):
     """What to change of a static link; what is left out stays."""
 
     name: Kept[LinkName] = Field(None, description="For you to tell links apart.")
@@ -230,7 +230,7 @@ class StaticLinkQuery(PageQuery):
     """Paging."""
 
 
-class StaticLinkAnswer(Answer):
+class StaticLinkAnswer(ResponseModel):
     """A static link with its addresses."""
 
     leave_out_none = frozenset({"start_messages"})
@@ -248,7 +248,7 @@ class StaticLinkAnswer(Answer):
     created_at: str
 
 
-class StaticLinkList(Answer):
+class StaticLinkList(ResponseModel):
     """A page of static links, newest first."""
 
     data: list[StaticLinkAnswer]

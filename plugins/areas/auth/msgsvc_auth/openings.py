@@ -2,9 +2,9 @@
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import RateLimitProject
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import RateLimitProject
 from msgsvc_core.limits import StoredHits, Window
 
 #: Seconds of the window in which sessions are counted (decision 0075: per hour).

@@ -4,28 +4,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgsvc_auth.buttons import SealedButtons
+from msgsvc_auth.codes import Codes
+from msgsvc_auth.confirming import Confirmations
 from msgsvc_auth.dashboard import pages
 from msgsvc_auth.errors import AUTH_ERRORS
 from msgsvc_auth.events import AUTH_EVENTS
+from msgsvc_auth.exchange import CodeExchange
+from msgsvc_auth.hosted.cookies import Tickets
 from msgsvc_auth.hosted.pages import HostedPages
+from msgsvc_auth.hosted.rendering import PageTemplates
+from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.inbound import SignInBot
-from msgsvc_auth.jobs import PURGE_JOB
+from msgsvc_auth.jobs import SessionPurge
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
+from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 HERE = Path(__file__).parent
 
@@ -33,11 +41,6 @@ HERE = Path(__file__).parent
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("auth", AuthSettings)
-
-
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
 
 
 @hookimpl
@@ -61,36 +64,109 @@ def register_locale() -> Path:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    metrics = SignInMetrics(service.metrics.registry)
-    return {SignIn: SignIn(service, metrics), StaticLinks: StaticLinks(service)}
+def create_plugin(context: PluginContext) -> "AuthPlugin":
+    return AuthPlugin(context)
 
 
-@hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return [PURGE_JOB]
+class AuthPlugin:
+    """The plugin's objects, and the hooks that need them."""
 
+    def __init__(self, context: PluginContext) -> None:
+        settings = context.settings(AuthSettings)
+        metrics = SignInMetrics(
+            registry=context.metrics.registry, label=context.metrics.channels.label
+        )
+        self._links = StaticLinks(
+            clock=context.clock,
+            channels=context.channels,
+            allow_http=settings.allow_http_callbacks,
+        )
+        self._sign_in = SignIn(
+            clock=context.clock,
+            db=context.db,
+            secrets=context.secrets,
+            settings=settings,
+            metrics=metrics,
+            channels=context.channels,
+            confirmations=Confirmations(
+                clock=context.clock,
+                codes=Codes(context.secrets),
+                subscribers=context.subscribers,
+                events=context.events,
+                billing=context.billing,
+                code_lifetime_s=settings.code_lifetime_s,
+            ),
+            exchange=CodeExchange(
+                clock=context.clock, subscribers=context.subscribers, metrics=metrics
+            ),
+        )
+        self._mini_apps = MiniAppSignIn(
+            clock=context.clock,
+            db=context.db,
+            projects=context.projects,
+            channels=context.channels,
+            sign_in=self._sign_in,
+            links=self._links,
+            minutes=settings.mini_app_minutes,
+        )
+        hosted = HostedSignIn(
+            clock=context.clock,
+            db=context.db,
+            limiter=context.limiter,
+            settings=settings,
+            projects=context.projects,
+            channels=context.channels,
+            sign_in=self._sign_in,
+            links=self._links,
+        )
+        self._pages = HostedPages(
+            hosted=hosted,
+            texts=context.texts,
+            tickets=Tickets(context.config.base_url),
+            templates=PageTemplates(context.texts),
+        )
+        self._bot = SignInBot(
+            clock=context.clock,
+            texts=context.texts,
+            projects=context.projects,
+            buttons=SealedButtons(context.secrets),
+            sign_in=self._sign_in,
+            links=self._links,
+        )
+        self._purge = SessionPurge(clock=context.clock)
 
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return [*router.endpoints, *mini_app_router.endpoints]
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {
+            SignIn: self._sign_in,
+            StaticLinks: self._links,
+            MiniAppSignIn: self._mini_apps,
+        }
 
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return [*router.endpoints, *mini_app_router.endpoints]
 
-@hookimpl
-def register_pages(service: Service) -> Sequence[Any]:
-    return HostedPages(service).routes()
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return self._pages.routes()
 
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
 
-@hookimpl
-def register_inbound(service: Service) -> Sequence[InboundRule]:
-    return SignInBot(service).rules()
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self._bot.rules()
 
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return [self._purge.spec]
 
-@hookimpl
-async def on_start(service: Service) -> None:
-    service.get(SignIn).allow_waits()
+    @hookimpl
+    async def on_start(self) -> None:
+        self._sign_in.allow_waits()
 
-
-@hookimpl
-def on_stopping(service: Service) -> None:
-    service.get(SignIn).end_waits()
+    @hookimpl
+    def on_stopping(self) -> None:
+        self._sign_in.end_waits()

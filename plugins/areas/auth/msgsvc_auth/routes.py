@@ -20,28 +20,24 @@ from msgsvc_auth.payloads import link_payload, session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import (
-    BadRequest,
-    Conflict,
-    InvalidUrl,
-    NotFound,
-    RateLimitProject,
-)
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound, RateLimitProject
 
 router = Router(area="auth")
 
 
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
-async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
+async def create_session(
+    ctx: Context, body: SessionBody, channels: Channels, clock: Clock, sign_in: SignIn
+) -> SessionAnswer:
     """Begins a sign-in: links and QR codes to the bots, which ask the person.
 
     Poll the status every `interval` seconds, or send the person along a link and wait for them at
     `callback_url`. Or both: the code is the same.
     """
-    sign_in = ctx.get(SignIn)
     new = await sign_in.open(ctx.tx, ctx.project_id, body)
-    channels, payload = ctx.service.channels, session_payload(new.token)
+    payload = session_payload(new.token)
     links = sign_in.links(new)
     return SessionAnswer(
         session_id=new.session.session_id,
@@ -49,20 +45,21 @@ async def create_session(ctx: Context, body: SessionBody) -> SessionAnswer:
         qr=channels.qr_links(links, ctx.project_id, payload),
         start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         match_number=new.session.match_number,
-        expires_in=new.session.expires_in_s(ctx.service.clock.now_ms()),
+        expires_in=new.session.expires_in_s(clock.now_ms()),
     )
 
 
 @router.get("/v1/auth/session/{session_id}/status", errors=(NotFound,), holds_connection=False)
-async def get_session_status(ctx: Context, session_id: str, query: StatusQuery) -> StatusAnswer:
+async def get_session_status(
+    ctx: Context, session_id: str, query: StatusQuery, clock: Clock, sign_in: SignIn
+) -> StatusAnswer:
     """Shows where a sign-in stands, and its code once the person has said Yes.
 
     The code is the same until it is exchanged, so an answer that was lost does no harm. With `wait`
     the answer is held until the person decides, at most so many seconds.
     """
-    sign_in = ctx.get(SignIn)
     session = await sign_in.wait(ctx.project_id, session_id, query.wait)
-    now_ms = ctx.service.clock.now_ms()
+    now_ms = clock.now_ms()
     return StatusAnswer(
         session_id=session.session_id,
         status=session.status(now_ms),
@@ -77,58 +74,70 @@ async def get_session_status(ctx: Context, session_id: str, query: StatusQuery) 
     errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed),
     shares_transaction=True,
 )
-async def verify(ctx: Context, body: VerifyBody) -> VerifyAnswer:
+async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
-    session, subscriber = await ctx.get(SignIn).verify(ctx.project_id, body.code, ctx.own_tx)
+    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.own_tx)
     return VerifyAnswer.of(session, subscriber)
 
 
 @router.get("/v1/auth/links", errors=(BadRequest,))
-async def list_auth_links(ctx: Context, query: StaticLinkQuery) -> StaticLinkList:
+async def list_auth_links(
+    ctx: Context, query: StaticLinkQuery, static_links: StaticLinks, channels: Channels
+) -> StaticLinkList:
     """Lists the project's static sign-in links, newest first."""
-    found = await ctx.get(StaticLinks).page(ctx.tx, ctx.project_id, query)
+    found = await static_links.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda link: link.link_id)
     return StaticLinkList(
-        data=[_link_answer(ctx, link) for link in page],
+        data=[_link_answer(ctx.project_id, channels, link) for link in page],
         next_cursor=following,
     )
 
 
 @router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl), audited=True)
-async def create_auth_link(ctx: Context, body: StaticLinkBody) -> StaticLinkAnswer:
+async def create_auth_link(
+    ctx: Context, body: StaticLinkBody, static_links: StaticLinks, channels: Channels
+) -> StaticLinkAnswer:
     """Makes a static sign-in link, to be put on a page or in print once and for all."""
-    return _link_answer(ctx, await ctx.get(StaticLinks).create(ctx.tx, ctx.project_id, body))
+    return _link_answer(
+        ctx.project_id, channels, await static_links.create(ctx.tx, ctx.project_id, body)
+    )
 
 
 @router.get("/v1/auth/links/{slug}", errors=(NotFound,))
-async def get_auth_link(ctx: Context, slug: str) -> StaticLinkAnswer:
+async def get_auth_link(
+    ctx: Context, slug: str, static_links: StaticLinks, channels: Channels
+) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
-    return _link_answer(ctx, await ctx.get(StaticLinks).find(ctx.tx, ctx.project_id, slug))
+    return _link_answer(
+        ctx.project_id, channels, await static_links.find(ctx.tx, ctx.project_id, slug)
+    )
 
 
 @router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl), audited=True)
-async def update_auth_link(ctx: Context, slug: str, body: StaticLinkChange) -> StaticLinkAnswer:
+async def update_auth_link(
+    ctx: Context, slug: str, body: StaticLinkChange, static_links: StaticLinks, channels: Channels
+) -> StaticLinkAnswer:
     """Changes name, callback or `match` of a static sign-in link; what is left out stays."""
-    changed = await ctx.get(StaticLinks).change(ctx.tx, ctx.project_id, slug, body)
-    return _link_answer(ctx, changed)
+    changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
+    return _link_answer(ctx.project_id, channels, changed)
 
 
 @router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
-async def delete_auth_link(ctx: Context, slug: str) -> None:
+async def delete_auth_link(ctx: Context, slug: str, static_links: StaticLinks) -> None:
     """Deletes a static sign-in link; opened afterwards, it is not valid any more."""
-    await ctx.get(StaticLinks).delete(ctx.tx, ctx.project_id, slug)
+    await static_links.delete(ctx.tx, ctx.project_id, slug)
 
 
-def _link_answer(ctx: Context, link: StaticLink) -> StaticLinkAnswer:
-    channels, payload = ctx.service.channels, link_payload(link.slug)
-    links = channels.deep_links(ctx.project_id, payload, asks=True)
+def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> StaticLinkAnswer:
+    payload = link_payload(link.slug)
+    links = channels.deep_links(project_id, payload, asks=True)
     return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
         match=link.number_matching,
         links=links,
-        qr=channels.qr_links(links, ctx.project_id, payload),
-        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
+        qr=channels.qr_links(links, project_id, payload),
+        start_messages=channels.start_messages(project_id, payload, links) or None,
         created_at=to_rfc3339(link.created_at_ms),
     )

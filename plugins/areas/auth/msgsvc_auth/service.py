@@ -3,13 +3,13 @@
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from msgsvc_auth import store
 from msgsvc_auth.changes import Changes, Key, wake
 from msgsvc_auth.clients import Client
 from msgsvc_auth.codes import Codes
+from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
@@ -18,34 +18,20 @@ from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.charging import Charge
-from msgsvc_core.db import Lookup, Together, Tx
-from msgsvc_core.errors import InvalidUrl, NotFound
-from msgsvc_core.ids import new_secret_id, new_token
-from msgsvc_core.localized import Language
-from msgsvc_core.security import digest, new_number, offered
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import InvalidUrl, NotFound
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.ids import new_secret_id, new_token
+from msgsvc_core.security import SecretBox, digest, new_number, offered
 from msgsvc_core.subscribers.models import Subscriber
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
-#: The paid operation of this plugin (decision 0075: a credit per confirmation).
-CONFIRMED = "auth.confirmed"
 
 #: What the choice of the other numbers is derived for.
 NUMBERS_PURPOSE = "auth.numbers"
 
 #: The shape of a session's id: what can't be one is not looked up.
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """What a Yes led to."""
-
-    session: Session
-    subscriber: Subscriber
-    code: str
 
 
 #: The `state` of a sign-in that somebody of the project tries.
@@ -55,15 +41,30 @@ TRIAL = "dashboard-trial"
 class SignIn:
     """Opens sessions, takes the answer of the person, hands out codes and exchanges them."""
 
-    def __init__(self, service: "Service", metrics: SignInMetrics) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        settings: AuthSettings,
+        metrics: SignInMetrics,
+        channels: Channels,
+        confirmations: Confirmations,
+        exchange: CodeExchange,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._settings = settings
         self._metrics = metrics
-        self._settings = service.section(AuthSettings)
-        self._codes = Codes(service.secrets)
-        self._sessions = Lookup(service.db, store.find_sessions)
-        self._openings = Openings(service.clock, self._settings)
-        self._changes = Changes(self._find_decided, service.db.listen)
-        self._exchanges = Together(service.db, CodeExchange(service, metrics).exchange)
+        self._channels = channels
+        self._confirmations = confirmations
+        self._codes = Codes(secrets)
+        self._sessions = DataLoader(db, store.find_sessions)
+        self._openings = Openings(clock, settings)
+        self._changes = Changes(self._find_decided, db.listen)
+        self._exchanges = TransactionBatcher(db, exchange.exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """A session for whoever opens its link.
@@ -72,14 +73,14 @@ class SignIn:
         `Unavailable` while no bot is ready, `RateLimitProject`.
         """
         if body.channel is not None:
-            self._service.channels.check_name(project_id, body.channel)
-        self._service.channels.check_answers(project_id, body.channel)
+            self._channels.check_name(project_id, body.channel)
+        self._channels.check_answers(project_id, body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl("callback_url: must be exactly that of one of the static links")
         token = new_token()
         names = None if body.channel is None else [body.channel]
-        self._service.channels.deep_links(project_id, session_payload(token), names, asks=True)
+        self._channels.deep_links(project_id, session_payload(token), names, asks=True)
         # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
         await self._openings.count(tx, project_id, body.client)
         session = self._new_session(project_id, url, body.client, match=body.match)
@@ -92,7 +93,7 @@ class SignIn:
         session = new.session
         names = None if session.channel is None else [session.channel]
         payload = session_payload(new.token)
-        return self._service.channels.deep_links(session.project_id, payload, names, asks=True)
+        return self._channels.deep_links(session.project_id, payload, names, asks=True)
 
     async def open_by_link(
         self,
@@ -163,7 +164,7 @@ class SignIn:
             timer = loop.call_at(ends_at, wake, changed)
             try:
                 session = await self.find(project_id, session_id)
-                now_ms = self._service.clock.now_ms()
+                now_ms = self._clock.now_ms()
                 is_over = self._changes.closed or loop.time() >= ends_at
                 if is_over or session.status(now_ms) != "pending":
                     return session
@@ -194,9 +195,7 @@ class SignIn:
         """What the person picks from, the same at each opening; empty where Yes is enough."""
         if session.match_number is None:
             return []
-        return offered(
-            self._service.secrets, NUMBERS_PURPOSE, session.session_id, session.match_number
-        )
+        return offered(self._secrets, NUMBERS_PURPOSE, session.session_id, session.match_number)
 
     async def confirm(
         self,
@@ -215,46 +214,25 @@ class SignIn:
         """
         if number != session.match_number:
             return None
-        now_ms = self._service.clock.now_ms()
-        code = self._codes.issue(session.session_id)
-        confirmed = await store.confirm(
-            tx,
-            session,
-            code,
-            now_ms=now_ms,
-            code_expires_at_ms=now_ms + self._settings.code_lifetime_s * 1000,
-        )
-        if confirmed is None:
-            return None
-        # Only now: who comes second must not be subscribed by a Yes that does not count.
-        subscriber = await self._service.subscribers.ensure(
-            tx, session.project_id, channel, user, chat_id, source="auth"
-        )
-        await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
-        await self._emit_completed(tx, confirmed, subscriber)
-        # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
-        charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
-        await self._service.charge(tx, charge)
-        self._tell_on_commit(tx, session)
-        self._metrics.count_on_commit(tx, "confirmed", self._label(channel))
-        return Confirmed(confirmed, subscriber, code.code)
+        confirmed = await self._confirmations.confirm(tx, session, channel, user, chat_id)
+        if confirmed is not None:
+            self._tell_on_commit(tx, session)
+            self._metrics.count_on_commit(tx, "confirmed", channel)
+        return confirmed
 
     async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
         """The person pressed Cancel. False if the session does not wait any more."""
-        denied = await store.deny(tx, session, now_ms=self._service.clock.now_ms())
+        denied = await store.deny(tx, session, now_ms=self._clock.now_ms())
         self._tell_on_commit(tx, session)
         if denied is not None:
-            self._metrics.count_on_commit(tx, "cancelled", self._label(channel))
+            self._metrics.count_on_commit(tx, "cancelled", channel)
         return denied is not None
 
     async def is_confirmed_by(
         self, tx: Tx, session: Session, channel: str, user: ChannelUser
     ) -> bool:
         """Whether it is this person whose Yes counted."""
-        if session.subscriber_id is None:
-            return False
-        winner = await self._service.subscribers.find(tx, session.project_id, session.subscriber_id)
-        return (winner.bot, winner.user_id) == (channel, user.user_id)
+        return await self._confirmations.is_of(tx, session, channel, user)
 
     async def verify(
         self, project_id: str, code: str, tx: Tx | None = None
@@ -265,20 +243,10 @@ class SignIn:
         """
         return await self._exchanges.do(Presented(project_id, self._codes.hashes(code)), tx)
 
-    async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:
-        fields = {
-            "session_id": session.session_id,
-            "state": session.state,
-            "auth_time": session.auth_time,
-        }
-        await self._service.events.emit(
-            tx, session.project_id, "auth.completed", fields, subscriber=subscriber
-        )
-
     def _new_session(
         self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool
     ) -> Session:
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         return Session(
             project_id=project_id,
             # The token is no part of the id, so who sees the QR code can't ask for the code.
@@ -299,17 +267,14 @@ class SignIn:
         session = new.session
         await store.insert_session(tx, new, digest(new.token))
         self._metrics.count_on_commit(tx, "begun")
-        await self._service.channels.remember_start(
+        await self._channels.remember_start(
             tx, session.project_id, session_payload(new.token), session.expires_at_ms
         )
         return new
-
-    def _label(self, channel: str) -> str:
-        return self._service.metrics.channels.label(channel)
 
     def _tell_on_commit(self, tx: Tx, session: Session) -> None:
         self._changes.tell_on_commit(tx, (session.project_id, session.session_id))
 
     async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
-        async with self._service.db.read() as tx:
-            return await store.find_decided(tx, keys, now_ms=self._service.clock.now_ms())
+        async with self._db.read() as tx:
+            return await store.find_decided(tx, keys, now_ms=self._clock.now_ms())

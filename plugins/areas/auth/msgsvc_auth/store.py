@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_auth.codes import IssuedCode
 from msgsvc_auth.models import NewSession, Session, StaticLink
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import key_params, key_table, some_of
+from msgsvc_core.db.sql import key_params, key_table, limited_delete
 
 _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
@@ -158,7 +158,7 @@ async def find_sessions_by_code(
 
 async def purge_sessions(tx: Tx, opened_before_ms: int, most: int) -> int:
     """Deletes some old sessions of all projects; returns how many."""
-    old = some_of("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)
+    old = limited_delete("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)
     params = {"opened_before_ms": opened_before_ms, "most": most}
     return await tx.execute(f"DELETE FROM auth_sessions WHERE {old}", params)
 

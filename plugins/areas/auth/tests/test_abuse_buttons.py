@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from msgsvc_auth import plugin
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.charging import Charge
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -135,7 +135,7 @@ class Till:
         self.charges: list[Charge] = []
 
     @hookimpl
-    async def charge(self, service: Service, tx: Any, charge: Charge) -> None:
+    async def charge(self, tx: Any, charge: Charge) -> None:
         self.charges.append(charge)
 
 

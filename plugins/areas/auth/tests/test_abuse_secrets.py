@@ -15,8 +15,8 @@ import structlog
 
 from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.logs import hide_secrets
 from msgsvc_core.service import Service
+from msgsvc_core.telemetry.logs import hide_secrets
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.conftest import CALLBACK, Person

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from msgsvc_auth import plugin
-from msgsvc_core.charging import Charge
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.billing import Charge
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 class Ledger:
@@ -19,7 +19,7 @@ class Ledger:
         self.broken = False
 
     @hookimpl
-    async def charge(self, service, tx, charge):
+    async def charge(self, tx, charge):
         if self.broken:
             raise RuntimeError("the ledger is broken")
         tx.on_commit(partial(self.charges.append, charge))
@@ -127,7 +127,7 @@ async def test_a_yes_that_fails_is_not_charged(client, service, session, ledger,
         raise RuntimeError("no edits today")
 
     with monkeypatch.context() as patch:
-        patch.setattr("msgsvc_core.channels.calls.enqueue_edit", fail)
+        patch.setattr("msgsvc_core.channels.outbox.BotOutbox.edit", fail)
         await ann.press(question, "Yes")
 
     assert ledger.charges == []

@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelKind
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing.channel import RecordingChannel
 from plugins.areas.auth.tests.hosted import browsing
 
@@ -377,7 +377,7 @@ class _Dove:
         return [ChannelKind("dove", Section, _dove, title="Dove Post")]
 
 
-def _dove(_service, identity, _settings):
+def _dove(_context, identity, _settings):
     return RecordingChannel(identity)
 
 

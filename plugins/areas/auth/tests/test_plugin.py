@@ -2,12 +2,12 @@
 
 import pytest
 
-from msgsvc_auth import jobs, plugin
+from msgsvc_auth import plugin
 from msgsvc_auth.callbacks import check_callback_url, with_code
 from msgsvc_auth.payloads import StartPayload, link_payload, read_payload, session_payload
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.errors import InvalidUrl
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import InvalidUrl
 from msgsvc_core.testing import settled, until
 
 DAY_S = 24 * 3600
@@ -33,8 +33,10 @@ async def test_sessions_are_forgotten_a_week_after_they_were_opened(service, cli
     assert (await client.get(f"/v1/auth/session/{young}/status")).json()["status"] == "expired"
 
 
-def test_purge_runs_every_hour():
-    assert jobs.PURGE_JOB.every_s == 3600
+async def test_purge_runs_every_hour(service):
+    every_s = {spec.name: spec.every_s for spec in service.job_specs}
+
+    assert every_s["auth.purge"] == 3600
 
 
 def test_settings_begin_with_the_numbers_of_the_interface_spec():

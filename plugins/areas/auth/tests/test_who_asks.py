@@ -4,8 +4,8 @@ import pytest
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.sites import readable_site
-from msgsvc_core.texts import Texts
-from msgsvc_core.user_agents import readable_agent
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.pages.user_agents import readable_agent
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0"
 CLIENT = {"ip": "203.0.113.7", "user_agent": FIREFOX}

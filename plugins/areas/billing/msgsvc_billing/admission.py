@@ -1,16 +1,12 @@
 """Whether a project is blocked, from memory: sends ask many thousand times a second."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_billing import store
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.models import Payer
 from msgsvc_billing.service import Billing
-from msgsvc_core.db import Lookup, Tx
-from msgsvc_core.errors import BillingBlocked
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import BillingBlocked
 
 #: Milliseconds for which an answer is used again.
 FRESH_MS = 1000
@@ -22,14 +18,13 @@ MOST_KNOWN = 10_000
 class Admission:
     """`service.get(Admission)`."""
 
-    def __init__(self, service: "Service", billing: Billing, charges: Charges) -> None:
-        self._clock = service.clock
+    def __init__(self, *, clock: Clock, db: Database, billing: Billing, charges: Charges) -> None:
+        self._clock = clock
         self._billing = billing
         self._charges = charges
-        self._payers: Lookup[str, Payer] = Lookup(service.db, store.find_payers)
+        self._payers: DataLoader[str, Payer] = DataLoader(db, store.find_payers)
         #: Until when it is known, and why the project is refused, if it is.
         self._known: dict[str, tuple[int, str | None]] = {}
-        billing.on_change.append(self._known.clear)
 
     async def admit(self, project_id: str, tx: Tx | None) -> None:
         """Raises `BillingBlocked`."""
@@ -39,6 +34,10 @@ class Admission:
             known = await self._ask(project_id, tx, now_ms)
         if known[1] is not None:
             raise BillingBlocked(known[1])
+
+    def forget(self) -> None:
+        """What is known of projects may not be so any more."""
+        self._known.clear()
 
     async def _ask(self, project_id: str, tx: Tx | None, now_ms: int) -> tuple[int, str | None]:
         payer = await self._payers.get(project_id, tx)

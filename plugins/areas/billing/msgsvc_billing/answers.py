@@ -5,20 +5,20 @@ from datetime import UTC, datetime
 from pydantic import Field
 
 from msgsvc_billing.models import DAY_MS, Entry, Standing, State, Usage
-from msgsvc_core.api.endpoint import Answer, Query
+from msgsvc_core.api.endpoint import Query, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.kernel.clock import to_rfc3339
 
 
-class PeriodAnswer(Answer):
+class PeriodAnswer(ResponseModel):
     """A month of the account, which begins on the day of its own beginning."""
 
     started_at: str
     ends_at: str
 
 
-class UsageAnswer(Answer):
+class UsageAnswer(ResponseModel):
     """What was done of an operation and what it cost. Of what has no price there is none."""
 
     operation: str
@@ -26,7 +26,7 @@ class UsageAnswer(Answer):
     credits: int
 
 
-class BillingAnswer(Answer):
+class BillingAnswer(ResponseModel):
     """How the account that pays for the project stands.
 
     All but `status` is null where nobody pays: such a project is never charged or blocked. `allowance` is
@@ -49,7 +49,7 @@ class BillingAnswer(Answer):
     usage: list[UsageAnswer]
 
 
-class EntryAnswer(Answer):
+class EntryAnswer(ResponseModel):
     """A line of the ledger. `amount` is what it did to the balance, of which `allowance` and `packs` are
     parts; `unpaid` is what there was no credit for."""
 
@@ -78,7 +78,7 @@ class EntryAnswer(Answer):
         )
 
 
-class LedgerAnswer(Answer):
+class LedgerAnswer(ResponseModel):
     """A page of the ledger, newest first."""
 
     data: list[EntryAnswer]
@@ -98,7 +98,7 @@ class UsageQuery(Query):
     days: int = Field(30, ge=1, le=366, description="Days, of which the last is today, in UTC.")
 
 
-class DayAnswer(Answer):
+class DayAnswer(ResponseModel):
     """What was done on a day of an operation."""
 
     day: str = Field(description="`2026-01-15`, in UTC.")
@@ -116,7 +116,7 @@ class DayAnswer(Answer):
         )
 
 
-class DaysAnswer(Answer):
+class DaysAnswer(ResponseModel):
     """The oldest day first; days on which nothing was paid for are left out."""
 
     data: list[DayAnswer]

@@ -2,19 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import DAY_MS, Entry, State, Taken
 from msgsvc_billing.service import Billing
-from msgsvc_core.charging import MESSAGE, Charge
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BillingBlocked
 from msgsvc_core.events import Event
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import BillingBlocked
 
 #: Operations that correct what another was charged, of the same resource.
 SETTLES = {"broadcast.settlement": "broadcast.message"}
@@ -23,8 +19,8 @@ SETTLES = {"broadcast.settlement": "broadcast.message"}
 class Charges:
     """`service.get(Charges)`."""
 
-    def __init__(self, service: "Service", billing: Billing) -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, billing: Billing) -> None:
+        self._clock = clock
         self._billing = billing
 
     async def charge(self, tx: Tx, charge: Charge) -> None:
@@ -84,7 +80,7 @@ class Charges:
     async def _take(
         self, tx: Tx, state: State, operation: str, price: int, charges: Sequence[Charge]
     ) -> None:
-        account_id, now_ms = state.account_id, self._service.clock.now_ms()
+        account_id, now_ms = state.account_id, self._clock.now_ms()
         keys = [(one.project_id, one.resource_id, one.quantity) for one in charges]
         claimed = await ledger.claim(tx, account_id, operation, keys, now_ms)
         new = [one for one in charges if one.resource_id in claimed]
@@ -136,7 +132,7 @@ class Charges:
         before = await ledger.find(tx, account_id, operation, charge.resource_id)
         if before is None or before.quantity == 0:
             return
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         key = (charge.project_id, charge.resource_id, charge.quantity)
         if not await ledger.claim(tx, account_id, charge.operation, [key], now_ms):
             return

@@ -12,9 +12,8 @@ from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import to_rfc3339
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Plans and credits of accounts.")
 
@@ -83,19 +82,15 @@ async def _work(
 ) -> State:
     """`action` is what the audit log says of it, as it does of the page that does the same."""
     async with opened(config) as service, service.db.transaction() as tx:
-        billing = _billing(service)
+        if "billing" not in service.settings.plugins:
+            raise typer.BadParameter("the configuration's `plugins` do not name billing")
+        billing = service.get(Billing)
         account_id = (await service.accounts.by_email(tx, email)).account_id
         state = await work(billing, tx, account_id)
         if action:
             said = {"by": "cli", **detail}
             await service.audit.write(tx, action, account_id=account_id, detail=said)
         return state
-
-
-def _billing(service: Service) -> Billing:
-    if "billing" not in service.settings.plugins:
-        raise typer.BadParameter("the configuration's `plugins` do not name billing")
-    return service.get(Billing)
 
 
 def _tell(state: State, as_json: bool, text: str) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgsvc_billing.models import Entry, LedgerFilter, Taken, Usage
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, key_params, key_table, listed
-from msgsvc_core.ids import new_id
+from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
+from msgsvc_core.kernel.ids import new_id
 
 _COLUMNS = (
     "account_id, entry_id, project_id, operation, resource_id, quantity, allowance, packs, unpaid,"
@@ -52,11 +52,11 @@ async def settle(
     await tx.execute(
         "UPDATE billing_ledger SET allowance = 0 - :allowance, packs = 0 - :packs, unpaid = :unpaid"
         " WHERE account_id = :account_id AND operation = :operation"
-        f" AND {among('resource_id', 'resources', tx.dialect)}",
+        f" AND {in_array('resource_id', 'resources', tx.dialect)}",
         {
             "account_id": account_id,
             "operation": operation,
-            "resources": listed(resources, tx.dialect),
+            "resources": array_param(resources, tx.dialect),
             "allowance": taken.allowance,
             "packs": taken.packs,
             "unpaid": unpaid,

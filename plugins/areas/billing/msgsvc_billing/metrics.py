@@ -1,30 +1,27 @@
 """How many accounts are blocked, for `/metrics`."""
 
-from typing import TYPE_CHECKING
-
 from prometheus_client import Gauge
 
 from msgsvc_billing import store
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_core.db import Tx
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.telemetry import Metrics
 
 
 class BillingMetrics:
     """Asked along with the core's gauges."""
 
-    def __init__(self, service: "Service", settings: BillingSettings) -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, metrics: Metrics, settings: BillingSettings) -> None:
+        self._clock = clock
         self._settings = settings
         self._blocked = Gauge(
             "msgsvc_billing_blocked_accounts",
             "Accounts whose credits are used up and whose days of grace are over.",
-            registry=service.metrics.registry,
+            registry=metrics.registry,
         )
-        service.metrics.database.questions.append(self._ask)
+        metrics.database.questions.append(self._ask)
 
     async def _ask(self, tx: Tx) -> None:
-        before_ms = self._service.clock.now_ms() - self._settings.grace_ms
+        before_ms = self._clock.now_ms() - self._settings.grace_ms
         self._blocked.set(await store.count_exhausted(tx, before_ms))

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 Standing = Literal["ok", "grace", "blocked"]
 
@@ -14,7 +14,7 @@ PACK_GRANTED, PACK_WITHDRAWN = "pack.granted", "pack.withdrawn"
 DAY_MS = 24 * 3600 * 1000
 
 
-@record
+@value_object
 class State:
     """What an account has. `granted` and `used` are of this month's allowance; packs stay until used."""
 
@@ -40,7 +40,7 @@ class State:
         return self.allowance + self.packs
 
 
-@record
+@value_object
 class Payer:
     """The account that pays for a project; `state` is None until the first time that it matters."""
 
@@ -49,7 +49,7 @@ class Payer:
     state: State | None
 
 
-@record
+@value_object
 class Taken:
     """What one change took: of the allowance and of packs; below 0 it gave."""
 
@@ -57,7 +57,7 @@ class Taken:
     packs: int
 
 
-@record
+@value_object
 class Entry:
     """A line of a ledger. `unpaid` is the part of the price that there was no credit for."""
 
@@ -79,7 +79,7 @@ class Entry:
         return self.allowance + self.packs
 
 
-@record
+@value_object
 class Usage:
     """What was done of an operation on a day, or in some days, and what it cost.
 
@@ -92,7 +92,7 @@ class Usage:
     credits: int
 
 
-@record
+@value_object
 class LedgerFilter:
     """Which lines of a ledger; None leaves out no line."""
 
@@ -103,7 +103,7 @@ class LedgerFilter:
     since_ms: int | None = None
 
 
-@record
+@value_object
 class Customer:
     """An account as the operator sees it: who it is, and what it has."""
 

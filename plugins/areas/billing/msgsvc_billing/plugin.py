@@ -7,22 +7,21 @@ from typing import Any
 from msgsvc_billing.admission import Admission
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.dashboard import pages
-from msgsvc_billing.jobs import RENEW_JOB
+from msgsvc_billing.jobs import Renewal
 from msgsvc_billing.metrics import BillingMetrics
 from msgsvc_billing.routes import router
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_billing.statements import Statements
-from msgsvc_core.accounts import Plan
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge, Plan
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 HERE = Path(__file__).parent
 
@@ -43,54 +42,63 @@ def register_locale() -> Path:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    settings = service.section(BillingSettings)
-    billing = Billing(service, settings)
-    charges = Charges(service, billing)
-    return {
-        Billing: billing,
-        Charges: charges,
-        Admission: Admission(service, billing, charges),
-        Statements: Statements(service),
-        BillingMetrics: BillingMetrics(service, settings),
-    }
+def create_plugin(context: PluginContext) -> "BillingPlugin":
+    return BillingPlugin(context)
 
 
-@hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return [RENEW_JOB]
+class BillingPlugin:
+    """The plugin's objects, and the hooks that need them."""
 
+    def __init__(self, context: PluginContext) -> None:
+        settings = context.settings(BillingSettings)
+        self._billing = Billing(
+            clock=context.clock,
+            settings=settings,
+            find_account=context.dashboard.accounts.find,
+        )
+        self._charges = Charges(clock=context.clock, billing=self._billing)
+        self._admission = Admission(
+            clock=context.clock, db=context.db, billing=self._billing, charges=self._charges
+        )
+        self._billing.on_change.append(self._admission.forget)
+        self._statements = Statements(clock=context.clock, db=context.db)
+        self._renewal = Renewal(clock=context.clock, billing=self._billing)
+        self._metrics = BillingMetrics(
+            clock=context.clock, metrics=context.metrics, settings=settings
+        )
 
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Billing: self._billing, Statements: self._statements}
 
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
 
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
 
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return [self._renewal.spec]
 
-@hookimpl
-async def charge(service: Service, tx: Tx, charge: Charge) -> None:
-    await service.get(Charges).charge(tx, charge)
+    @hookimpl
+    async def charge(self, tx: Tx, charge: Charge) -> None:
+        await self._charges.charge(tx, charge)
 
+    @hookimpl
+    async def admit(self, project_id: str, tx: Tx | None) -> None:
+        await self._admission.admit(project_id, tx)
 
-@hookimpl
-async def admit(service: Service, project_id: str, tx: Tx | None) -> None:
-    await service.get(Admission).admit(project_id, tx)
+    @hookimpl
+    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
+        return await self._charges.price(tx, project_id, operation)
 
+    @hookimpl
+    async def decide_plan(self, tx: Tx, account_id: str) -> Plan:
+        return await self._billing.plan_of(tx, account_id)
 
-@hookimpl
-async def price(service: Service, tx: Tx, project_id: str, operation: str) -> int:
-    return await service.get(Charges).price(tx, project_id, operation)
-
-
-@hookimpl
-async def decide_plan(service: Service, tx: Tx, account_id: str) -> Plan:
-    return await service.get(Billing).plan_of(tx, account_id)
-
-
-@hookimpl
-async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
-    await service.get(Charges).delivered(tx, events)
+    @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await self._charges.delivered(tx, events)

@@ -16,31 +16,29 @@ from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import BadRequest
+from msgsvc_core.kernel.errors import BadRequest
 
 router = Router(area="billing", owners_only=True)
 
 
 @router.get("/v1/billing")
-async def get_billing(ctx: Context) -> BillingAnswer:
+async def get_billing(ctx: Context, billing: Billing, statements: Statements) -> BillingAnswer:
     """Shows the plan, the credits that are left, and whether paid operations go on."""
-    billing = ctx.get(Billing)
     state = await billing.paying_for(ctx.tx, ctx.project_id)
     if state is None:
         return unbilled()
     return billed(
         state,
         billing.standing(state),
-        await ctx.get(Statements).used_this_month(ctx.tx, state, ctx.project_id),
+        await statements.used_this_month(ctx.tx, state, ctx.project_id),
         unlimited=billing.is_unlimited(state.plan),
         grace_ends_ms=billing.grace_ends_ms(state),
     )
 
 
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
-async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
+async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) -> LedgerAnswer:
     """Lists what was charged for this project, newest first, one line for each operation."""
-    statements = ctx.get(Statements)
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
@@ -51,9 +49,8 @@ async def list_ledger(ctx: Context, query: LedgerQuery) -> LedgerAnswer:
 
 
 @router.get("/v1/billing/usage")
-async def get_usage(ctx: Context, query: UsageQuery) -> DaysAnswer:
+async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> DaysAnswer:
     """Shows what this project used, by day and operation."""
-    statements = ctx.get(Statements)
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return DaysAnswer(data=[])

@@ -1,9 +1,8 @@
 """The rules of accounts: their plans, months and packs, and how they stand."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -23,13 +22,12 @@ from msgsvc_billing.models import (
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings
-from msgsvc_core.accounts import Plan
+from msgsvc_core.accounts.models import Account
+from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 
 #: Credits of one pack: what a slip of the finger should not exceed.
 MOST_CREDITS = 1_000_000_000
@@ -41,11 +39,18 @@ log = structlog.get_logger(__name__)
 
 
 class Billing:
-    """`service.get(Billing)`."""
+    """`service.get(Billing)`. `find_account` raises `NotFound`."""
 
-    def __init__(self, service: "Service", settings: BillingSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: BillingSettings,
+        find_account: Callable[[Tx, str], Awaitable[Account]],
+    ) -> None:
+        self._clock = clock
         self.settings = settings
+        self._find_account = find_account
         #: Called after a commit that may have ended, or begun, that an account is blocked.
         self.on_change: list[Callable[[], None]] = []
 
@@ -68,13 +73,13 @@ class Billing:
             await self._open(tx, account_id)
             state = await store.find(tx, account_id)
         assert state is not None, "it is there, or was made"
-        while state.period_ends_ms <= self._service.clock.now_ms():
+        while state.period_ends_ms <= self._clock.now_ms():
             state = await self.renew(tx, state)
         return state
 
     def as_of_now(self, state: State) -> State:
         """What it will be found to be: renewed, if its month is over."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if state.period_ends_ms > now_ms:
             return state
         fresh = self._fresh(state, now_ms)
@@ -87,7 +92,7 @@ class Billing:
         ends_ms = self.grace_ends_ms(state)
         if ends_ms is None:
             return "ok"
-        return "grace" if self._service.clock.now_ms() < ends_ms else "blocked"
+        return "grace" if self._clock.now_ms() < ends_ms else "blocked"
 
     def grace_ends_ms(self, state: State) -> int | None:
         """When paid operations end, or ended; None while there are credits."""
@@ -104,7 +109,7 @@ class Billing:
         plan = self.settings.plan(self.settings.default_plan if state is None else state.plan)
         if self.settings.operators_limited:
             return plan
-        account = await self._service.accounts.find(tx, account_id)
+        account = await self._find_account(tx, account_id)
         return Plan(plan.name) if account.is_operator else plan
 
     # ---- what a project sees of the account that pays for it --------------------------------------
@@ -135,7 +140,7 @@ class Billing:
             account_id,
             count,
             unlimited=self.is_unlimited(state.plan),
-            now_ms=self._service.clock.now_ms(),
+            now_ms=self._clock.now_ms(),
         )
         if changed is None:
             raise Conflict("credits: the account's packs do not hold as many")
@@ -152,7 +157,7 @@ class Billing:
             known = ", ".join(sorted(self.settings.plans))
             raise ValidationFailed(f"plan: must be one of {known}")
         before = await self.opened(tx, account_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         granted = self.settings.terms(plan).monthly_credits
         changed = await store.set_plan(
             tx, account_id, plan, granted or 0, unlimited=granted is None, now_ms=now_ms
@@ -180,7 +185,7 @@ class Billing:
 
     async def renew(self, tx: Tx, before: State) -> State:
         """Begins the month of now, of an account whose month is over, unless somebody did."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         fresh = self._fresh(before, now_ms)
         unlimited = self.is_unlimited(before.plan)
         changed = await store.renew(tx, before, fresh, unlimited=unlimited, now_ms=now_ms)
@@ -209,7 +214,7 @@ class Billing:
 
     def _begun(self, account_id: str, anchor_ms: int) -> State:
         """An account that was never charged yet."""
-        plan, now_ms = self.settings.default_plan, self._service.clock.now_ms()
+        plan, now_ms = self.settings.default_plan, self._clock.now_ms()
         state = State(account_id, plan, anchor_ms, 0, 0, 0, 0, 0, None)
         fresh = self._fresh(state, now_ms)
         is_empty = fresh.granted == 0 and not self.is_unlimited(plan)
@@ -248,7 +253,7 @@ class Billing:
             packs=-taken.packs,
             unpaid=0,
             note=note,
-            at_ms=self._service.clock.now_ms(),
+            at_ms=self._clock.now_ms(),
         )
         await ledger.add(tx, entry)
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.accounts import Plan
-from msgsvc_core.settings import Section
+from msgsvc_core.billing import Plan
+from msgsvc_core.config.settings import Section
 
 #: What each operation costs unless the configuration says otherwise (decision 0075).
 PRICES = {"auth.confirmed": 1}

@@ -2,16 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import DAY_MS, Entry, LedgerFilter, State, Usage
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
-from msgsvc_core.db import Tx
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
 
 #: Lines that are read, and sent, at a time.
 CHUNK = 1000
@@ -34,8 +30,9 @@ COLUMNS = (
 class Statements:
     """`service.get(Statements)`. Where `project_id` is given, of that project alone."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, db: Database) -> None:
+        self._clock = clock
+        self._db = db
 
     async def payer_of(self, tx: Tx, project_id: str) -> str | None:
         """The account that pays for a project; None where none does."""
@@ -70,14 +67,14 @@ class Statements:
     @property
     def today(self) -> int:
         """The number of the day since 1970, in UTC."""
-        return self._service.clock.now_ms() // DAY_MS
+        return self._clock.now_ms() // DAY_MS
 
     async def csv(self, wanted: LedgerFilter) -> AsyncIterator[bytes]:
         """The lines of a ledger as a file for spreadsheets, newest first."""
         after: str | None = None
         text = BOM + lines([COLUMNS])
         while True:
-            async with self._service.db.read() as tx:
+            async with self._db.read() as tx:
                 found = await ledger.list_page(tx, wanted, after, CHUNK)
             yield (text + lines([_cells(entry) for entry in found])).encode()
             if len(found) < CHUNK:

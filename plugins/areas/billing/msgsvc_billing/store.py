@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_billing.models import Customer, Payer, State, Taken
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import array_param, in_array
 
 _COLUMNS = (
     "b.account_id, b.plan, b.anchor_ms, b.period_started_ms, b.period_ends_ms, b.granted, b.used,"
@@ -41,8 +41,8 @@ async def find_payers(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, Payer]
         f"SELECT p.project_id, a.account_id AS payer, a.created_at_ms, {_COLUMNS}"
         " FROM core_projects p JOIN core_accounts a ON a.account_id = p.account_id"
         " LEFT JOIN billing_accounts b ON b.account_id = a.account_id"
-        f" WHERE {among('p.project_id', 'project_ids', tx.dialect)}",
-        {"project_ids": listed(project_ids, tx.dialect)},
+        f" WHERE {in_array('p.project_id', 'project_ids', tx.dialect)}",
+        {"project_ids": array_param(project_ids, tx.dialect)},
     )
     return {
         row["project_id"]: Payer(

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_billing import ledger, plugin, store
 from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 
@@ -34,7 +34,9 @@ class Payer:
         """In a transaction of its own; by default as the Yes of a person."""
         more.setdefault("refusable", operation != "auth.confirmed")
         async with self.service.db.transaction() as tx:
-            await self.service.charge(tx, Charge(self.project_id, operation, resource, **more))
+            await self.service.billing.charge(
+                tx, Charge(self.project_id, operation, resource, **more)
+            )
 
     async def grant(self, count: int) -> None:
         async with self.service.db.transaction() as tx:

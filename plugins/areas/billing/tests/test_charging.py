@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.service import Billing
-from msgsvc_core.charging import Charge
-from msgsvc_core.errors import BillingBlocked, Conflict
+from msgsvc_core.billing import Charge
+from msgsvc_core.kernel.errors import BillingBlocked, Conflict
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
@@ -52,7 +52,7 @@ async def test_what_has_no_price_leaves_no_line(payer: Payer) -> None:
 async def test_a_charge_that_is_undone_never_was(payer: Payer) -> None:
     with pytest.raises(ZeroDivisionError):
         async with payer.service.db.transaction() as tx:
-            await payer.service.charge(
+            await payer.service.billing.charge(
                 tx, Charge(payer.project_id, "auth.confirmed", "ses_1", False)
             )
             raise ZeroDivisionError
@@ -90,10 +90,10 @@ async def test_a_pack_ends_the_block_at_once(payer: Payer, clock: FakeClock) -> 
     await payer.spend_all()
     clock.advance(4 * DAY)
     with pytest.raises(BillingBlocked):
-        await payer.service.admit(payer.project_id, "message.sent")
+        await payer.service.billing.check(payer.project_id, "message.sent")
     await payer.grant(1)
 
-    await payer.service.admit(payer.project_id, "message.sent")
+    await payer.service.billing.check(payer.project_id, "message.sent")
     await payer.charge("otp_1", "otp.send")
     assert await payer.standing() == "ok"
 
@@ -107,7 +107,7 @@ async def test_the_next_month_ends_the_block_before_its_job_runs(
     assert await payer.standing() == "blocked"
     clock.advance(28 * DAY)
 
-    await payer.service.admit(payer.project_id, "message.sent")
+    await payer.service.billing.check(payer.project_id, "message.sent")
     await payer.charge("otp_1", "otp.send")
     assert (await payer.state()).balance == 100
 
@@ -193,7 +193,7 @@ async def test_a_plan_that_gives_nothing_blocks_from_the_third_day_unless_a_pack
     with pytest.raises(BillingBlocked):
         await payer.charge("otp_2", "otp.send")
     with pytest.raises(BillingBlocked):
-        await payer.service.admit(payer.project_id, "message.sent")
+        await payer.service.billing.check(payer.project_id, "message.sent")
     await payer.grant(1)
     await payer.charge("otp_3", "otp.send")
     clock.advance(40 * DAY)
@@ -229,9 +229,9 @@ async def test_without_the_plugin_nothing_is_charged_or_refused(
     clock.advance(90 * DAY)
     await payer.charge("otp_1", "otp.send")
 
-    await payer.service.admit(payer.project_id, "message.sent")
+    await payer.service.billing.check(payer.project_id, "message.sent")
     async with payer.service.db.read() as tx:
-        assert await payer.service.accounts.plan_of(tx, payer.account_id) is None
+        assert await payer.service.account_plans.plan_of(tx, payer.account_id) is None
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from msgsvc_billing.jobs import renew
+from msgsvc_billing.jobs import Renewal
 from msgsvc_billing.months import period_at
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BillingBlocked
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
@@ -136,10 +136,11 @@ async def _tried(payer: Payer, job: str, quantity: int) -> bool:
 
 async def _run_job(payer: Payer) -> None:
     class Context:
-        service = payer.service
+        transaction = payer.service.db.transaction
         stopping = False
 
-    await renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context
+    renewal = Renewal(clock=payer.service.clock, billing=payer.billing)
+    await renewal.renew(Context(), [])  # type: ignore[arg-type] # all that the job asks of its context
 
 
 async def test_what_something_costs_is_told_as_it_is_charged(make_service: ServiceFactory) -> None:
@@ -151,9 +152,9 @@ async def test_what_something_costs_is_told_as_it_is_charged(make_service: Servi
         service = payer.service
         async with service.db.read() as tx:
             return [
-                await service.price(tx, payer.project_id, "x"),
-                await service.price(tx, payer.project_id, "y"),
-                await service.price(tx, nobodys.project_id, "x"),
+                await service.billing.quote(tx, payer.project_id, "x"),
+                await service.billing.quote(tx, payer.project_id, "y"),
+                await service.billing.quote(tx, nobodys.project_id, "x"),
             ]
 
     assert await prices() == [3, 0, 0]

@@ -1,10 +1,10 @@
 """The events of broadcasts."""
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 
 
-class BroadcastEnded(Answer):
+class BroadcastEnded(ResponseModel):
     """Fields of `broadcast.completed` and `broadcast.cancelled`: `total` is the sum of `sent`, `failed`
     and `skipped`. `failed` holds those of `unknown`: the service can't tell whether they got it."""
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
 from msgsvc_core.mailings.models import MailingStatus, RecipientStatus
 
@@ -32,7 +32,7 @@ class BroadcastBody(MailingMessage):
         return MailingMessage.model_validate(given)
 
 
-class BroadcastAccepted(Answer):
+class BroadcastAccepted(ResponseModel):
     """The broadcast that was taken; `total` is how many would get it now.
 
     With `dry_run` there are `total` and `credits` alone: nothing was taken.
@@ -46,7 +46,7 @@ class BroadcastAccepted(Answer):
     credits: int | None = None
 
 
-class BroadcastAnswer(Answer):
+class BroadcastAnswer(ResponseModel):
     """A broadcast. When it has ended, `total` is the sum of `sent`, `failed` and `skipped`.
 
     `failed` holds those of `unknown`: the service can't tell whether they got it. `progress` goes from 0 to
@@ -100,7 +100,7 @@ class BroadcastAnswer(Answer):
         )
 
 
-class BroadcastList(Answer):
+class BroadcastList(ResponseModel):
     """A page of broadcasts, newest first."""
 
     data: list[BroadcastAnswer]
@@ -113,7 +113,7 @@ class BroadcastQuery(PageQuery):
     status: MailingStatus | None = None
 
 
-class RecipientAnswer(Answer):
+class RecipientAnswer(ResponseModel):
     """A person of the audience. `message_id` is there from the last try on, `reason` when it failed."""
 
     subscriber_id: str
@@ -135,7 +135,7 @@ class RecipientAnswer(Answer):
         )
 
 
-class RecipientList(Answer):
+class RecipientList(ResponseModel):
     """A page of recipients, those who subscribed last first."""
 
     data: list[RecipientAnswer]

@@ -12,9 +12,9 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Tx
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.mailings import Mailing
-from msgsvc_core.service import Service
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
 
 
 @hookimpl
@@ -23,25 +23,33 @@ def register_events() -> Sequence[EventSpec]:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    return {Broadcasts: Broadcasts(service)}
-
-
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
-
-
-@hookimpl
 def register_locale() -> Path:
     return Path(__file__).parent / "locale"
 
 
 @hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
+def create_plugin(context: PluginContext) -> "BroadcastsPlugin":
+    return BroadcastsPlugin(context)
 
 
-@hookimpl
-async def on_mailing_ended(service: Service, tx: Tx, mailing: Mailing) -> None:
-    await service.get(Broadcasts).ended(tx, mailing)
+class BroadcastsPlugin:
+    """The plugin's object, and the hooks that need it."""
+
+    def __init__(self, context: PluginContext) -> None:
+        self._broadcasts = Broadcasts(mailings=context.mailings, events=context.events)
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Broadcasts: self._broadcasts}
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    async def on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
+        await self._broadcasts.ended(tx, mailing)

@@ -13,64 +13,78 @@ from msgsvc_broadcasts.models import (
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import BadRequest, BillingBlocked, Conflict, NotFound
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import BadRequest, BillingBlocked, Conflict, NotFound
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.mailings.service import Mailings
 
 router = Router(area="broadcasts")
 
 
 @router.post("/v1/broadcast", status=202, shows_secrets=False, errors=(BillingBlocked, NotFound))
-async def broadcast(ctx: Context, body: BroadcastBody) -> BroadcastAccepted:
+async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -> BroadcastAccepted:
     """Sends a message to an audience of up to 100,000 subscribers, in the background.
 
     Who gets it is decided when it begins. Texts may hold variables of each recipient: `first_name`,
     `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` tells when all is processed.
     """
-    return await ctx.get(Broadcasts).start(ctx.tx, ctx.project_id, body)
+    return await broadcasts.start(ctx.tx, ctx.project_id, body)
 
 
 @router.get("/v1/broadcast", errors=(BadRequest,))
-async def list_broadcasts(ctx: Context, query: BroadcastQuery) -> BroadcastList:
+async def list_broadcasts(
+    ctx: Context, query: BroadcastQuery, mailings: Mailings, clock: Clock
+) -> BroadcastList:
     """Lists the project's broadcasts, newest first. What was scheduled to an audience is found by its id."""
-    found = await ctx.service.mailings.page(
+    found = await mailings.page(
         ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda mailing: mailing.job_id)
-    return BroadcastList(data=[_answer(ctx, each) for each in page], next_cursor=following)
+    return BroadcastList(
+        data=[_answer(mailings, clock, each) for each in page], next_cursor=following
+    )
 
 
 @router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
-async def get_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+async def get_broadcast(
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+) -> BroadcastAnswer:
     """Shows how far a broadcast is, and how long it will take.
 
     This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
     """
-    return _answer(ctx, await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await broadcasts.find(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
-async def cancel_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+async def cancel_broadcast(
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+) -> BroadcastAnswer:
     """Ends a broadcast before its time. Who is being sent to at the moment still gets it.
 
     `broadcast.cancelled` tells when nothing of it is on its way any more; `finished_at` is null until
     then. Who has not got it is `skipped`.
     """
-    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await ctx.service.mailings.cancel(ctx.tx, ctx.project_id, job_id))
+    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    return _answer(mailings, clock, await mailings.cancel(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/pause", shows_secrets=False, errors=(Conflict, NotFound))
-async def pause_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+async def pause_broadcast(
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+) -> BroadcastAnswer:
     """Holds a running broadcast. Who is being sent to at the moment still gets it."""
-    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await ctx.service.mailings.pause(ctx.tx, ctx.project_id, job_id))
+    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    return _answer(mailings, clock, await mailings.pause(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/resume", shows_secrets=False, errors=(Conflict, NotFound))
-async def resume_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
+async def resume_broadcast(
+    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+) -> BroadcastAnswer:
     """Has a paused broadcast go on from where it was."""
-    await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
-    return _answer(ctx, await ctx.service.mailings.resume(ctx.tx, ctx.project_id, job_id))
+    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    return _answer(mailings, clock, await mailings.resume(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post(
@@ -79,32 +93,32 @@ async def resume_broadcast(ctx: Context, job_id: str) -> BroadcastAnswer:
     shows_secrets=False,
     errors=(BillingBlocked, Conflict, NotFound),
 )
-async def resend_broadcast_to_unknown(ctx: Context, job_id: str) -> BroadcastAccepted:
+async def resend_broadcast_to_unknown(
+    ctx: Context, job_id: str, broadcasts: Broadcasts
+) -> BroadcastAccepted:
     """Sends an ended broadcast again to those of whom nobody knows whether they got it.
 
     That are the recipients with the status `unknown`, who are never sent to twice by themselves. It is
     a broadcast of its own, and can be asked for once.
     """
-    return await ctx.get(Broadcasts).resend_unknown(ctx.tx, ctx.project_id, job_id)
+    return await broadcasts.resend_unknown(ctx.tx, ctx.project_id, job_id)
 
 
 @router.get("/v1/broadcast/{job_id}/recipients", errors=(BadRequest, NotFound))
 async def list_broadcast_recipients(
-    ctx: Context, job_id: str, query: RecipientQuery
+    ctx: Context, job_id: str, query: RecipientQuery, mailings: Mailings, broadcasts: Broadcasts
 ) -> RecipientList:
     """Lists who is in the audience of a broadcast, and what became of it for each.
 
     Nobody is listed before it begins, and after `recipients_until`; who has been erased is not listed
     any more.
     """
-    mailing = await ctx.get(Broadcasts).find(ctx.tx, ctx.project_id, job_id)
-    found = await ctx.service.mailings.recipients(
-        ctx.tx, mailing, query.status, query.after, query.most
-    )
+    mailing = await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.most)
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
 
 
-def _answer(ctx: Context, mailing: Mailing) -> BroadcastAnswer:
-    until_ms = ctx.service.mailings.recipients_until_ms(mailing)
-    return BroadcastAnswer.of(mailing, ctx.service.clock.now_ms(), until_ms)
+def _answer(mailings: Mailings, clock: Clock, mailing: Mailing) -> BroadcastAnswer:
+    until_ms = mailings.recipients_until_ms(mailing)
+    return BroadcastAnswer.of(mailing, clock.now_ms(), until_ms)

@@ -2,9 +2,10 @@
 
 from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
-from msgsvc_core.service import Service
+from msgsvc_core.mailings.service import Mailings
 
 #: What marks the mailings that are broadcasts.
 SOURCE = "broadcasts"
@@ -13,8 +14,9 @@ SOURCE = "broadcasts"
 class Broadcasts:
     """`service.get(Broadcasts)`."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, *, mailings: Mailings, events: Events) -> None:
+        self._mailings = mailings
+        self._events = events
 
     async def start(
         self, tx: Tx, project_id: str, body: BroadcastBody, job_id: str | None = None
@@ -32,10 +34,10 @@ class Broadcasts:
             job_id,
         )
         if body.dry_run:
-            counted = await self._service.mailings.count(tx, project_id, new)
-            cost = await self._service.mailings.cost(tx, project_id, counted.reachable)
+            counted = await self._mailings.count(tx, project_id, new)
+            cost = await self._mailings.cost(tx, project_id, counted.reachable)
             return BroadcastAccepted(total=counted.total, credits=cost)
-        return _taken(await self._service.mailings.start(tx, project_id, new))
+        return _taken(await self._mailings.start(tx, project_id, new))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
         """Whether a broadcast of that id was taken before; who asks at the same time waits for `tx`."""
@@ -52,7 +54,7 @@ class Broadcasts:
         Raises what `Mailings.resend_unknown` does.
         """
         await self.find(tx, project_id, job_id)
-        mailing = await self._service.mailings.resend_unknown(tx, project_id, job_id)
+        mailing = await self._mailings.resend_unknown(tx, project_id, job_id)
         return _taken(mailing)
 
     async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
@@ -60,12 +62,12 @@ class Broadcasts:
 
         Raises `NotFound`, for another project's as well.
         """
-        return await self._service.mailings.find(tx, project_id, job_id)
+        return await self._mailings.find(tx, project_id, job_id)
 
     async def ended(self, tx: Tx, mailing: Mailing) -> None:
         """Tells the project that a broadcast has ended."""
         if mailing.source == SOURCE:
-            await self._service.events.emit(
+            await self._events.emit(
                 tx, mailing.project_id, f"broadcast.{mailing.status}", mailing.event_fields()
             )
 

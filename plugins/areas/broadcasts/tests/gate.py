@@ -6,10 +6,10 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.channels.lines import MOST_IN_FLIGHT
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 
@@ -47,7 +47,7 @@ class GatePlugin:
 
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
             return Gate(identity)
 
         return [ChannelKind("gate", Section, create)]

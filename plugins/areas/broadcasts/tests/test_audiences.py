@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import expansion
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel

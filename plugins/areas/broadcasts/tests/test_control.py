@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace
-from msgsvc_core.channels.calls import enqueue_send
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.mailings import store
 from msgsvc_core.service import Service
@@ -230,7 +229,7 @@ async def test_a_sign_in_question_overtakes_a_broadcast(
 
     await until(some_are_sent)
     async with service.db.transaction() as tx:
-        await enqueue_send(service, tx, "messenger_a", "chat-urgent", OutgoingMessage("Sign in?"))
+        await service.outbox.send(tx, "messenger_a", "chat-urgent", OutgoingMessage("Sign in?"))
     before = len(gate.sent)
     done = await ended(tenant.client, job_id)
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.calls import lane_of
+from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
-from msgsvc_core.mailings.burial import bury
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
@@ -42,7 +41,7 @@ async def test_broadcast_that_could_not_begin_is_paused_and_can_be_resumed(
     job_id = await take(tenant.client)
     async with still.db.transaction() as tx:
         await tx.execute("DELETE FROM core_jobs")
-        await bury(still, tx, _job(tenant, job_id, EXPAND_JOB), "boom")
+        await still.dead_mailings.bury(tx, _job(tenant, job_id, EXPAND_JOB), "boom")
     paused = await shown(tenant.client, job_id)
 
     resumed = (await post(tenant.client, job_id, "resume")).json()
@@ -63,7 +62,7 @@ async def test_a_failure_before_the_calls_leaves_nobody_unknown_and_a_cancel_end
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fails(_post: Any, _letters: Any) -> Any:
+    async def fails(_self: Any, _post: Any, _letters: Any) -> Any:
         raise RuntimeError("boom")
 
     async def is_paused() -> bool:
@@ -71,7 +70,7 @@ async def test_a_failure_before_the_calls_leaves_nobody_unknown_and_a_cancel_end
         return bool((await shown(tenant.client, job_id))["status"] == "paused")
 
     gate.open()
-    monkeypatch.setattr(sending, "write", fails)
+    monkeypatch.setattr(sending.Letters, "write", fails)
     await add(service, tenant, 3 * sending.MOST_IN_HAND)
     job_id = await take(tenant.client)
     await until(is_paused)
@@ -144,7 +143,9 @@ async def test_cancelled_broadcast_whose_job_dies_ends_all_the_same(
     await post(tenant.client, job_id, "cancel")
 
     async with service.db.transaction() as tx:
-        await bury(service, tx, _job(tenant, job_id, SEND_JOB, lane_of("messenger_a")), "boom")
+        await service.dead_mailings.bury(
+            tx, _job(tenant, job_id, SEND_JOB, lane_of("messenger_a")), "boom"
+        )
     done = await shown(tenant.client, job_id)
     gate.open()
     await settled(service)

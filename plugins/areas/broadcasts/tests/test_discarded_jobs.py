@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from msgsvc_core.jobs import interventions
 from msgsvc_core.mailings.service import EXPAND_JOB
 from msgsvc_core.testing.fixtures import ServiceFactory
 
@@ -21,7 +20,7 @@ async def test_a_broadcast_whose_job_is_discarded_is_paused_and_can_be_resumed(
         waiting = await tx.fetch_val(
             "SELECT job_id FROM core_jobs WHERE name = :name", {"name": EXPAND_JOB}
         )
-        await interventions.discard(still, tx, waiting)
+        await still.job_admin.discard(tx, waiting)
     paused = await shown(tenant.client, job_id)
     await post(tenant.client, job_id, "resume")
     running = await gated(make_service, database_url=still.settings.database_url)

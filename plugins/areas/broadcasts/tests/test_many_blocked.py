@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.db import Undone, again
+from msgsvc_core.db import Deadlock, retrying
 from msgsvc_core.mailings import outcomes
-from msgsvc_core.messages import delivery
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, until
 from msgsvc_core.testing.fixtures import Tenant, tenant_of
@@ -63,7 +63,7 @@ async def time_goes_on(clock: FakeClock) -> AsyncIterator[None]:
 @pytest.fixture
 def nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what waits for another that waits for it shows."""
-    monkeypatch.setattr(again, "TRIES", 1)
+    monkeypatch.setattr(retrying, "TRIES", 1)
 
 
 @pytest.mark.usefixtures("nothing_is_begun_anew")
@@ -110,7 +110,7 @@ async def test_a_broadcast_is_written_down_though_the_database_gives_a_step_up(
     tenant: Tenant, people: AddPeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await people(PEOPLE)
-    fail_twice(monkeypatch, outcomes, "settle")
+    fail_twice(monkeypatch, outcomes.MailingOutcomes, "settle")
     job = await take(tenant.client)
 
     assert counts(await ended(tenant.client, job)) == (PEOPLE // 2, PEOPLE // 2, 0, PEOPLE)
@@ -121,7 +121,7 @@ async def test_a_batch_is_written_down_though_the_database_gives_its_end_up(
     tenant: Tenant, people: AddPeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = await people(100)
-    fail_twice(monkeypatch, delivery, "_settle")
+    fail_twice(monkeypatch, MessageOutcomes, "settle")
     batch = await send_all(tenant.client, ids)
 
     assert (await batch_ended(tenant.client, batch))["sent"] == 50
@@ -134,9 +134,9 @@ def fail_twice(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
 
     async def settle(*args: Any) -> Any:
         done = await real(*args)
-        if args[2] and left:
+        if args[-1] and left:
             left.pop()
-            raise Undone("deadlock detected")
+            raise Deadlock("deadlock detected")
         return done
 
     monkeypatch.setattr(module, name, settle)

@@ -6,12 +6,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory

@@ -7,18 +7,20 @@ from typing import Any
 import httpx2
 import pytest
 
+import msgsvc_core
 from msgsvc_core.channels import (
     Channel,
+    ChannelContext,
     ChannelIdentity,
     ChannelKind,
     DeliveryError,
     Polled,
     Reason,
 )
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.jobs import NewJob, interventions
+from msgsvc_core.config.settings import Section
+from msgsvc_core.jobs import NewJob
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Section
 from msgsvc_core.testing import RecordingChannel, until
 from msgsvc_core.testing.dashboard import stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
@@ -196,7 +198,7 @@ async def test_the_page_of_a_running_job_says_that_it_is_not_discarded(
 
 def test_what_is_refused_of_jobs_is_what_services_say() -> None:
     """A text that is changed where it is raised would be in English again."""
-    code = [*Path(interventions.__file__).parents[2].glob("msgsvc_core/**/*.py")]
+    code = [*Path(msgsvc_core.__file__).parents[1].glob("msgsvc_core/**/*.py")]
     code += Path(__file__).parents[2].glob("*/msgsvc_*/*.py")
     said = "\n".join(path.read_text("utf-8") for path in code)
     # As Python joins what stands on two lines.
@@ -235,7 +237,9 @@ class DeafChannel(RecordingChannel):
 class DeafKind:
     @hookimpl
     def register_channel_kinds(self) -> list[ChannelKind]:
-        def create(_service: Service, identity: ChannelIdentity, _settings: Section) -> Channel:
+        def create(
+            _context: ChannelContext, identity: ChannelIdentity, _settings: Section
+        ) -> Channel:
             return DeafChannel(identity)
 
         return [ChannelKind("deaf", Section, create, frozenset())]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.dashboard import visitor

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.texts import Texts
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_dashboard.frame.refusals import OF_FIELDS, WHOLE, worded
 
 ROOT = Path(__file__).parents[4]

@@ -1,69 +1,89 @@
 """Whether a chain can be gone through: what is wrong is told when it is made, not to each person."""
 
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import ALWAYS, MailingContent
 from msgsvc_core.messages.models import METADATA_BYTES
-from msgsvc_core.messages.substitution import WrongVariable
-from msgsvc_core.service import Service
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.contents import read_message
 from msgsvc_drip.course import Course, StepMessage, When
 
 
-async def check_course(service: Service, tx: Tx, project_id: str, course: Course) -> None:
-    """Raises `ValidationFailed` naming the field, and `NotFound` for a template that is not there."""
-    for number, step in enumerate(course.steps):
+class CourseChecks:
+    """Checks of chains of all projects."""
+
+    def __init__(
+        self,
+        *,
+        permissions: Permissions,
+        templates: Templates,
+        channels: Channels,
+        messages: Messages,
+        settings: Settings,
+    ) -> None:
+        self._permissions = permissions
+        self._templates = templates
+        self._channels = channels
+        self._messages = messages
+        self._default_lang = settings.default_lang
+        self._languages = settings.languages
+        self._text_length = settings.limits.text_length
+
+    async def check_course(self, tx: Tx, project_id: str, course: Course) -> None:
+        """Raises `ValidationFailed` naming the field, and `NotFound` for a template that is not there."""
+        for number, step in enumerate(course.steps):
+            try:
+                await self._check_message(tx, project_id, step.message)
+                if step.when is not None:
+                    await self._check_when(tx, project_id, step.when)
+            except NotFound as error:
+                raise NotFound(f"steps[{number}]: {error.message}") from None
+            except ValidationFailed as error:
+                raise type(error)(f"steps[{number}]: {error.message}") from None
+
+    async def check_permission(self, tx: Tx, project_id: str, key: str) -> None:
+        """Raises `ValidationFailed` for one that the project does not have."""
         try:
-            await _check_message(service, tx, project_id, step.message)
-            if step.when is not None:
-                await _check_when(service, tx, project_id, step.when)
-        except NotFound as error:
-            raise NotFound(f"steps[{number}]: {error.message}") from None
-        except ValidationFailed as error:
-            raise type(error)(f"steps[{number}]: {error.message}") from None
+            await self._permissions.find(tx, project_id, key)
+        except ApiError as error:
+            raise ValidationFailed(f"permission: {error.message}") from None
 
+    async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:
+        if when.permission is not None:
+            await self.check_permission(tx, project_id, when.permission)
+        if when.channel is not None:
+            self._channels.check_name(project_id, when.channel)
 
-async def check_permission(service: Service, tx: Tx, project_id: str, key: str) -> None:
-    """Raises `ValidationFailed` for one that the project does not have."""
-    try:
-        await service.permissions.find(tx, project_id, key)
-    except ApiError as error:
-        raise ValidationFailed(f"permission: {error.message}") from None
+    async def _check_message(self, tx: Tx, project_id: str, message: StepMessage) -> None:
+        if message.permission is not None:
+            await self.check_permission(tx, project_id, message.permission)
+        metadata = message.metadata
+        if metadata is not None and len(to_json(metadata).encode()) > METADATA_BYTES:
+            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+        read = await read_message(self._templates, tx, project_id, message)
+        self._check_shown(project_id, read.content)
 
-
-async def _check_when(service: Service, tx: Tx, project_id: str, when: When) -> None:
-    if when.permission is not None:
-        await check_permission(service, tx, project_id, when.permission)
-    if when.channel is not None:
-        service.channels.check_name(project_id, when.channel)
-
-
-async def _check_message(service: Service, tx: Tx, project_id: str, message: StepMessage) -> None:
-    if message.permission is not None:
-        await check_permission(service, tx, project_id, message.permission)
-    if message.metadata is not None and len(to_json(message.metadata).encode()) > METADATA_BYTES:
-        raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
-    _check_shown(
-        service, project_id, (await read_message(service, tx, project_id, message)).content
-    )
-
-
-def _check_shown(service: Service, project_id: str, content: MailingContent) -> None:
-    for name in content.unknown:
-        raise ValidationFailed(
-            f"variables.{name}: is required, or needs a default for who lacks it;"
-            f" everybody has {', '.join(ALWAYS)}"
-        )
-    settings, sample = service.settings, dict.fromkeys(content.personal, "x")
-    channels = list(service.channels.all_of(project_id))
-    for lang in settings.languages:
-        try:
-            shown = content.render(lang, settings.default_lang, sample, settings.limits.text_length)
-        except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
-        service.messages.check_size(shown)
-        problems = [each.problem(shown) for each in channels]
-        # One channel that takes it is enough; for people on others the step is left out.
-        if problems and all(problems):
-            raise ValidationFailed(f"message: {problems[0]}")
+    def _check_shown(self, project_id: str, content: MailingContent) -> None:
+        for name in content.unknown:
+            raise ValidationFailed(
+                f"variables.{name}: is required, or needs a default for who lacks it;"
+                f" everybody has {', '.join(ALWAYS)}"
+            )
+        sample = dict.fromkeys(content.personal, "x")
+        channels = list(self._channels.all_of(project_id))
+        for lang in self._languages:
+            try:
+                shown = content.render(lang, self._default_lang, sample, self._text_length)
+            except WrongVariable as error:
+                raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            self._messages.check_size(shown)
+            problems = [each.problem(shown) for each in channels]
+            # One channel that takes it is enough; for people on others the step is left out.
+            if problems and all(problems):
+                raise ValidationFailed(f"message: {problems[0]}")

@@ -3,25 +3,26 @@
 from collections.abc import Iterable
 
 from msgsvc_core.channels import Channel
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, Conflict, ValidationFailed
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import WrongVariable, to_text
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.errors import ApiError, Conflict, ValidationFailed
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
-from msgsvc_core.messages.service import Judged
+from msgsvc_core.messages.service import Messages, PreparedMessage
 from msgsvc_core.messages.store import find_permissions
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates.rendering import read_content
-from msgsvc_core.record import record
-from msgsvc_core.service import Service
-from msgsvc_core.subscribers.models import Receiver, Subscriber
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.models import Recipient, Subscriber
 from msgsvc_drip.course import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
 _Key = tuple[str, int]
 
 
-@record
+@value_object
 class Read:
     """A message that was read, and what goes along with it however it is filled."""
 
@@ -29,12 +30,12 @@ class Read:
     options: SendBody
 
 
-async def read_message(service: Service, tx: Tx, project_id: str, message: StepMessage) -> Read:
+async def read_message(templates: Templates, tx: Tx, project_id: str, message: StepMessage) -> Read:
     """Raises `NotFound` for a template that is not there, and `ValidationFailed`."""
     if message.template is None:
         content = message.to_content()
     else:
-        content = await service.templates.content_of(tx, project_id, message.template)
+        content = await templates.content_of(tx, project_id, message.template)
     key = message.permission
     if key is not None and not await find_permissions(tx, [(project_id, key)]):
         raise ValidationFailed(f"permission: this project has no permission {key!r}")
@@ -46,8 +47,22 @@ async def read_message(service: Service, tx: Tx, project_id: str, message: StepM
 class Contents:
     """The messages of one batch of steps."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        db: Database,
+        templates: Templates,
+        channels: Channels,
+        messages: Messages,
+        default_lang: str,
+        text_length: int,
+    ) -> None:
+        self._db = db
+        self._templates = templates
+        self._channels = channels
+        self._messages = messages
+        self._default_lang = default_lang
+        self._text_length = text_length
         self._read: dict[_Key, Read | ApiError] = {}
         self._bots: dict[str, Channel | None] = {}
         #: What is the same for many was checked for these bots.
@@ -56,44 +71,41 @@ class Contents:
     async def read(self, wanted: Iterable[tuple[StepMessage, Subscriber]]) -> None:
         """Reads all messages that are wanted, each once."""
         messages = {_key(message, person): message for message, person in wanted}
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             for key, message in messages.items():
                 self._read[key] = await self._one(tx, key[0], message)
 
     async def find_bots(self, people: Iterable[Subscriber]) -> None:
         """Finds the bots that they started last: no other may write to them."""
         for bot in {person.bot for person in people}:
-            self._bots[bot] = await self._service.channels.find(bot)
+            self._bots[bot] = await self._channels.find(bot)
 
-    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, Judged]:
+    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
         """What somebody is shown, and what goes along. Raises `ApiError` if that can't be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):
             raise read
         if channel is None:
             raise Conflict(f"the bot by which they came to {person.channel!r} is gone")
-        settings = self._service.settings
         try:
-            shown = read.content.message_for(
-                person, settings.default_lang, settings.limits.text_length
-            )
+            shown = read.content.message_for(person, self._default_lang, self._text_length)
         except WrongVariable as error:
             raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
         self._check(channel, shown, is_shared=not read.content.personal)
-        return read.options, Judged(_receiver(person), channel, shown)
+        return read.options, PreparedMessage(_receiver(person), channel, shown)
 
     def _check(self, channel: Channel, shown: OutgoingMessage, *, is_shared: bool) -> None:
         # What is shared lives as long as its content, so no other object has its id meanwhile.
         key = (id(shown), channel.key)
         if is_shared and key in self._checked:
             return
-        self._service.messages.check_content(channel, shown)
+        self._messages.check_content(channel, shown)
         if is_shared:
             self._checked.add(key)
 
     async def _one(self, tx: Tx, project_id: str, message: StepMessage) -> Read | ApiError:
         try:
-            return await read_message(self._service, tx, project_id, message)
+            return await read_message(self._templates, tx, project_id, message)
         except ApiError as error:
             if error.status >= 500:
                 raise
@@ -104,8 +116,8 @@ def _key(message: StepMessage, person: Subscriber) -> _Key:
     return person.project_id, id(message)
 
 
-def _receiver(person: Subscriber) -> Receiver:
-    return Receiver(
+def _receiver(person: Subscriber) -> Recipient:
+    return Recipient(
         subscriber_id=person.subscriber_id,
         channel=person.channel,
         bot=person.bot,

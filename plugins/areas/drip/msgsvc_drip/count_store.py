@@ -1,14 +1,14 @@
 """The SQL of how many are where in a chain: each number by an index, and counted no further than asked."""
 
 from msgsvc_core.db import Tx
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.models import Chain
 
 _OF_CHAIN = "project_id = :project_id AND drip_id = :drip_id"
 _ENDED = ("completed", "stopped", "cancelled")
 
 
-@record
+@value_object
 class Counts:
     """How many are where; a number that is `most` stands for that many at least.
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import validate, wrong_field
 from msgsvc_core.channels import Format
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Language, Localized, visible
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.i18n import Language, Localized, visible
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.models import ButtonBody, MediaBody, check_source
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
@@ -24,7 +24,7 @@ MOST_DELAY_DAYS = 366
 MOST_TEXT = 16_000
 
 
-class Delay(Body):
+class Delay(RequestModel):
     """How long after the step before, or after the beginning: one of the three."""
 
     minutes: int | None = Field(None, ge=0, le=MOST_DELAY_DAYS * 24 * 60)
@@ -43,14 +43,14 @@ class Delay(Body):
         return given // timedelta(milliseconds=1)
 
 
-class AttributeIs(Body):
+class AttributeIs(RequestModel):
     """An attribute of the subscriber has this value."""
 
     name: str = Field(min_length=1, max_length=256)
     equals: str | int | float | bool
 
 
-class When(Body):
+class When(RequestModel):
     """Conditions of a step, all of which must hold; else the chain goes on with the next step."""
 
     tags_any: list[TagName] | None = Field(None, min_length=1, max_length=100)
@@ -61,7 +61,7 @@ class When(Body):
     attribute: AttributeIs | None = None
 
 
-class StepMessage(Body):
+class StepMessage(RequestModel):
     """A message as in `POST /v1/send`, without receiver; `text` may be one for each language.
 
     Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`,
@@ -104,7 +104,7 @@ class StepMessage(Body):
         return SendBody(text="-", **given)
 
 
-class Step(Body):
+class Step(RequestModel):
     """A message, how long after the step before it is due, and whom it is for."""
 
     delay: Delay
@@ -117,7 +117,7 @@ class Step(Body):
     )
 
 
-class Course(Body):
+class Course(RequestModel):
     """What a version is made of: how people go through the chain."""
 
     steps: list[Step]

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.enrollment_store import COLUMNS
 from msgsvc_drip.models import Enrollment, EnrollmentStatus
 
@@ -19,7 +19,7 @@ _SELECTED = ", ".join(
 )
 
 
-@record
+@value_object
 class DueChain:
     """A chain in which a step is due, and all of its pauses until now."""
 
@@ -28,7 +28,7 @@ class DueChain:
     paused_ms: int
 
 
-@record
+@value_object
 class DueStep:
     """An enrollment whose step is due, and the pauses of its chain when that was found."""
 
@@ -36,7 +36,7 @@ class DueStep:
     paused_ms: int
 
 
-@record
+@value_object
 class Move:
     """What becomes of an enrollment whose step is due: its next values, `message_id` of what is sent."""
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, key_params, key_table
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import for_update, key_params, key_table
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.models import Enrollment, EnrollmentQuery
 
 #: In the order of `Enrollment`'s fields, which rows become by position.
@@ -46,7 +46,7 @@ _OWN_TIME = (
 _LEFT = f"CASE WHEN due_at_ms > {_OWN_TIME} THEN due_at_ms - {_OWN_TIME} ELSE 0 END"
 
 
-@record
+@value_object
 class Beginning:
     """Somebody who is to begin a version of a chain."""
 
@@ -160,7 +160,7 @@ async def stop(
     )
     rows = await tx.fetch_all(
         f"SELECT e.project_id, e.enrollment_id, keys.why {meant} ORDER BY e.enrollment_id"
-        + held(tx.dialect, "e"),
+        + for_update(tx.dialect, "e"),
         params,
     )
     found = {row["enrollment_id"]: (row["project_id"], row["why"]) for row in rows}
@@ -220,7 +220,7 @@ async def delete_some(tx: Tx, project_id: str, drip_id: str, most: int) -> int:
     return await tx.execute(
         "DELETE FROM drip_enrollments WHERE project_id = :project_id AND enrollment_id IN"
         " (SELECT enrollment_id FROM drip_enrollments WHERE project_id = :project_id"
-        f" AND drip_id = :drip_id ORDER BY enrollment_id LIMIT :most{held(tx.dialect)})",
+        f" AND drip_id = :drip_id ORDER BY enrollment_id LIMIT :most{for_update(tx.dialect)})",
         {"project_id": project_id, "drip_id": drip_id, "most": most},
     )
 

@@ -2,13 +2,13 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 
 STEP_SENT, COMPLETED = "drip.step_sent", "drip.completed"
 
 
-class StepSent(Answer):
+class StepSent(ResponseModel):
     """Fields of `drip.step_sent`."""
 
     drip_id: str
@@ -17,7 +17,7 @@ class StepSent(Answer):
     message_id: str
 
 
-class Completed(Answer):
+class Completed(ResponseModel):
     """Fields of `drip.completed`: `step` is the chain's last, `message_id` of what was sent last."""
 
     drip_id: str

@@ -12,15 +12,15 @@ from pydantic import (
     model_validator,
 )
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.local_time import Zone
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.time_zones import Zone
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
-from msgsvc_core.visible_text import check_visible
 from msgsvc_drip.course import Course, Step, read_course
 
 DripStatus = Literal["active", "paused"]
@@ -52,7 +52,7 @@ EventName = Annotated[str, AfterValidator(_check_event)]
 ChainName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_name)]
 
 
-class Trigger(Body):
+class Trigger(RequestModel):
     """What leads people into the chain.
 
     `value` is the tag that is given, the key of the permission that is granted, or the name of an
@@ -97,7 +97,7 @@ def _name_problem(on: TriggerKind, value: str) -> str | None:
     return None
 
 
-class CreateDripBody(Body):
+class CreateDripBody(RequestModel):
     """A new chain."""
 
     name: ChainName
@@ -118,7 +118,7 @@ class CreateDripBody(Body):
         return Course(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
 
 
-class UpdateDripBody(Body):
+class UpdateDripBody(RequestModel):
     """What is to change; a field that is left out stays."""
 
     name: Kept[ChainName] = None
@@ -137,7 +137,7 @@ class UpdateDripBody(Body):
         )
 
 
-class EnrollBody(Body):
+class EnrollBody(RequestModel):
     """Who is to go through the chain."""
 
     subscriber_id: str | None = None
@@ -152,7 +152,7 @@ class EnrollmentQuery(PageQuery):
     subscriber_id: str | None = None
 
 
-@record
+@value_object
 class Chain:
     """A row with the content of its newest version."""
 
@@ -173,7 +173,7 @@ class Chain:
         return read_course(self.content)
 
 
-@record
+@value_object
 class Enrollment:
     """A row: `next_step` is how many steps are behind, `due_at_ms` None while none can be due."""
 
@@ -191,7 +191,7 @@ class Enrollment:
     finished_at_ms: int | None
 
 
-class DripAnswer(Answer):
+class DripAnswer(ResponseModel):
     """A chain. `version` grows with its steps, `timezone` and `stop_on`."""
 
     drip_id: str
@@ -228,14 +228,14 @@ class DripAnswer(Answer):
         )
 
 
-class DripList(Answer):
+class DripList(ResponseModel):
     """A page of chains, newest first."""
 
     data: list[DripAnswer]
     next_cursor: str | None
 
 
-class EnrollmentAnswer(Answer):
+class EnrollmentAnswer(ResponseModel):
     """Somebody on their way through a chain; `next_step` counts from 1, and is null at the end."""
 
     enrollment_id: str
@@ -267,7 +267,7 @@ class EnrollmentAnswer(Answer):
         )
 
 
-class EnrollmentList(Answer):
+class EnrollmentList(ResponseModel):
     """A page of enrollments, newest first."""
 
     data: list[EnrollmentAnswer]

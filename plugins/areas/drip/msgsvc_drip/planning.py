@@ -1,14 +1,13 @@
 """What becomes of people whose step is due: it is made up before the transaction that writes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Unit
-from msgsvc_core.errors import ApiError, BillingBlocked
-from msgsvc_core.messages import Message
-from msgsvc_core.record import record
-from msgsvc_core.service import Service
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.db import DatabaseUnavailable, LockTimeout, WriteBatch
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.messages import Message, Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_drip.conditions import is_met
 from msgsvc_drip.contents import Contents
@@ -26,7 +25,7 @@ INTERNAL_ERROR = "an internal error; the service's log has more"
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 
-@record
+@value_object
 class Candidate:
     """Somebody whose step is due, and the version that they go through."""
 
@@ -44,52 +43,75 @@ class Plan:
     #: The step that is to be sent, until it is made.
     step: Step | None = None
     message: Message | None = None
-    unit: Unit = field(default_factory=Unit)
+    unit: WriteBatch = field(default_factory=WriteBatch)
 
     def leave_out(self, why: str) -> None:
         """Nothing is sent, and the chain goes on."""
-        self.step, self.message, self.unit = None, None, Unit()
+        self.step, self.message, self.unit = None, None, WriteBatch()
         reason = f"step {self.move.row.next_step + 1}: {why}"
         self.move = replace(self.move, message_id=None, reason=reason)
 
 
-async def plan_all(
-    service: Service, candidates: Sequence[Candidate], late_minutes: int, now_ms: int
-) -> list[Plan]:
-    """A plan for each. What can't be sent to somebody is left out, with the reason."""
-    plans = [_plan(candidate, late_minutes, now_ms) for candidate in candidates]
-    await _leave_out_unpaid(service, plans)
-    contents = Contents(service)
-    await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
-    await contents.find_bots(plan.subscriber for plan in plans if plan.step)
-    for plan in plans:
-        if plan.step is not None:
-            _add_message(service, contents, plan, plan.step)
-    return plans
+class Planner:
+    """Makes up what becomes of due steps. `contents` makes what reads the messages of one batch."""
 
+    def __init__(
+        self,
+        *,
+        billing: BillingGate,
+        messages: Messages,
+        contents: Callable[[], Contents],
+        late_minutes: int,
+    ) -> None:
+        self._billing = billing
+        self._messages = messages
+        self._contents = contents
+        self._late_minutes = late_minutes
 
-async def _leave_out_unpaid(service: Service, plans: Sequence[Plan]) -> None:
-    """Chains go on without what nobody pays for: later steps may come when credits are there."""
-    refused: dict[str, str | None] = {}
-    for plan in plans:
-        if plan.step is None:
-            continue
+    async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
+        """A plan for each. What can't be sent to somebody is left out, with the reason."""
+        plans = [_plan(candidate, self._late_minutes, now_ms) for candidate in candidates]
+        await self._leave_out_unpaid(plans)
+        contents = self._contents()
+        await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
+        await contents.find_bots(plan.subscriber for plan in plans if plan.step)
+        for plan in plans:
+            if plan.step is not None:
+                self._add_message(contents, plan, plan.step)
+        return plans
+
+    def leave_out(self, one: Candidate, why: str, now_ms: int) -> Plan:
+        """A plan by which somebody goes on without the step."""
+        plan = Plan(_onward(one, self._late_minutes, now_ms), one.subscriber)
+        plan.leave_out(why)
+        return plan
+
+    async def _leave_out_unpaid(self, plans: Sequence[Plan]) -> None:
+        """Chains go on without what nobody pays for: later steps may come when credits are there."""
+        refused: dict[str, str | None] = {}
+        for plan in plans:
+            if plan.step is None:
+                continue
+            project_id = plan.subscriber.project_id
+            if project_id not in refused:
+                try:
+                    await self._billing.check(project_id, MESSAGE)
+                    refused[project_id] = None
+                except BillingBlocked as error:
+                    refused[project_id] = error.message
+            if (why := refused[project_id]) is not None:
+                plan.leave_out(why)
+
+    def _add_message(self, contents: Contents, plan: Plan, step: Step) -> None:
+        try:
+            options, judged = contents.of(step.message, plan.subscriber)
+        except ApiError as error:
+            # E.g. its template is gone: nobody waits for what may never come.
+            plan.leave_out(error.message)
+            return
         project_id = plan.subscriber.project_id
-        if project_id not in refused:
-            try:
-                await service.admit(project_id, MESSAGE)
-                refused[project_id] = None
-            except BillingBlocked as error:
-                refused[project_id] = error.message
-        if (why := refused[project_id]) is not None:
-            plan.leave_out(why)
-
-
-def left_out(one: Candidate, why: str, late_minutes: int, now_ms: int) -> Plan:
-    """A plan by which somebody goes on without the step."""
-    plan = Plan(_onward(one, late_minutes, now_ms), one.subscriber)
-    plan.leave_out(why)
-    return plan
+        plan.message = self._messages.put(plan.unit, project_id, options, judged)
+        plan.move = replace(plan.move, message_id=plan.message.message_id)
 
 
 def _plan(one: Candidate, late_minutes: int, now_ms: int) -> Plan:
@@ -120,15 +142,3 @@ def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
     day_ms = now_ms if is_late else row.due_at_ms
     due_at_ms = due_after(one.course, steps[following], now_ms, day_ms)
     return Move(one.due, "active", following, due_at_ms, None, None)
-
-
-def _add_message(service: Service, contents: Contents, plan: Plan, step: Step) -> None:
-    try:
-        options, judged = contents.of(step.message, plan.subscriber)
-    except ApiError as error:
-        # E.g. its template is gone: nobody waits for what may never come.
-        plan.leave_out(error.message)
-        return
-    project_id = plan.subscriber.project_id
-    plan.message = service.messages.put(plan.unit, project_id, options, judged)
-    plan.move = replace(plan.move, message_id=plan.message.message_id)

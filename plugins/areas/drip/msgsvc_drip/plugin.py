@@ -1,25 +1,29 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations: what the plugin declares, and its objects."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
-from msgsvc_drip import triggers
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_drip.checks import CourseChecks
+from msgsvc_drip.contents import Contents
 from msgsvc_drip.dashboard import pages
 from msgsvc_drip.events import DRIP_EVENTS
-from msgsvc_drip.jobs import REMOVE_JOB, take_job
+from msgsvc_drip.jobs import DripJobs
+from msgsvc_drip.planning import Planner
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.taking import StepTaker
+from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.triggers import Triggers
 
 
 @hookimpl
@@ -38,38 +42,81 @@ def register_migrations() -> MigrationSource:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    settings = service.section(DripSettings)
-    return {Drips: Drips(service, settings), StepTaker: StepTaker(service, settings)}
-
-
-@hookimpl
-def register_jobs(service: Service) -> Sequence[JobSpec]:
-    return [take_job(service.section(DripSettings)), REMOVE_JOB]
-
-
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
-
-
-@hookimpl
 def register_locale() -> Path:
     return Path(__file__).parent / "locale"
 
 
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
+class DripPlugin:
+    """The objects of the plugin, and what it adds to the service."""
+
+    def __init__(self, context: PluginContext, settings: DripSettings) -> None:
+        checks = CourseChecks(
+            permissions=context.permissions,
+            templates=context.templates,
+            channels=context.channels,
+            messages=context.messages,
+            settings=context.config,
+        )
+        self.drips = Drips(
+            clock=context.clock,
+            jobs=context.jobs,
+            subscribers=context.subscribers,
+            checks=checks,
+            settings=settings,
+        )
+        contents = partial(
+            Contents,
+            db=context.db,
+            templates=context.templates,
+            channels=context.channels,
+            messages=context.messages,
+            default_lang=context.config.default_lang,
+            text_length=context.config.limits.text_length,
+        )
+        planner = Planner(
+            billing=context.billing,
+            messages=context.messages,
+            contents=contents,
+            late_minutes=settings.late_minutes,
+        )
+        self.taker = StepRunner(
+            clock=context.clock,
+            db=context.db,
+            events=context.events,
+            subscribers=context.subscribers,
+            planner=planner,
+            batch=settings.batch,
+        )
+        self.triggers = Triggers(clock=context.clock)
+        self.jobs = DripJobs(drips=self.drips, taker=self.taker, look_s=settings.look_s)
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Drips: self.drips, StepRunner: self.taker}
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self.jobs.specs
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await self.triggers.on_events(tx, events)
+
+    @hookimpl
+    async def on_tags_given(
+        self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
+    ) -> None:
+        await self.triggers.on_tags_given(tx, project_id, subscriber_id, tags)
 
 
 @hookimpl
-async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
-    await triggers.on_events(service, tx, events)
-
-
-@hookimpl
-async def on_tags_given(
-    service: Service, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
-) -> None:
-    await triggers.on_tags_given(service, tx, project_id, subscriber_id, tags)
+def create_plugin(context: PluginContext) -> DripPlugin:
+    return DripPlugin(context, context.settings(DripSettings))

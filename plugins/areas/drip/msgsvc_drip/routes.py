@@ -3,7 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,
@@ -29,52 +29,52 @@ router = Router(area="drips")
 @router.post(
     "/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False, audited=True
 )
-async def create_drip(ctx: Context, body: CreateDripBody) -> DripAnswer:
+async def create_drip(ctx: Context, body: CreateDripBody, drips: Drips) -> DripAnswer:
     """Makes a chain of messages, and what leads people into it."""
-    return DripAnswer.of(await ctx.get(Drips).create(ctx.tx, ctx.project_id, body))
+    return DripAnswer.of(await drips.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/drips", errors=(BadRequest,))
-async def list_drips(ctx: Context, query: PageQuery) -> DripList:
+async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
     """Lists the project's chains, newest first."""
-    found = await ctx.get(Drips).page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda chain: chain.drip_id)
     return DripList(data=[DripAnswer.of(chain) for chain in page], next_cursor=following)
 
 
 @router.get("/v1/drips/{drip_id}", errors=(NotFound,))
-async def get_drip(ctx: Context, drip_id: str) -> DripAnswer:
+async def get_drip(ctx: Context, drip_id: str, drips: Drips) -> DripAnswer:
     """Shows a chain, as its newest version has it."""
-    return DripAnswer.of(await ctx.get(Drips).find(ctx.tx, ctx.project_id, drip_id))
+    return DripAnswer.of(await drips.find(ctx.tx, ctx.project_id, drip_id))
 
 
 @router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
-async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody) -> DripAnswer:
+async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: Drips) -> DripAnswer:
     """Changes a chain; what is left out stays.
 
     New `steps`, `timezone` or `stop_on` make a new version, for people who begin from now on: those who
     are in the chain finish the version that they began. A new trigger, name or `reentry` holds at once.
     """
-    return DripAnswer.of(await ctx.get(Drips).update(ctx.tx, ctx.project_id, drip_id, body))
+    return DripAnswer.of(await drips.update(ctx.tx, ctx.project_id, drip_id, body))
 
 
 @router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_drip(ctx: Context, drip_id: str) -> None:
+async def delete_drip(ctx: Context, drip_id: str, drips: Drips) -> None:
     """Removes a chain, and whoever is in it; messages that are queued are still sent."""
-    await ctx.get(Drips).delete(ctx.tx, ctx.project_id, drip_id)
+    await drips.delete(ctx.tx, ctx.project_id, drip_id)
 
 
 @router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False, audited=True)
-async def pause_drip(ctx: Context, drip_id: str) -> DripAnswer:
+async def pause_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
     """Holds a chain: no step is sent, and nobody is led into it."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
 
 
 @router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False, audited=True)
-async def resume_drip(ctx: Context, drip_id: str) -> DripAnswer:
+async def resume_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
     """Has a chain go on. What was due so long after the pause is due so long from now."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "active"))
 
 
@@ -90,18 +90,20 @@ async def resume_drip(ctx: Context, drip_id: str) -> DripAnswer:
     ),
     shows_secrets=False,
 )
-async def enroll_in_drip(ctx: Context, drip_id: str, body: EnrollBody) -> EnrollmentAnswer:
+async def enroll_in_drip(
+    ctx: Context, drip_id: str, body: EnrollBody, all_drips: Drips
+) -> EnrollmentAnswer:
     """Leads a subscriber into a chain, whatever its trigger."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return EnrollmentAnswer.of(await drips.enroll(ctx.tx, ctx.project_id, drip_id, body))
 
 
 @router.get("/v1/drips/{drip_id}/enrollments", errors=(BadRequest, NotFound))
 async def list_drip_enrollments(
-    ctx: Context, drip_id: str, query: EnrollmentQuery
+    ctx: Context, drip_id: str, query: EnrollmentQuery, drips: Drips
 ) -> EnrollmentList:
     """Lists who is, or was, in a chain, newest first."""
-    found = await ctx.get(Drips).enrollments(ctx.tx, ctx.project_id, drip_id, query)
+    found = await drips.enrollments(ctx.tx, ctx.project_id, drip_id, query)
     page, following = query.cut(found, lambda enrollment: enrollment.enrollment_id)
     return EnrollmentList(
         data=[EnrollmentAnswer.of(enrollment) for enrollment in page], next_cursor=following
@@ -109,9 +111,9 @@ async def list_drip_enrollments(
 
 
 @router.get("/v1/drips/enrollments/{enrollment_id}", errors=(NotFound,))
-async def get_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
     """Shows where somebody is in a chain: the `enrollment_id` of an event leads here."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return EnrollmentAnswer.of(await drips.find_enrollment(ctx.tx, ctx.project_id, enrollment_id))
 
 
@@ -120,9 +122,9 @@ async def get_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def pause_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+async def pause_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
     """Holds somebody where they are in a chain."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return EnrollmentAnswer.of(await drips.pause(ctx.tx, ctx.project_id, enrollment_id))
 
 
@@ -131,9 +133,9 @@ async def pause_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def resume_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+async def resume_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
     """Has somebody go on; the next step is as far away as it was at the pause."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return EnrollmentAnswer.of(await drips.resume(ctx.tx, ctx.project_id, enrollment_id))
 
 
@@ -142,7 +144,7 @@ async def resume_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswe
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def cancel_enrollment(ctx: Context, enrollment_id: str) -> EnrollmentAnswer:
+async def cancel_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
     """Ends a chain for somebody."""
-    drips = ctx.get(Drips)
+    drips = all_drips
     return EnrollmentAnswer.of(await drips.cancel(ctx.tx, ctx.project_id, enrollment_id))

@@ -7,7 +7,7 @@ come twice it is the first.
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from msgsvc_core.local_time import local_of, ms_of
+from msgsvc_core.kernel.time_zones import local_of, ms_of
 from msgsvc_drip.course import Course, Step
 
 MINUTE_MS = 60_000

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.service import Service
-from msgsvc_drip import checks, count_store, enrollment_store, store
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_drip import count_store, enrollment_store, store
+from msgsvc_drip.checks import CourseChecks
 from msgsvc_drip.count_store import Counts
 from msgsvc_drip.course import Course
 from msgsvc_drip.models import (
@@ -33,8 +36,19 @@ MOST_COUNTED = 10_000
 class Drips:
     """Chains of all projects."""
 
-    def __init__(self, service: Service, settings: DripSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        subscribers: Subscribers,
+        checks: CourseChecks,
+        settings: DripSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._subscribers = subscribers
+        self._checks = checks
         self._settings = settings
 
     async def create(self, tx: Tx, project_id: str, body: CreateDripBody) -> Chain:
@@ -46,7 +60,7 @@ class Drips:
         limit = self._settings.chains_per_project
         if await store.count(tx, project_id) >= limit:
             raise Conflict(f"a project has at most {limit} chains")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         chain = Chain(
             project_id=project_id,
             drip_id=new_id("drp"),
@@ -111,7 +125,7 @@ class Drips:
             trigger_on=trigger.on,
             trigger_value=trigger.value or "",
             version=chain.version + is_new,
-            updated_at_ms=self._service.clock.now_ms(),
+            updated_at_ms=self._clock.now_ms(),
             content=content,
         )
         if is_new:
@@ -125,7 +139,7 @@ class Drips:
         if not await store.mark_deleted(tx, project_id, drip_id):
             raise NotFound(f"there is no chain {drip_id!r}")
         payload = {"project_id": project_id, "drip_id": drip_id}
-        await self._service.jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
+        await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
     async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, most: int) -> bool:
         """Removes up to `most` of those who were in a chain that was deleted. True if none is left, nor
@@ -141,7 +155,7 @@ class Drips:
         What was due in so many hours at the pause is due in so many when it goes on. Raises `NotFound`.
         """
         change = store.pause if status == "paused" else store.resume
-        await change(tx, project_id, drip_id, self._service.clock.now_ms())
+        await change(tx, project_id, drip_id, self._clock.now_ms())
         return await self.find(tx, project_id, drip_id)
 
     async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
@@ -150,14 +164,14 @@ class Drips:
         Raises `NotFound`, what `subscribers.receiver` raises, and `Conflict` with the reason.
         """
         chain = await self.find(tx, project_id, drip_id)
-        receiver = await self._service.subscribers.receiver(
+        receiver = await self._subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
             channel=body.channel,
             tx=tx,
         )
-        who, now_ms = receiver.subscriber_id, self._service.clock.now_ms()
+        who, now_ms = receiver.subscriber_id, self._clock.now_ms()
         new = beginning(project_id, drip_id, chain.version, chain.content, who, now_ms)
         begun = await enrollment_store.begin(tx, [new], now_ms)
         if begun:
@@ -187,19 +201,19 @@ class Drips:
 
     async def pause(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Nothing happens to one that is paused. Raises `NotFound`, and `Conflict` for one that ended."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await enrollment_store.pause(tx, project_id, enrollment_id, now_ms)
         return await self._open(tx, project_id, enrollment_id)
 
     async def resume(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Nothing happens to one that is active. Raises as `pause`."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await enrollment_store.resume(tx, project_id, enrollment_id, now_ms)
         return await self._open(tx, project_id, enrollment_id)
 
     async def cancel(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Ends somebody's way through a chain. Raises as `pause`."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await enrollment_store.cancel(tx, project_id, enrollment_id, now_ms):
             await self._open(tx, project_id, enrollment_id)
         return await self.find_enrollment(tx, project_id, enrollment_id)
@@ -213,11 +227,11 @@ class Drips:
     async def _check_course(self, tx: Tx, project_id: str, course: Course) -> None:
         if len(course.steps) > self._settings.steps_per_chain:
             raise ValidationFailed(f"steps: at most {self._settings.steps_per_chain}")
-        await checks.check_course(self._service, tx, project_id, course)
+        await self._checks.check_course(tx, project_id, course)
 
     async def _check_trigger(self, tx: Tx, project_id: str, trigger: Trigger | None) -> None:
         if trigger is not None and trigger.on == "permission":
             try:
-                await checks.check_permission(self._service, tx, project_id, trigger.value or "")
+                await self._checks.check_permission(tx, project_id, trigger.value or "")
             except ValidationFailed as error:
                 raise ValidationFailed(f"trigger.value: {error.message}") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import key_params, key_table
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.models import Chain
 
 _COLUMNS = (
@@ -34,7 +34,7 @@ _THIS = "project_id = :project_id AND drip_id = :drip_id"
 VersionKey = tuple[str, str, int]
 
 
-@record
+@value_object
 class Meaning:
     """What something that happened means to a chain: `stop` ends it, anything else begins it.
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from msgsvc_core.db import Tx, Unit
-from msgsvc_core.events import NewEvent
-from msgsvc_core.service import Service
+from msgsvc_core.db import Database, Tx, WriteBatch
+from msgsvc_core.events import Events, NewEvent
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import due_store, events, store
 from msgsvc_drip.course import Course, read_course
 from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.models import Enrollment
-from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, left_out, plan_all
-from msgsvc_drip.settings import DripSettings
+from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, Planner
 
 #: Versions of chains that are kept in memory as they were read.
 MOST_KNOWN = 200
@@ -27,19 +27,32 @@ CHAINS_AT_ONCE = 20
 log = structlog.get_logger(__name__)
 
 
-class StepTaker:
+class StepRunner:
     """Takes due steps of all projects, a batch at a time."""
 
-    def __init__(self, service: Service, settings: DripSettings) -> None:
-        self._service = service
-        self._settings = settings
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        events: Events,
+        subscribers: Subscribers,
+        planner: Planner,
+        batch: int,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._events = events
+        self._subscribers = subscribers
+        self._planner = planner
+        self._batch = batch
         #: A version never changes, so what was read of one holds for as long as the process.
         self._known: dict[store.VersionKey, Course] = {}
 
     async def take_some(self) -> bool:
         """Takes one batch; whether there may be more."""
-        service, now_ms = self._service, self._service.clock.now_ms()
-        async with service.db.read() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.read() as tx:
             due = await self._find_due(tx, now_ms)
             candidates = await self._candidates(tx, due) if due else []
         if not candidates:
@@ -51,13 +64,13 @@ class StepTaker:
         chains = await due_store.find_chains(tx, now_ms, CHAINS_AT_ONCE)
         due: list[DueStep] = []
         for number, chain in enumerate(chains):
-            share = -((len(due) - self._settings.batch) // (len(chains) - number))
+            share = -((len(due) - self._batch) // (len(chains) - number))
             due += await due_store.find_due(tx, chain, now_ms, max(1, share))
         return due
 
     async def _candidates(self, tx: Tx, due: Sequence[DueStep]) -> list[Candidate]:
         courses = await self._courses(tx, (one.row for one in due))
-        people = await self._service.subscribers.find_many(
+        people = await self._subscribers.find_many(
             tx, sorted({(one.row.project_id, one.row.subscriber_id) for one in due})
         )
         return [
@@ -71,9 +84,8 @@ class StepTaker:
     async def _take(self, candidates: Sequence[Candidate], now_ms: int) -> int:
         """Takes the steps of all; where one of them fails by a mistake of ours, of all the others, or
         nobody would get anything any more. Returns how many people were moved on."""
-        late_minutes = self._settings.late_minutes
         try:
-            plans = await plan_all(self._service, candidates, late_minutes, now_ms)
+            plans = await self._planner.plan_all(candidates, now_ms)
             return await self._write(plans, now_ms)
         except PASSING:
             raise
@@ -86,21 +98,21 @@ class StepTaker:
         return await self._leave_out(candidates[0], now_ms)
 
     async def _leave_out(self, one: Candidate, now_ms: int) -> int:
-        plan = left_out(one, INTERNAL_ERROR, self._settings.late_minutes, now_ms)
+        plan = self._planner.leave_out(one, INTERNAL_ERROR, now_ms)
         return await self._write([plan], now_ms)
 
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
         """Moves on those who are still where they were; returns how many."""
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             taken = await due_store.take(tx, [plan.move for plan in plans], now_ms)
-            unit, told = Unit(), list[NewEvent]()
+            unit, told = WriteBatch(), list[NewEvent]()
             for plan in plans:
                 if plan.move.row.enrollment_id in taken:
                     unit.rows += plan.unit.rows
                     unit.after_commit += plan.unit.after_commit
                     told += _events(plan)
             await tx.write(unit)
-            await self._service.events.emit_many(tx, told)
+            await self._events.emit_many(tx, told)
         return len(taken)
 
     async def _courses(

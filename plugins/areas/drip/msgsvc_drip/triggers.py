@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.ids import new_id
-from msgsvc_core.record import record
-from msgsvc_core.service import Service
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import value_object
 from msgsvc_drip import enrollment_store, store
 from msgsvc_drip.course import read_course
 from msgsvc_drip.enrollment_store import Beginning
@@ -15,7 +15,7 @@ from msgsvc_drip.schedule import due_after
 LEFT = "subscription.deleted"
 
 
-@record
+@value_object
 class Happening:
     """Something that happened to somebody, and what it may mean: (kind, value) of triggers and stops."""
 
@@ -24,32 +24,70 @@ class Happening:
     meanings: tuple[tuple[str, str], ...]
 
 
-async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
-    """Leads people into chains and out of them, in the transaction of what happened."""
-    left = [event for event in events if event.name == LEFT]
-    await enrollment_store.stop(
-        tx,
-        [(event.project_id, event.data["subscriber_id"], None, None, LEFT) for event in left],
-        service.clock.now_ms(),
-    )
-    await _happened(
-        service,
-        tx,
-        [
-            Happening(event.project_id, event.data["subscriber_id"], tuple(_meanings(event)))
-            for event in events
-            # Our own are no triggers, and there are hundreds at once.
-            if "subscriber_id" in event.data and not event.name.startswith("drip.")
-        ],
-    )
+class Triggers:
+    """Leads people into the chains of all projects, and out of them."""
 
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
 
-async def on_tags_given(
-    service: Service, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
-) -> None:
-    """Leads somebody into the chains of tags that they did not carry until now."""
-    meanings = tuple(("tag", tag) for tag in tags)
-    await _happened(service, tx, [Happening(project_id, subscriber_id, meanings)])
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Leads people into chains and out of them, in the transaction of what happened."""
+        left = [event for event in events if event.name == LEFT]
+        await enrollment_store.stop(
+            tx,
+            [(event.project_id, event.data["subscriber_id"], None, None, LEFT) for event in left],
+            self._clock.now_ms(),
+        )
+        await self._happened(
+            tx,
+            [
+                Happening(event.project_id, event.data["subscriber_id"], tuple(_meanings(event)))
+                for event in events
+                # Our own are no triggers, and there are hundreds at once.
+                if "subscriber_id" in event.data and not event.name.startswith("drip.")
+            ],
+        )
+
+    async def on_tags_given(
+        self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
+    ) -> None:
+        """Leads somebody into the chains of tags that they did not carry until now."""
+        meanings = tuple(("tag", tag) for tag in tags)
+        await self._happened(tx, [Happening(project_id, subscriber_id, meanings)])
+
+    async def _happened(self, tx: Tx, happenings: Sequence[Happening]) -> None:
+        asked = {(one.project_id, *each) for one in happenings for each in one.meanings}
+        if not asked:
+            return
+        found: dict[tuple[str, str, str], list[store.Meaning]] = {}
+        for meaning in await store.find_meanings(tx, sorted(asked)):
+            key = (meaning.project_id, meaning.kind, meaning.value)
+            found.setdefault(key, []).append(meaning)
+        if not found:
+            return
+        meant = [
+            (one.subscriber_id, meaning)
+            for one in happenings
+            for each in one.meanings
+            for meaning in found.get((one.project_id, *each), ())
+        ]
+        now_ms = self._clock.now_ms()
+        # First what ends: one event may end a chain for somebody and begin it anew.
+        await enrollment_store.stop(
+            tx,
+            [
+                (of.project_id, subscriber_id, of.drip_id, of.version, of.value)
+                for subscriber_id, of in meant
+                if of.kind == "stop"
+            ],
+            now_ms,
+        )
+        beginnings = [
+            beginning(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
+            for subscriber_id, of in meant
+            if of.content is not None
+        ]
+        await enrollment_store.begin(tx, beginnings, now_ms)
 
 
 def _meanings(event: Event) -> Iterator[tuple[str, str]]:
@@ -64,41 +102,6 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
         yield "subscription", event.data["source"]
     if event.name == "subscription.permission_changed" and event.data["granted"]:
         yield "permission", event.data["permission"]
-
-
-async def _happened(service: Service, tx: Tx, happenings: Sequence[Happening]) -> None:
-    asked = {(one.project_id, *each) for one in happenings for each in one.meanings}
-    if not asked:
-        return
-    found: dict[tuple[str, str, str], list[store.Meaning]] = {}
-    for meaning in await store.find_meanings(tx, sorted(asked)):
-        key = (meaning.project_id, meaning.kind, meaning.value)
-        found.setdefault(key, []).append(meaning)
-    if not found:
-        return
-    meant = [
-        (one.subscriber_id, meaning)
-        for one in happenings
-        for each in one.meanings
-        for meaning in found.get((one.project_id, *each), ())
-    ]
-    now_ms = service.clock.now_ms()
-    # First what ends: one event may end a chain for somebody and begin it anew.
-    await enrollment_store.stop(
-        tx,
-        [
-            (of.project_id, subscriber_id, of.drip_id, of.version, of.value)
-            for subscriber_id, of in meant
-            if of.kind == "stop"
-        ],
-        now_ms,
-    )
-    beginnings = [
-        beginning(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
-        for subscriber_id, of in meant
-        if of.content is not None
-    ]
-    await enrollment_store.begin(tx, beginnings, now_ms)
 
 
 def beginning(

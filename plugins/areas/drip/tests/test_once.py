@@ -9,9 +9,9 @@ import pytest
 
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_drip.due_store import DueStep, Move, find_chains, find_due, take
-from msgsvc_drip.taking import StepTaker
+from msgsvc_drip.taking import StepRunner
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop
 
@@ -89,7 +89,7 @@ async def test_chain_of_many_holds_up_no_other(
     await shop.enroll(few, await shop.person("Ann"))
     clock.advance(2 * HOUR)
 
-    assert await service.get(StepTaker).take_some()
+    assert await service.get(StepRunner).take_some()
 
     messages = (await shop.client.get("/v1/messages?limit=100")).json()["data"]
     assert Counter(message["text"] for message in messages) == {"many": 5, "few": 1}
@@ -109,7 +109,7 @@ async def test_two_processes_at_the_same_steps_take_each_once(
 
     async def take_all(service: Any) -> None:
         for _ in range(20):
-            await service.get(StepTaker).take_some()
+            await service.get(StepRunner).take_some()
 
     await asyncio.gather(*(take_all(service) for service in (first, second, first, second)))
 

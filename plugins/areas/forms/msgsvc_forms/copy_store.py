@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, listed
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import array_param, in_array
+from msgsvc_core.kernel.values import value_object
 from msgsvc_forms.models import Lead, Submission
 
 _THESE = "project_id = :project_id AND "
 
 
-@record
+@value_object
 class Copy:
     """A copy of a submission: `copy_id` is a message's, mailing's or ticket's, by the route's `kind`."""
 
@@ -38,8 +38,8 @@ async def find(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> list[C
     """The copies of some submissions."""
     rows = await tx.fetch_all(
         "SELECT submission_id, copy_id, kind FROM forms_copies"
-        f" WHERE {_THESE}{among('submission_id', 'ids', tx.dialect)} ORDER BY copy_id",
-        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
+        f" WHERE {_THESE}{in_array('submission_id', 'ids', tx.dialect)} ORDER BY copy_id",
+        {"project_id": project_id, "ids": array_param(submission_ids, tx.dialect)},
     )
     return [Copy(row["submission_id"], row["copy_id"], row["kind"]) for row in rows]
 
@@ -59,6 +59,6 @@ async def delete(tx: Tx, project_id: str, submission_ids: Sequence[str], *, tick
     stays = "" if tickets else " AND (kind <> 'ticket' OR subscriber_id IS NULL)"
     await tx.execute(
         f"DELETE FROM forms_copies WHERE {_THESE}"
-        f"{among('submission_id', 'ids', tx.dialect)}{stays}",
-        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
+        f"{in_array('submission_id', 'ids', tx.dialect)}{stays}",
+        {"project_id": project_id, "ids": array_param(submission_ids, tx.dialect)},
     )

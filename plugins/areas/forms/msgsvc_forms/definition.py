@@ -14,13 +14,14 @@ from pydantic import (
     model_validator,
 )
 
-from msgsvc_core.api.endpoint import Body
-from msgsvc_core.api.types import HttpUrl, WrongUrl, check_http_url
+from msgsvc_core.api.endpoint import RequestModel
+from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.json_text import to_json
-from msgsvc_core.localized import Localized, visible
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.plugins.tickets import Priority
+from msgsvc_core.security.http_urls import WrongUrl, check_http_url
 from msgsvc_core.subscribers.models import TagName
-from msgsvc_core.tickets import Priority
 from msgsvc_forms.answers import WrongAnswer, read_answer
 from msgsvc_forms.fields import FieldKey, FormField
 
@@ -57,7 +58,7 @@ Origin = Annotated[
 ]
 
 
-class Condition(Body):
+class Condition(RequestModel):
     """Holds, or does not, of somebody's answers."""
 
     field: str = Field(description="The key of the field whose answer is looked at.")
@@ -67,7 +68,7 @@ class Condition(Body):
     )
 
 
-class ToSubscriber(Body):
+class ToSubscriber(RequestModel):
     """A message with the answers to one subscriber: `subscriber_id` or `external_id`."""
 
     kind: Literal["subscriber"]
@@ -85,7 +86,7 @@ class ToSubscriber(Body):
         return self
 
 
-class ToTag(Body):
+class ToTag(RequestModel):
     """A message with the answers to everybody who carries the tag."""
 
     kind: Literal["tag"]
@@ -95,7 +96,7 @@ class ToTag(Body):
     )
 
 
-class ToTicket(Body):
+class ToTicket(RequestModel):
     """A ticket with the answers."""
 
     kind: Literal["ticket"]
@@ -106,13 +107,13 @@ class ToTicket(Body):
     tags: list[TagName] = Field(default_factory=list, max_length=20)
 
 
-class ToWebhook(Body):
+class ToWebhook(RequestModel):
     """The event `form.submitted` alone, which every submission emits."""
 
     kind: Literal["webhook"]
 
 
-class ToNextField(Body):
+class ToNextField(RequestModel):
     """In the messenger, which question comes after `after`."""
 
     kind: Literal["next_field"]
@@ -124,7 +125,7 @@ class ToNextField(Body):
     )
 
 
-_TARGETS: dict[str, type[Body]] = {
+_TARGETS: dict[str, type[RequestModel]] = {
     "subscriber": ToSubscriber,
     "tag": ToTag,
     "ticket": ToTicket,
@@ -135,7 +136,7 @@ _TARGETS: dict[str, type[Body]] = {
 
 def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     """The target of that kind. Pydantic's own way would put the kind into the paths of fields."""
-    if isinstance(value, Body):
+    if isinstance(value, RequestModel):
         return value
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in _TARGETS:
@@ -150,7 +151,7 @@ Target = Annotated[
 ]
 
 
-class Route(Body):
+class Route(RequestModel):
     """Where a submission goes, if `when` holds or is left out."""
 
     when: Condition | None = None
@@ -164,7 +165,7 @@ class Route(Body):
         return self.to.after or (self.when.field if self.when is not None else None)
 
 
-class Definition(Body):
+class Definition(RequestModel):
     """A version of a form."""
 
     title: Annotated[Localized, visible(200)]

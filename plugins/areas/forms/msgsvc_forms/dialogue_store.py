@@ -3,8 +3,8 @@
 from typing import Any, Literal, get_args
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, some_of
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import for_update, limited_delete
+from msgsvc_core.kernel.values import value_object
 
 #: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
 DialogueStatus = Literal["active", "submitted", "cancelled", "replaced", "expired", "gone"]
@@ -27,7 +27,7 @@ _NAMES = (
 _COLUMNS = ", ".join(_NAMES)
 
 
-@record
+@value_object
 class Dialogue:
     """A row: `state` is JSON, see `dialogue.State`; of one that ended, of the messages it came by."""
 
@@ -88,7 +88,7 @@ async def hold_with_file(
 
 
 async def _hold(tx: Tx, where: str, **values: Any) -> Dialogue | None:
-    sql = f"SELECT {_COLUMNS} FROM forms_dialogues WHERE {where}" + held(tx.dialect)
+    sql = f"SELECT {_COLUMNS} FROM forms_dialogues WHERE {where}" + for_update(tx.dialect)
     return _dialogue(await tx.fetch_one(sql, values))
 
 
@@ -152,7 +152,7 @@ async def purge(tx: Tx, before_ms: int, most: int) -> int:
     # One by one, and not as what is not active: so the index by status and age finds them.
     statuses = ", ".join(f"'{status}'" for status in get_args(DialogueStatus) if status != "active")
     ended = f"status IN ({statuses}) AND updated_at_ms < :before_ms"
-    old = some_of("forms_dialogues", ended, tx.dialect)
+    old = limited_delete("forms_dialogues", ended, tx.dialect)
     params = {"before_ms": before_ms, "most": most}
     return await tx.execute(f"DELETE FROM forms_dialogues WHERE {old}", params)
 

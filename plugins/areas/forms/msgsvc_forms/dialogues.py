@@ -8,16 +8,21 @@ from typing import Any
 
 import structlog
 
-from msgsvc_core.channels import InboundContext, OutgoingMessage, calls
+from msgsvc_core.channels import InboundContext, OutgoingMessage
 from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError
 from msgsvc_core.files import StoredFile
-from msgsvc_core.ids import new_id
-from msgsvc_core.json_text import to_json
-from msgsvc_core.service import Service
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.texts import Translate
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.dialogue import (
@@ -50,14 +55,30 @@ log = structlog.get_logger(__name__)
 
 
 class Dialogues:
-    """`service.get(Dialogues)`: begins conversations, and takes what people do in them."""
+    """Begins conversations, and takes what people do in them."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    @property
-    def _forms(self) -> Forms:
-        return self._service.get(Forms)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        texts: Texts,
+        default_lang: str,
+        channels: Channels,
+        projects: Projects,
+        subscribers: Subscribers,
+        files: Files,
+        outbox: BotOutbox,
+        forms: Forms,
+    ) -> None:
+        self._clock = clock
+        self._texts = texts
+        self._default_lang = default_lang
+        self._channels = channels
+        self._projects = projects
+        self._subscribers = subscribers
+        self._files = files
+        self._outbox = outbox
+        self._forms = forms
 
     async def open(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
         """A link to `form` was opened: it begins, unless something is to be lost by that."""
@@ -75,8 +96,8 @@ class Dialogues:
         """Whoever fills it in; None where nobody could go on, e.g. as they left that project."""
         if not ctx.serves(dialogue.project_id):
             return None
-        project = await self._service.projects.find(ctx.tx, dialogue.project_id)
-        subscriber = await self._service.subscribers.find(
+        project = await self._projects.find(ctx.tx, dialogue.project_id)
+        subscriber = await self._subscribers.find(
             ctx.tx, dialogue.project_id, dialogue.subscriber_id
         )
         is_active = project.status == "active" and subscriber.status == "active"
@@ -96,10 +117,8 @@ class Dialogues:
         form = await self._form(tx, dialogue)
         if form is None:
             return None
-        subscriber = await self._service.subscribers.find(
-            tx, dialogue.project_id, dialogue.subscriber_id
-        )
-        _ = self._service.texts.into(subscriber.lang, __name__)
+        subscriber = await self._subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
+        _ = self._texts.into(subscriber.lang, __name__)
         wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
         offered = await self._offered(tx, state_of(dialogue), form, subscriber.lang)
         return wording.asked((remark,), offered=offered)
@@ -110,11 +129,11 @@ class Dialogues:
         state = state_of(dialogue)
         refs = [given.ref for given in state.answers.values() if given.ref]
         left = to_json({"refs": refs if status == "submitted" else []})
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         ended = await store.change(tx, dialogue, left, status=status, now_ms=now_ms)
         assert ended, "the row is held"
         if status != "submitted":
-            await self._service.files.remove(tx, dialogue.project_id, files_in(state))
+            await self._files.remove(tx, dialogue.project_id, files_in(state))
 
     async def file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """A file is here, or will not come: then its answer is asked for again."""
@@ -124,27 +143,21 @@ class Dialogues:
         form = None if dialogue is None else await self._form(tx, dialogue)
         if dialogue is None or form is None:
             return
-        subscriber = await self._service.subscribers.find(
-            tx, dialogue.project_id, dialogue.subscriber_id
-        )
+        subscriber = await self._subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
         lang = subscriber.lang
         lost = FileLost(file.file_id, file.reason)
         state, outcomes = step(self._script(form, lang), state_of(dialogue), lost)
         changed = await self._with_state(tx, dialogue, state)
-        wording = self._wording(
-            changed, state, form, lang, self._service.texts.into(lang, __name__)
-        )
+        wording = self._wording(changed, state, form, lang, self._texts.into(lang, __name__))
         for outcome in outcomes:
             if isinstance(outcome, Ask):
                 message = wording.asked(outcome.remarks)
-                await calls.enqueue_send(
-                    self._service, tx, dialogue.channel, dialogue.chat_id, message
-                )
+                await self._outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
 
     # ---- one step --------------------------------------------------------------------------------
 
     async def _begin(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         script = self._script(form, ctx.lang)
         state = begin(script)
         dialogue = Dialogue(
@@ -212,7 +225,7 @@ class Dialogues:
             await ctx.reply(gone(ctx._))
             return
         await self.end(ctx.tx, dialogue, "replaced")
-        subscriber = await self._service.subscribers.ensure(
+        subscriber = await self._subscribers.ensure(
             ctx.tx,
             form.project_id,
             ctx.channel,
@@ -230,7 +243,7 @@ class Dialogues:
         wording: Wording,
         answers: Answers,
     ) -> None:
-        subscriber = await self._service.subscribers.find(
+        subscriber = await self._subscribers.find(
             ctx.tx, dialogue.project_id, dialogue.subscriber_id
         )
         new = NewSubmission(
@@ -257,7 +270,7 @@ class Dialogues:
         """Removes files of answers that were skipped later, or that the way led past."""
         sent = files_of_values(answers.values())
         unsent = [file for file in files_in(state_of(dialogue)) if file not in sent]
-        await self._service.files.remove(tx, dialogue.project_id, unsent)
+        await self._files.remove(tx, dialogue.project_id, unsent)
 
     # ---- what both need ---------------------------------------------------------------------------
 
@@ -277,13 +290,13 @@ class Dialogues:
         return self._script(other, lang).title
 
     async def _with_state(self, tx: Tx, dialogue: Dialogue, state: State) -> Dialogue:
-        kept, now_ms = to_json(state.to_json()), self._service.clock.now_ms()
+        kept, now_ms = to_json(state.to_json()), self._clock.now_ms()
         changed = await store.change(tx, dialogue, kept, now_ms=now_ms)
         assert changed, "the row is held"
         return replace(dialogue, state=kept, revision=dialogue.revision + 1, updated_at_ms=now_ms)
 
     def _script(self, form: Form, lang: str) -> Script:
-        return Script(form.definition, lang, self._service.settings.default_lang)
+        return Script(form.definition, lang, self._default_lang)
 
     def _wording(
         self, dialogue: Dialogue, state: State, form: Form, lang: str, _: Translate
@@ -292,7 +305,7 @@ class Dialogues:
             parts = [dialogue.dialogue_id, str(state.turn), action]
             return OWN_BUTTON + BUTTON + ":".join([*parts, argument] if argument else parts)
 
-        channel = self._service.channels.get(dialogue.channel)
+        channel = self._channels.get(dialogue.channel)
         shown = channel is None or channel.capabilities.buttons == "native"
         return Wording(self._script(form, lang), state, _, data, buttons_shown=shown)
 
@@ -302,7 +315,7 @@ class Dialogues:
         for field in form.definition.fields:
             if field.type == "file" and field.key in told:
                 ids = [file["file_id"] for file in told[field.key]]
-                known = await self._service.files.find_many(tx, form.project_id, ids)
+                known = await self._files.find_many(tx, form.project_id, ids)
                 told[field.key] = [described(file) for file in known] or told[field.key]
         return told
 
@@ -311,11 +324,11 @@ class Dialogues:
     ) -> None:
         """Files that are in the answers stay, and those that were replaced go."""
         were, are = files_in(before), files_in(after)
-        await self._service.files.keep(
+        await self._files.keep(
             tx, dialogue.project_id, [file_id for file_id in are if file_id not in were]
         )
         gone = [file_id for file_id in were if file_id not in are]
-        await self._service.files.remove(tx, dialogue.project_id, gone)
+        await self._files.remove(tx, dialogue.project_id, gone)
 
 
 def files_of_values(values: Iterable[Value]) -> list[str]:

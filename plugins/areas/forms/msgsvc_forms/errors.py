@@ -1,6 +1,6 @@
 """The error codes of forms on the web."""
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 
 
 class FormRateLimited(ApiError):

@@ -2,14 +2,14 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 from msgsvc_forms.models import GivenAnswer, Source
 
 SUBMITTED = "form.submitted"
 
 
-class Submitted(Answer):
+class Submitted(ResponseModel):
     """Fields of `form.submitted`."""
 
     form_id: str

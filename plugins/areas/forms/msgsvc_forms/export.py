@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.csv_text import BOM, harmless, lines
-from msgsvc_core.service import Service
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.csv import BOM, harmless, lines
 from msgsvc_forms.models import Submission, SubmissionFilters
 from msgsvc_forms.service import Forms
 
@@ -17,22 +17,21 @@ COLUMNS = ("submission_id", "created_at", "form_version", "source", "subscriber_
 
 
 async def to_csv(
-    service: Service, project_id: str, form_id: str, filters: SubmissionFilters
+    db: Database, forms: Forms, project_id: str, form_id: str, filters: SubmissionFilters
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest first, in pieces of up to `CHUNK`.
 
     A column for every question of the form as it is, and of all versions that have answers. Raises
     `NotFound` before the first piece.
     """
-    forms = service.get(Forms)
-    async with service.db.read() as tx:
+    async with db.read() as tx:
         form = await forms.find(tx, project_id, form_id)
         keys = await forms.all_keys(tx, form)
     after: str | None = None
     text = BOM + lines([(*COLUMNS, *keys)])
     while True:
         # A connection for the question alone: how long the client takes to read is theirs to decide.
-        async with service.db.read() as tx:
+        async with db.read() as tx:
             found = await forms.submissions(tx, project_id, form_id, filters, after, CHUNK)
         text += lines([_cells(row, keys) for row in found])
         if text:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from msgsvc_core.api.endpoint import Body
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.localized import Localized, visible
+from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_forms.patterns import MOST_PATTERN, check_pattern
 
 FieldType = Literal[
@@ -56,14 +56,14 @@ OptionValue = Annotated[str, Field(min_length=1, max_length=100), AfterValidator
 Label = Annotated[Localized, visible(300)]
 
 
-class Option(Body):
+class Option(RequestModel):
     """What can be chosen: `value` is in the answer, `label` is what people read."""
 
     value: OptionValue
     label: Annotated[Localized, visible(100)]
 
 
-class FormField(Body):
+class FormField(RequestModel):
     """A question."""
 
     key: FieldKey

@@ -1,7 +1,5 @@
 """The bot's side of forms: a link begins one, and what the person does then goes to the conversation."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.channels import (
     ButtonPressed,
     InboundContext,
@@ -13,9 +11,14 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.channels.commands import read_command
 from msgsvc_core.channels.inbound import OWN_BUTTON
+from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.json_text import from_json
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import (
     Edited,
@@ -34,9 +37,6 @@ from msgsvc_forms.models import START_PREFIX
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 #: The job that asks again, see `reminders`.
 REMIND = "forms.remind"
 
@@ -44,11 +44,26 @@ REMIND = "forms.remind"
 class FormBot:
     """Takes what people open, write, change and press."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._forms = service.get(Forms)
-        self._dialogues = service.get(Dialogues)
-        self._settings = service.section(FormsSettings)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        projects: Projects,
+        subscribers: Subscribers,
+        files: Files,
+        forms: Forms,
+        dialogues: Dialogues,
+        settings: FormsSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._projects = projects
+        self._subscribers = subscribers
+        self._files = files
+        self._forms = forms
+        self._dialogues = dialogues
+        self._settings = settings
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -66,11 +81,11 @@ class FormBot:
         form = await self._forms.find_started(ctx.tx, start)
         if form is None or not ctx.serves(form.project_id):
             return False
-        project = await self._service.projects.find(ctx.tx, form.project_id)
+        project = await self._projects.find(ctx.tx, form.project_id)
         if project.status != "active":
             return False
         await ctx.enter_project(form.project_id)
-        subscriber = await self._service.subscribers.ensure(
+        subscriber = await self._subscribers.ensure(
             ctx.tx,
             form.project_id,
             ctx.channel,
@@ -102,7 +117,7 @@ class FormBot:
         state = state_of(dialogue)
         if not update.files or state.at is None:
             return Said(update.text, update.message_ref)
-        stored = await self._service.files.receive(
+        stored = await self._files.receive(
             ctx, dialogue.project_id, dialogue.subscriber_id, update.files
         )
         files = tuple(GivenFile(**described(file)) for file in stored)
@@ -143,7 +158,7 @@ class FormBot:
         dialogue, _ = await self._under_way(ctx)
         if dialogue is None or state_of(dialogue).phase == "paused":
             return
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await store.note_aside(ctx.tx, dialogue, now_ms)
         job = NewJob(
             REMIND,
@@ -152,7 +167,7 @@ class FormBot:
             key=dialogue.dialogue_id,
             project_id=dialogue.project_id,
         )
-        await self._service.jobs.enqueue(ctx.tx, job)
+        await self._jobs.enqueue(ctx.tx, job)
 
     async def _under_way(self, ctx: InboundContext) -> tuple[Dialogue | None, Subscriber | None]:
         """The conversation of whoever wrote, if there is one in this chat and they still subscribe."""

@@ -3,13 +3,18 @@
 from collections.abc import Iterable
 
 from msgsvc_core.channels import Channel
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, NotFound, ValidationFailed
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import Localized, Texts, in_language
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages import SendBody
-from msgsvc_core.service import Service
-from msgsvc_core.tickets import TicketRequest
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_forms.course import holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
 from msgsvc_forms.models import Form, Lead, NewSubmission, Submission
@@ -22,11 +27,29 @@ SOURCE = "forms"
 NO_HELPDESK = "no plugin that keeps tickets is loaded, e.g. helpdesk"
 
 
-class Leading:
+class SubmissionRouter:
     """Takes submissions where the routes of their form lead."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        texts: Texts,
+        channels: Channels,
+        subscribers: Subscribers,
+        tags: Tags,
+        messages: Messages,
+        mailings: Mailings,
+        tickets: TicketDesk,
+    ) -> None:
+        self._settings = settings
+        self._texts = texts
+        self._channels = channels
+        self._subscribers = subscribers
+        self._tags = tags
+        self._messages = messages
+        self._mailings = mailings
+        self._tickets = tickets
 
     async def check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         """Whether routes lead somewhere: what is wrong is told when a form is made.
@@ -65,7 +88,7 @@ class Leading:
     async def _check(self, tx: Tx, project_id: str, route: Route) -> None:
         match route.to:
             case ToSubscriber():
-                await self._service.subscribers.receiver(
+                await self._subscribers.receiver(
                     project_id,
                     subscriber_id=route.to.subscriber_id,
                     external_id=route.to.external_id,
@@ -76,12 +99,12 @@ class Leading:
                 if not await self._has_tag(tx, project_id, route.to.tag):
                     raise ValidationFailed(f"tag: this project has no tag {route.to.tag!r}")
             case ToTicket():
-                if not self._service.plugins.hook.open_ticket.get_hookimpls():
+                if not self._tickets.is_open:
                     raise ValidationFailed(f"kind: {NO_HELPDESK}")
 
     async def _has_tag(self, tx: Tx, project_id: str, tag: str) -> bool:
         try:
-            await self._service.tags.find(tx, project_id, tag)
+            await self._tags.find(tx, project_id, tag)
         except NotFound:
             return False
         return True
@@ -105,22 +128,20 @@ class Leading:
         self, tx: Tx, form: Form, submission: Submission, to: ToSubscriber
     ) -> str:
         whom = {"subscriber_id": to.subscriber_id, "external_id": to.external_id}
-        receiver = await self._service.subscribers.receiver(
+        receiver = await self._subscribers.receiver(
             form.project_id, **whom, channel=to.channel, tx=tx
         )
-        bot = self._service.channels.of(form.project_id, receiver.channel)
+        bot = self._channels.of(form.project_id, receiver.channel)
         most = self._most(() if bot is None else (bot,))
         text = self._text(form, submission, receiver.lang, to.text, most)
         body = SendBody(subscriber_id=receiver.subscriber_id, text=text, format="plain")
-        message = await self._service.messages.queue(tx, form.project_id, body)
+        message = await self._messages.queue(tx, form.project_id, body)
         return message.message_id
 
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
-        most = self._most(self._service.channels.all_of(form.project_id))
-        names = {
-            lang: f"form_{lang.replace('-', '_')}" for lang in self._service.settings.languages
-        }
+        most = self._most(self._channels.all_of(form.project_id))
+        names = {lang: f"form_{lang.replace('-', '_')}" for lang in self._settings.languages}
         message = MailingMessage(
             text={lang: f"{{{{ {name} }}}}" for lang, name in names.items()},
             variables={
@@ -130,13 +151,13 @@ class Leading:
             format="plain",
         )
         new = NewMailing(SOURCE, message, Audience(tags_any=[to.tag]))
-        mailing = await self._service.mailings.start(tx, form.project_id, new)
+        mailing = await self._mailings.start(tx, form.project_id, new)
         return mailing.job_id
 
     async def _to_ticket(self, tx: Tx, form: Form, submission: Submission, to: ToTicket) -> str:
-        lang = self._service.settings.default_lang
+        lang = self._settings.default_lang
         name, email = customer_of(submission.ordered)
-        ticket_id = await self._service.open_ticket(
+        ticket_id = await self._tickets.open(
             tx,
             TicketRequest(
                 project_id=form.project_id,
@@ -159,14 +180,14 @@ class Leading:
     def _most(self, channels: Iterable[Channel] = ()) -> int:
         """How long a text may be, in UTF-16 code units: one too long would reach nobody."""
         longest = (channel.capabilities.max_text_length for channel in channels)
-        return min((self._service.settings.limits.text_length, *longest))
+        return min((self._settings.limits.text_length, *longest))
 
     def _text(
         self, form: Form, submission: Submission, lang: str, head: Localized | None, most: int
     ) -> str:
-        settings = self._service.settings
+        settings = self._settings
         return summarized(
-            self._service.texts.into(lang, __name__),
+            self._texts.into(lang, __name__),
             form.definition,
             submission.ordered,
             lang=lang,

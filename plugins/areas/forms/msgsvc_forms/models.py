@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_serializer
 
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl, Kept
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.json_text import from_json
-from msgsvc_core.localized import Localized, visible
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_forms.answers import Answers
 from msgsvc_forms.definition import (
@@ -45,7 +45,7 @@ class CreateFormBody(Definition):
         return Definition.model_validate(given)
 
 
-class UpdateFormBody(Body):
+class UpdateFormBody(RequestModel):
     """What is to change; a field that is left out stays. Null removes what a form need not have."""
 
     title: Kept[Annotated[Localized, visible(200)]] = None
@@ -79,7 +79,7 @@ class SubmissionFilters(Query):
     source: Source | None = None
 
 
-@record
+@value_object
 class Form:
     """A form as one of its versions has it; `version` says which.
 
@@ -105,7 +105,7 @@ class Form:
         return START_PREFIX + self.start
 
 
-@record
+@value_object
 class NewSubmission:
     """What somebody has sent in, with typed answers by key (`answers.read_answer`).
 
@@ -125,7 +125,7 @@ class NewSubmission:
     file_bytes: int = 0
 
 
-@record
+@value_object
 class Lead:
     """What became of one route that a submission took; `id` is of what was made there."""
 
@@ -136,7 +136,7 @@ class Lead:
     error: str | None = None
 
 
-@record
+@value_object
 class Submission:
     """A row: `answers` and `leads` are JSON, as the API shows them."""
 
@@ -165,7 +165,7 @@ class Submission:
         return any(lead["kind"] == "ticket" and lead["status"] == "done" for lead in leads)
 
 
-class FormAnswer(Answer):
+class FormAnswer(ResponseModel):
     """A form, as its newest version has it."""
 
     form_id: str
@@ -218,14 +218,14 @@ class FormAnswer(Answer):
         )
 
 
-class FormList(Answer):
+class FormList(ResponseModel):
     """A page of forms, newest first."""
 
     data: list[FormAnswer]
     next_cursor: str | None
 
 
-class GivenAnswer(Answer):
+class GivenAnswer(ResponseModel):
     """An answer: `value` is a text, a number, true or false, a list of texts, or one of files."""
 
     key: str
@@ -233,7 +233,7 @@ class GivenAnswer(Answer):
     value: str | int | float | bool | list[str] | list[dict[str, Any]] | None
 
 
-class LeadAnswer(Answer):
+class LeadAnswer(ResponseModel):
     """What became of a route: `id` is of the message, the mass send or the ticket that was made."""
 
     route: int = Field(description="Its number among the form's routes, from 0.")
@@ -243,7 +243,7 @@ class LeadAnswer(Answer):
     error: str | None
 
 
-class SubmissionAnswer(Answer):
+class SubmissionAnswer(ResponseModel):
     """What somebody has sent in."""
 
     submission_id: str
@@ -273,7 +273,7 @@ class SubmissionAnswer(Answer):
         )
 
 
-class SubmissionList(Answer):
+class SubmissionList(ResponseModel):
     """A page of submissions, newest first."""
 
     data: list[SubmissionAnswer]

@@ -6,26 +6,32 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
-from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
 from msgsvc_core.files import StoredFile
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
-from msgsvc_forms import copies
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_forms.copies import Copies
 from msgsvc_forms.dashboard import pages
 from msgsvc_forms.dialogues import Dialogues
 from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
-from msgsvc_forms.jobs import FORM_JOBS
+from msgsvc_forms.jobs import Removal
+from msgsvc_forms.leading import SubmissionRouter
+from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.sharing import Sharing
+from msgsvc_forms.web.intake import Intake
 from msgsvc_forms.web.pages import WebForms
+from msgsvc_forms.web.rendering import FormPages
+from msgsvc_forms.web.tokens import PageTokens
 
 
 @hookimpl
@@ -53,41 +59,151 @@ def register_locale() -> Path:
     return Path(__file__).parent / "locale"
 
 
-@hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    return {Forms: Forms(service, service.section(FormsSettings)), Dialogues: Dialogues(service)}
+class FormsPlugin:
+    """The plugin's objects, and what they do for the core."""
+
+    def __init__(
+        self,
+        *,
+        forms: Forms,
+        copies: Copies,
+        dialogues: Dialogues,
+        sharing: Sharing,
+        bot: FormBot,
+        web: WebForms,
+        jobs: Sequence[JobSpec],
+    ) -> None:
+        self._forms = forms
+        self._copies = copies
+        self._dialogues = dialogues
+        self._sharing = sharing
+        self._bot = bot
+        self._web = web
+        self._jobs = jobs
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Forms: self._forms, Dialogues: self._dialogues, Sharing: self._sharing}
+
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self._bot.rules()
+
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        await self._copies.forget_person(project_id, subscriber_id)
+
+    @hookimpl
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        await self._dialogues.file_fetched(tx, file)
+
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return self._web.routes()
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self._jobs
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
 
 
 @hookimpl
-def register_inbound(service: Service) -> Sequence[InboundRule]:
-    return FormBot(service).rules()
+def create_plugin(context: PluginContext) -> FormsPlugin:
+    settings, config = context.settings(FormsSettings), context.config
+    copies = Copies(
+        clock=context.clock,
+        db=context.db,
+        jobs=context.jobs,
+        messages=context.messages,
+        mailings=context.mailings,
+        tickets=context.tickets,
+    )
+    leading = SubmissionRouter(
+        settings=config,
+        texts=context.texts,
+        channels=context.channels,
+        subscribers=context.subscribers,
+        tags=context.tags,
+        messages=context.messages,
+        mailings=context.mailings,
+        tickets=context.tickets,
+    )
+    forms = Forms(
+        clock=context.clock,
+        jobs=context.jobs,
+        events=context.events,
+        billing=context.billing,
+        projects=context.projects,
+        subscribers=context.subscribers,
+        files=context.files,
+        leading=leading,
+        copies=copies,
+        settings=settings,
+    )
+    dialogues = Dialogues(
+        clock=context.clock,
+        texts=context.texts,
+        default_lang=config.default_lang,
+        channels=context.channels,
+        projects=context.projects,
+        subscribers=context.subscribers,
+        files=context.files,
+        outbox=context.outbox,
+        forms=forms,
+    )
+    reminders = Reminders(
+        clock=context.clock,
+        subscribers=context.subscribers,
+        outbox=context.outbox,
+        dialogues=dialogues,
+        settings=settings,
+    )
+    removal = Removal(clock=context.clock, forms=forms, settings=settings)
+    return FormsPlugin(
+        forms=forms,
+        copies=copies,
+        dialogues=dialogues,
+        sharing=Sharing(
+            channels=context.channels,
+            texts=context.texts,
+            base_url=config.base_url,
+            default_lang=config.default_lang,
+        ),
+        bot=FormBot(
+            clock=context.clock,
+            jobs=context.jobs,
+            projects=context.projects,
+            subscribers=context.subscribers,
+            files=context.files,
+            forms=forms,
+            dialogues=dialogues,
+            settings=settings,
+        ),
+        web=_web_forms(context, forms, settings),
+        jobs=[*removal.specs, copies.spec, *reminders.specs],
+    )
 
 
-@hookimpl
-async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
-    await copies.forget_person(service, project_id, subscriber_id)
-
-
-@hookimpl
-async def on_file_fetched(service: Service, tx: Tx, file: StoredFile) -> None:
-    await service.get(Dialogues).file_fetched(tx, file)
-
-
-@hookimpl
-def register_pages(service: Service) -> Sequence[Any]:
-    return WebForms(service).routes()
-
-
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
-
-
-@hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return FORM_JOBS
-
-
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
+def _web_forms(context: PluginContext, forms: Forms, settings: FormsSettings) -> WebForms:
+    config = context.config
+    intake = Intake(
+        clock=context.clock,
+        db=context.db,
+        limiter=context.limiter,
+        texts=context.texts,
+        files=context.files,
+        forms=forms,
+        tokens=PageTokens(context.secrets),
+        settings=settings,
+    )
+    pages_of_forms = FormPages(
+        texts=context.texts, default_lang=config.default_lang, languages=config.languages
+    )
+    return WebForms(intake=intake, pages=pages_of_forms, config=config, settings=settings)

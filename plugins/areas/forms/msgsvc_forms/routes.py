@@ -1,11 +1,12 @@
 """/v1/forms."""
 
-from msgsvc_core.accounts.exporting import check_export
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.billing import BillingGate
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,
@@ -24,7 +25,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.service import Forms
-from msgsvc_forms.sharing import shown
+from msgsvc_forms.sharing import Sharing
 
 router = Router(area="forms")
 
@@ -35,46 +36,50 @@ _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 @router.post(
     "/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False, audited=True
 )
-async def create_form(ctx: Context, body: CreateFormBody) -> FormAnswer:
+async def create_form(
+    ctx: Context, body: CreateFormBody, forms: Forms, sharing: Sharing
+) -> FormAnswer:
     """Makes a form, for pages and for the messenger."""
-    return shown(ctx.service, await ctx.get(Forms).create(ctx.tx, ctx.project_id, body))
+    return sharing.shown(await forms.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/forms", errors=(BadRequest,))
-async def list_forms(ctx: Context, query: PageQuery) -> FormList:
+async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Sharing) -> FormList:
     """Lists the project's forms, newest first."""
-    found = await ctx.get(Forms).page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda form: form.form_id)
-    return FormList(data=[shown(ctx.service, form) for form in page], next_cursor=following)
+    return FormList(data=[sharing.shown(form) for form in page], next_cursor=following)
 
 
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
-async def get_form(ctx: Context, form_id: str) -> FormAnswer:
+async def get_form(ctx: Context, form_id: str, forms: Forms, sharing: Sharing) -> FormAnswer:
     """Shows a form, as its newest version has it."""
-    return shown(ctx.service, await ctx.get(Forms).find(ctx.tx, ctx.project_id, form_id))
+    return sharing.shown(await forms.find(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
-async def update_form(ctx: Context, form_id: str, body: UpdateFormBody) -> FormAnswer:
+async def update_form(
+    ctx: Context, form_id: str, body: UpdateFormBody, forms: Forms, sharing: Sharing
+) -> FormAnswer:
     """Changes a form; what is left out stays. Each change makes a new version.
 
     Who is under way, in the messenger or on a page that is open, finishes the version that they began.
     """
-    return shown(ctx.service, await ctx.get(Forms).update(ctx.tx, ctx.project_id, form_id, body))
+    return sharing.shown(await forms.update(ctx.tx, ctx.project_id, form_id, body))
 
 
 @router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_form(ctx: Context, form_id: str) -> None:
+async def delete_form(ctx: Context, form_id: str, forms: Forms) -> None:
     """Removes a form with all that was sent in, and ends what is under way."""
-    await ctx.get(Forms).delete(ctx.tx, ctx.project_id, form_id)
+    await forms.delete(ctx.tx, ctx.project_id, form_id)
 
 
 @router.get("/v1/forms/{form_id}/submissions", errors=(BadRequest, NotFound))
 async def list_form_submissions(
-    ctx: Context, form_id: str, query: SubmissionQuery
+    ctx: Context, form_id: str, query: SubmissionQuery, forms: Forms
 ) -> SubmissionList:
     """Lists what was sent in, newest first. What was taken for spam is listed by `spam=true` alone."""
-    found = await ctx.get(Forms).submissions(
+    found = await forms.submissions(
         ctx.tx,
         ctx.project_id,
         form_id,
@@ -92,28 +97,39 @@ async def list_form_submissions(
     holds_connection=False,
     media_type="text/csv",
 )
-async def export_form_submissions(ctx: Context, form_id: str, query: SubmissionFilters) -> Response:
+async def export_form_submissions(
+    ctx: Context,
+    form_id: str,
+    query: SubmissionFilters,
+    db: Database,
+    billing: BillingGate,
+    forms: Forms,
+) -> Response:
     """Streams what was sent in as CSV, newest first, for a spreadsheet.
 
     UTF-8 with a byte order mark, commas, lines that end with CR LF. A column for every question, also
     those of earlier versions. A cell that a spreadsheet would take for a formula begins with an
     apostrophe.
     """
-    await check_export(ctx.service, ctx.project_id)
-    pieces = to_csv(ctx.service, ctx.project_id, form_id, query)
+    await billing.check_export(ctx.project_id)
+    pieces = to_csv(db, forms, ctx.project_id, form_id, query)
     return await csv_response(pieces, f"submissions-{form_id}.csv")
 
 
 @router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))
-async def get_form_submission(ctx: Context, form_id: str, submission_id: str) -> SubmissionAnswer:
+async def get_form_submission(
+    ctx: Context, form_id: str, submission_id: str, all_forms: Forms
+) -> SubmissionAnswer:
     """Shows what was sent in, and what became of it."""
-    forms = ctx.get(Forms)
+    forms = all_forms
     row = await forms.find_submission(ctx.tx, ctx.project_id, form_id, submission_id)
     return SubmissionAnswer.of(row)
 
 
 @router.delete("/v1/forms/{form_id}/submissions/{submission_id}", status=204, errors=(NotFound,))
-async def delete_form_submission(ctx: Context, form_id: str, submission_id: str) -> None:
+async def delete_form_submission(
+    ctx: Context, form_id: str, submission_id: str, all_forms: Forms
+) -> None:
     """Removes what was sent in, with its files: for people who ask for it and have no messenger."""
-    forms = ctx.get(Forms)
+    forms = all_forms
     await forms.delete_submission(ctx.tx, ctx.project_id, form_id, submission_id)

@@ -4,18 +4,24 @@ from dataclasses import asdict, replace
 from itertools import chain
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.events import Events
+from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.json_text import to_json
-from msgsvc_core.service import Service
-from msgsvc_forms import copies, copy_store, store
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id, new_token
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_forms import copy_store, store
 from msgsvc_forms.answers import in_order
+from msgsvc_forms.copies import Copies
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
-from msgsvc_forms.leading import Leading
+from msgsvc_forms.leading import SubmissionRouter
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,
@@ -41,12 +47,32 @@ START_TOKEN = 8
 
 
 class Forms:
-    """`service.get(Forms)`: forms of all projects, and what is sent in."""
+    """Forms of all projects, and what is sent in."""
 
-    def __init__(self, service: Service, settings: FormsSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        events: Events,
+        billing: BillingGate,
+        projects: Projects,
+        subscribers: Subscribers,
+        files: Files,
+        leading: SubmissionRouter,
+        copies: Copies,
+        settings: FormsSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._events = events
+        self._billing = billing
+        self._projects = projects
+        self._subscribers = subscribers
+        self._files = files
+        self._leading = leading
+        self._copies = copies
         self._settings = settings
-        self._leading = Leading(service)
 
     # ---- definitions ----------------------------------------------------------------------------
 
@@ -61,7 +87,7 @@ class Forms:
             raise Conflict(f"a project has at most {limit} forms")
         if await store.has_slug(tx, project_id, body.slug):
             raise Conflict(f"slug: this project has a form {body.slug!r}")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         form = Form(
             project_id=project_id,
             form_id=new_id("frm"),
@@ -93,7 +119,7 @@ class Forms:
     async def find_public(self, tx: Tx, form_id: str) -> Form:
         """The form of a public address. Raises `NotFound`, also where its project is disabled."""
         form = _found(await store.find_of_any_project(tx, form_id), form_id)
-        project = await self._service.projects.find(tx, form.project_id)
+        project = await self._projects.find(tx, form.project_id)
         return _found(form if project.status == "active" else None, form_id)
 
     async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Form]:
@@ -111,7 +137,7 @@ class Forms:
         content = definition.to_column()
         if content == form.content:
             return form
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         changed = replace(form, version=form.version + 1, updated_at_ms=now_ms, content=content)
         await store.add_version(tx, changed)
         await store.set_version(tx, changed)
@@ -121,10 +147,10 @@ class Forms:
         """Removes a form, and ends what is under way; what was sent in goes by a job, a part at a time.
         Raises `NotFound`."""
         await store.hold(tx, project_id, form_id)
-        if not await store.mark_deleted(tx, project_id, form_id, self._service.clock.now_ms()):
+        if not await store.mark_deleted(tx, project_id, form_id, self._clock.now_ms()):
             raise _no_form(form_id)
         payload = {"project_id": project_id, "form_id": form_id}
-        await self._service.jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
+        await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
     async def remove_deleted(self, tx: Tx, project_id: str, form_id: str, limit: int) -> bool:
         """Removes up to `limit` submissions of a form that was deleted. True if none is left, nor
@@ -142,9 +168,9 @@ class Forms:
         payload = {
             "project_id": project_id,
             "form_id": form_id,
-            "until_ms": self._service.clock.now_ms(),
+            "until_ms": self._clock.now_ms(),
         }
-        await self._service.jobs.enqueue(tx, NewJob(EMPTY_SPAM, payload, project_id=project_id))
+        await self._jobs.enqueue(tx, NewJob(EMPTY_SPAM, payload, project_id=project_id))
 
     async def remove_spam(
         self, tx: Tx, project_id: str, form_id: str, until_ms: int, limit: int
@@ -176,14 +202,14 @@ class Forms:
             spam=new.spam,
             answers=to_json(in_order(form.definition.fields, new.answers)),
             leads="[]",
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert_submission(tx, submission, new.once_key, new.file_bytes):
             assert new.once_key is not None, "nothing else is unique"
             there = await store.find_once(tx, form.project_id, form.form_id, new.once_key)
             assert there is not None, "it was in the way of this one"
             return there
-        await self._service.files.keep(tx, form.project_id, files_of(submission.ordered))
+        await self._files.keep(tx, form.project_id, files_of(submission.ordered))
         if new.spam is not None:
             return submission
         return await self._take_in(tx, new, submission)
@@ -195,7 +221,7 @@ class Forms:
         if leads:
             await store.set_leads(tx, project_id, submission_id, submission.leads)
             await copy_store.insert(tx, submission, leads)
-        await self._service.events.emit(
+        await self._events.emit(
             tx,
             project_id,
             SUBMITTED,
@@ -210,7 +236,7 @@ class Forms:
         )
         # Last, as where people sign in: whoever charges holds the account, and must then wait for nobody
         # who holds a person or a ticket and is about to charge.
-        await self._service.charge(tx, Charge(project_id, OPERATION, submission_id))
+        await self._billing.charge(tx, Charge(project_id, OPERATION, submission_id))
         return submission
 
     async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:
@@ -282,7 +308,7 @@ class Forms:
             row.source,
             {answer["key"]: answer["value"] for answer in row.ordered},
             row.lang,
-            subscriber=(await self._service.subscribers.find_many(tx, [key])).get(key),
+            subscriber=(await self._subscribers.find_many(tx, [key])).get(key),
         )
         return await self._take_in(tx, new, replace(row, spam=None))
 
@@ -303,10 +329,10 @@ class Forms:
         for project_id, its_rows in of_projects.items():
             # Those of a ticket go with the ticket: people still answer it.
             files = [files_of(row.ordered) for row in its_rows if not row.is_ticket]
-            await self._service.files.remove(tx, project_id, list(chain.from_iterable(files)))
+            await self._files.remove(tx, project_id, list(chain.from_iterable(files)))
             ids = [row.submission_id for row in its_rows]
             await store.delete_submissions(tx, project_id, ids)
-            await copies.forget(self._service, tx, project_id, ids, tickets=tickets)
+            await self._copies.forget(tx, project_id, ids, tickets=tickets)
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form

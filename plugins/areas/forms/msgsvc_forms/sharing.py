@@ -2,9 +2,9 @@
 
 from html import escape
 
-from msgsvc_core.errors import Unavailable
-from msgsvc_core.localized import in_language
-from msgsvc_core.service import Service
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.kernel.errors import Unavailable
+from msgsvc_core.kernel.i18n import Texts, in_language
 from msgsvc_forms.addresses import honeypot_of, page_url
 from msgsvc_forms.fields import FormField
 from msgsvc_forms.models import Form, FormAnswer
@@ -13,30 +13,44 @@ from msgsvc_forms.models import Form, FormAnswer
 _INPUTS = {"email": "email", "phone": "tel", "date": "date"}
 
 
-def shown(service: Service, form: Form) -> FormAnswer:
-    """A form with its addresses, as the API and the dashboard show it."""
-    channels = service.channels
-    try:
-        links = channels.deep_links(form.project_id, form.payload)
-    except Unavailable:
-        # The form can be filled in on the web all the same.
-        links = {}
-    return FormAnswer.of(
-        form,
-        url=page_url(service.settings.base_url, form),
-        honeypot=honeypot_of(form.definition),
-        links=links,
-        qr=channels.qr_links(links, form.project_id, form.payload),
-    )
+class Sharing:
+    """Shows a form with its addresses, and writes HTML that leads to it."""
+
+    def __init__(
+        self, *, channels: Channels, texts: Texts, base_url: str, default_lang: str
+    ) -> None:
+        self._channels = channels
+        self._texts = texts
+        self._base_url = base_url
+        self._default_lang = default_lang
+
+    def shown(self, form: Form) -> FormAnswer:
+        """A form with its addresses, as the API and the dashboard show it."""
+        channels = self._channels
+        try:
+            links = channels.deep_links(form.project_id, form.payload)
+        except Unavailable:
+            # The form can be filled in on the web all the same.
+            links = {}
+        return FormAnswer.of(
+            form,
+            url=page_url(self._base_url, form),
+            honeypot=honeypot_of(form.definition),
+            links=links,
+            qr=channels.qr_links(links, form.project_id, form.payload),
+        )
+
+    def snippet(self, form: Form, lang: str) -> str:
+        """HTML that another site puts into a page of its own: plain fields, no style.
+
+        The script fetches the token by which a machine that is too fast is told from a person.
+        """
+        send = self._texts.into(lang, __name__)("Send")
+        return _snippet(form, page_url(self._base_url, form), lang, self._default_lang, send)
 
 
-def snippet(service: Service, form: Form, lang: str) -> str:
-    """HTML that another site puts into a page of its own: plain fields, no style.
-
-    The script fetches the token by which a machine that is too fast is told from a person.
-    """
-    definition, default_lang = form.definition, service.settings.default_lang
-    url, honeypot = page_url(service.settings.base_url, form), honeypot_of(definition)
+def _snippet(form: Form, url: str, lang: str, default_lang: str, send: str) -> str:
+    definition, honeypot = form.definition, honeypot_of(form.definition)
     has_files = any(field.type == "file" for field in definition.fields)
     kind = ' enctype="multipart/form-data"' if has_files else ""
     lines = [
@@ -45,7 +59,7 @@ def snippet(service: Service, form: Form, lang: str) -> str:
         f'  <input type="hidden" name="_lang" value="{lang}">',
         f'  <p hidden><input name="{honeypot}" tabindex="-1" autocomplete="off"></p>',
         *(f"  <p>{_asked(field, lang, default_lang)}</p>" for field in definition.fields),
-        f"  <p><button>{escape(service.texts.into(lang, __name__)('Send'))}</button></p>",
+        f"  <p><button>{escape(send)}</button></p>",
         "</form>",
         "<script>",
         f'fetch("{url}/token").then((answer) => answer.json()).then((made) => {{',

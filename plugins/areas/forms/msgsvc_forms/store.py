@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, held, kept, listed
+from msgsvc_core.db.sql import array_param, for_key_share, for_update, in_array
 from msgsvc_forms.models import Form, Submission, SubmissionFilters
 
 _COLUMNS = ("project_id", "form_id", "slug", "start", "version", "created_at_ms", "updated_at_ms")
@@ -88,14 +88,14 @@ async def set_version(tx: Tx, form: Form) -> None:
 async def keep(tx: Tx, project_id: str, form_id: str) -> bool:
     """Whether the form is there; it then stays until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
-    query = f"SELECT 1 FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NULL{kept(tx.dialect)}"
+    query = f"SELECT 1 FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NULL{for_key_share(tx.dialect)}"
     return await tx.fetch_one(query, key) is not None
 
 
 async def hold(tx: Tx, project_id: str, form_id: str) -> None:
     """Waits for what is just sent in with the form; nothing else comes in until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
-    await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS}{held(tx.dialect)}", key)
+    await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS}{for_update(tx.dialect)}", key)
 
 
 async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form | None:
@@ -234,8 +234,8 @@ async def find_submission(
 async def delete_submissions(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> None:
     await tx.execute(
         "DELETE FROM forms_submissions WHERE project_id = :project_id"
-        f" AND {among('submission_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(submission_ids, tx.dialect)},
+        f" AND {in_array('submission_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(submission_ids, tx.dialect)},
     )
 
 

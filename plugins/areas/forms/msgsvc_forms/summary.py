@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_core.channels.markup import clipped
-from msgsvc_core.localized import Localized, in_language
-from msgsvc_core.texts import Translate
+from msgsvc_core.content.markup import clipped
+from msgsvc_core.kernel.i18n import Localized, Translate, in_language
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.fields import FormField
 

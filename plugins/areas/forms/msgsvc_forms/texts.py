@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_forms.answers import Why, WrongAnswer
 from msgsvc_forms.fields import FormField
 

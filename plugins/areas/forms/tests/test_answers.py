@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.texts import LANGUAGES, Texts
+from msgsvc_core.kernel.i18n import LANGUAGES, Texts
 from msgsvc_forms import plugin
 from msgsvc_forms.answers import WrongAnswer, read_answer
 from msgsvc_forms.course import always_asked, next_field, path

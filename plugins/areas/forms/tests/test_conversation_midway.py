@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.markup import utf16_length
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import Charge
+from msgsvc_core.content.markup import utf16_length
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.tickets import TicketRequest
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting
@@ -176,7 +176,7 @@ class Desks:
         self.asked: list[TicketRequest] = []
 
     @hookimpl
-    async def open_ticket(self, service: Service, tx: Tx, request: TicketRequest) -> str:
+    async def open_ticket(self, tx: Tx, request: TicketRequest) -> str:
         self.asked.append(request)
         return f"tkt_{len(self.asked)}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import FakeClock, settled
 
 from .conftest import WITH_FORMS, Desk

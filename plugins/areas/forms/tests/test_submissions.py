@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_forms import jobs

@@ -1,26 +1,29 @@
 """Who may write what they like: their messages open no ticket, and go on with none."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store
 from msgsvc_helpdesk.models import Blocked
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 
 class Blocklist:
     """The blocklists of all projects."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        subscribers: Subscribers,
+    ) -> None:
+        self._clock = clock
+        self._subscribers = subscribers
 
     async def put(self, tx: Tx, project_id: str, subscriber_id: str, reason: str) -> Blocked:
         """Blocks a subscriber; of who is blocked, the reason changes. Raises `SubscriberNotFound`."""
-        await self._service.subscribers.find(tx, project_id, subscriber_id)
-        now_ms = self._service.clock.now_ms()
+        await self._subscribers.find(tx, project_id, subscriber_id)
+        now_ms = self._clock.now_ms()
         await blocklist_store.put(tx, Blocked(project_id, subscriber_id, reason, now_ms))
         return await self.find(tx, project_id, subscriber_id)
 

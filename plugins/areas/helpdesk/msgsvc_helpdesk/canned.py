@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.content.substitution import WrongVariable, to_text
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.models import Content
-from msgsvc_core.messages.substitution import WrongVariable, to_text
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import Rendering, read_column, read_content
 from msgsvc_helpdesk import canned_store
@@ -20,22 +22,26 @@ from msgsvc_helpdesk.canned_models import (
 )
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 
 class CannedAnswers:
     """Their texts follow the rules of the core's templates: the same holes, the same escaping."""
 
-    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        config: Settings,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
+        self._config = config
         self._settings = settings
 
     async def create(self, tx: Tx, project_id: str, body: CreateCannedBody) -> CannedAnswer:
         """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
         content = self._checked(TemplateContent(text=body.text, format=body.format))
         await tx.lock(f"canned answers of {project_id}")
-        now_ms, limit = self._service.clock.now_ms(), self._settings.canned_answers
+        now_ms, limit = self._clock.now_ms(), self._settings.canned_answers
         answer = CannedAnswer(
             project_id, body.key, new_id("can"), body.title, content, now_ms, now_ms
         )
@@ -75,7 +81,7 @@ class CannedAnswers:
                     format=body.format or content.format,
                 )
             ),
-            updated_at_ms=self._service.clock.now_ms(),
+            updated_at_ms=self._clock.now_ms(),
         )
         await canned_store.update(tx, after)
         return after
@@ -109,13 +115,13 @@ class CannedAnswers:
         """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
         rendering = read_content(content)
         shortest = dict.fromkeys(rendering.variables, "x")
-        for lang in self._service.settings.languages:
+        for lang in self._config.languages:
             self._rendered(rendering, shortest, lang)
         return content.to_column()
 
     def _rendered(self, rendering: Rendering, values: Mapping[str, str], lang: str) -> Content:
-        settings = self._service.settings
-        return rendering.render(lang, settings.default_lang, values, settings.limits.text_length)
+        config = self._config
+        return rendering.render(lang, config.default_lang, values, config.limits.text_length)
 
 
 def _missing(key: str) -> NotFound:

@@ -4,20 +4,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Localized, visible
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH
-from msgsvc_core.record import record
 from msgsvc_helpdesk.models import CannedKey
 
 Title = Annotated[str, Field(max_length=100)]
 Source = Annotated[Localized, visible(SOURCE_LENGTH)]
 
 
-@record
+@value_object
 class CannedAnswer:
     """A row; `content` is the JSON of a template's contents: text by language, and format."""
 
@@ -30,7 +30,7 @@ class CannedAnswer:
     updated_at_ms: int
 
 
-class CreateCannedBody(Body):
+class CreateCannedBody(RequestModel):
     """A new canned answer."""
 
     key: CannedKey = Field(description="What a reply calls it.")
@@ -41,7 +41,7 @@ class CreateCannedBody(Body):
     format: Format = "plain"
 
 
-class UpdateCannedBody(Body):
+class UpdateCannedBody(RequestModel):
     """What is to change; what is left out stays."""
 
     title: Kept[Title] = None
@@ -49,7 +49,7 @@ class UpdateCannedBody(Body):
     format: Kept[Format] = None
 
 
-class CannedAnswerAnswer(Answer):
+class CannedAnswerAnswer(ResponseModel):
     """A canned answer; `variables` are those that it uses, in the order in which they come first."""
 
     key: str
@@ -84,7 +84,7 @@ class CannedAnswerAnswer(Answer):
         )
 
 
-class CannedAnswerList(Answer):
+class CannedAnswerList(ResponseModel):
     """A page of canned answers, newest first."""
 
     data: list[CannedAnswerAnswer]

@@ -6,17 +6,19 @@ tells of nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.tickets import Priority
-from msgsvc_helpdesk import events, store
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.members.service import Members
+from msgsvc_core.plugins.tickets import Priority
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_helpdesk import events as names
+from msgsvc_helpdesk import store
 from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -28,8 +30,19 @@ NUMBER_DIGITS = 15
 class TicketChanges:
     """Finds tickets, by id or number, and changes them. `Tickets` is what others use."""
 
-    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        members: Members,
+        events: Events,
+        subscribers: Subscribers,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
+        self._members = members
+        self._events = events
+        self._subscribers = subscribers
         self._settings = settings
 
     async def find(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
@@ -73,7 +86,7 @@ class TicketChanges:
         Raises `NotFound`, `ValidationFailed` for a time that is over or too far, and `Conflict` for
         what is closed.
         """
-        now_ms, days = self._service.clock.now_ms(), self._settings.snooze_days
+        now_ms, days = self._clock.now_ms(), self._settings.snooze_days
         if until_ms <= now_ms:
             raise ValidationFailed("until: must be in the future")
         if until_ms > now_ms + days * DAY_MS:
@@ -88,14 +101,14 @@ class TicketChanges:
     async def wake(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Opens a ticket whose snooze is over, unless somebody did."""
         ticket = await store.hold(tx, project_id, ticket_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if ticket and ticket.snoozed_until_ms is not None and ticket.snoozed_until_ms <= now_ms:
             await self._move(tx, ticket, "open")
 
     async def tell_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Tells of a customer who waits too long, once until they are answered."""
         ticket = await store.hold(tx, project_id, ticket_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
         if ticket is None or ticket.status != "open" or ticket.told_waiting_at_ms is not None:
             return
@@ -103,7 +116,7 @@ class TicketChanges:
             # Not `updated_at_ms`: nobody did anything.
             told = {"told_waiting_at_ms": now_ms}
             await store.update(tx, project_id, ticket.ticket_id, told)
-            await self.emit(tx, ticket, events.UNANSWERED)
+            await self.emit(tx, ticket, names.UNANSWERED)
 
     async def set_priority(
         self, tx: Tx, project_id: str, ticket_id: str, priority: Priority, actor: Actor
@@ -148,7 +161,7 @@ class TicketChanges:
         if only_if_unassigned and ticket.assignee_id is not None:
             raise Conflict(f"ticket {ticket.number} is taken by {ticket.assignee_id}")
         assigned = await self._write(tx, ticket, {"assignee_id": member_id})
-        await self.emit(tx, assigned, events.ASSIGNED)
+        await self.emit(tx, assigned, names.ASSIGNED)
         return assigned
 
     async def take_from(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
@@ -173,7 +186,7 @@ class TicketChanges:
 
     async def check_agent(self, tx: Tx, project_id: str, member_id: str, field: str) -> None:
         """Raises `NotFound` for no member, `ValidationFailed` for one who does not answer customers."""
-        member = await self._service.members.find(tx, project_id, member_id)
+        member = await self._members.find(tx, project_id, member_id)
         if not member.is_agent:
             raise ValidationFailed(f"{field}: {member_id} does not answer customers")
 
@@ -182,7 +195,7 @@ class TicketChanges:
     ) -> None:
         """Tells of a ticket as it is now, with its customer's fields where they have a messenger."""
         key = (ticket.project_id, ticket.subscriber_id or "")
-        subscriber = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
         told = {
             "ticket_id": ticket.ticket_id,
             "number": ticket.number,
@@ -191,7 +204,7 @@ class TicketChanges:
             "assignee_id": ticket.assignee_id,
             **(fields or {}),
         }
-        await self._service.events.emit(tx, ticket.project_id, name, told, subscriber=subscriber)
+        await self._events.emit(tx, ticket.project_id, name, told, subscriber=subscriber)
 
     async def _named(self, tx: Tx, project_id: str, name: str) -> Ticket:
         ticket = None
@@ -218,19 +231,19 @@ class TicketChanges:
             return ticket
         changes: dict[str, Any] = {"status": to, "snoozed_until_ms": snoozed_until_ms}
         if to == "closed":
-            changes["closed_at_ms"] = self._service.clock.now_ms()
+            changes["closed_at_ms"] = self._clock.now_ms()
             changes |= {"waiting_since_ms": None, "told_waiting_at_ms": None}
         elif before == "closed":
             changes["closed_at_ms"] = None
         moved = await self._write(tx, ticket, changes)
-        await self.emit(tx, moved, events.STATUS_CHANGED, {"from": before, "to": to})
+        await self.emit(tx, moved, names.STATUS_CHANGED, {"from": before, "to": to})
         if to == "closed":
-            await self.emit(tx, moved, events.CLOSED, {"merged_into": merged_into})
+            await self.emit(tx, moved, names.CLOSED, {"merged_into": merged_into})
         return moved
 
     async def _write(self, tx: Tx, ticket: Ticket, changes: Mapping[str, Any]) -> Ticket:
         """Writes columns of a ticket that is held; returns what it is then."""
-        written = {**changes, "updated_at_ms": self._service.clock.now_ms()}
+        written = {**changes, "updated_at_ms": self._clock.now_ms()}
         await store.update(tx, ticket.project_id, ticket.ticket_id, written)
         return replace(ticket, **written)
 

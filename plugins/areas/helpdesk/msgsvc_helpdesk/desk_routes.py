@@ -3,7 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import (
@@ -19,63 +19,75 @@ router = Router(area="helpdesk")
 
 
 @router.get("/v1/tickets/canned-answers", errors=(BadRequest,))
-async def list_canned_answers(ctx: Context, query: PageQuery) -> CannedAnswerList:
+async def list_canned_answers(
+    ctx: Context, query: PageQuery, canned_answers: CannedAnswers
+) -> CannedAnswerList:
     """Lists the project's canned answers, newest first."""
-    canned = ctx.get(CannedAnswers)
+    canned = canned_answers
     found = await canned.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda answer: answer.canned_answer_id)
     return CannedAnswerList(data=[canned.shown(one) for one in page], next_cursor=following)
 
 
 @router.post("/v1/tickets/canned-answers", status=201, errors=(Conflict,), audited=True)
-async def create_canned_answer(ctx: Context, body: CreateCannedBody) -> CannedAnswerAnswer:
+async def create_canned_answer(
+    ctx: Context, body: CreateCannedBody, canned_answers: CannedAnswers
+) -> CannedAnswerAnswer:
     """Keeps an answer that replies name by its key, with variables as templates have them."""
-    canned = ctx.get(CannedAnswers)
+    canned = canned_answers
     return canned.shown(await canned.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
-async def get_canned_answer(ctx: Context, canned_answer: str) -> CannedAnswerAnswer:
+async def get_canned_answer(
+    ctx: Context, canned_answer: str, canned_answers: CannedAnswers
+) -> CannedAnswerAnswer:
     """Shows one canned answer, by its key."""
-    canned = ctx.get(CannedAnswers)
+    canned = canned_answers
     return canned.shown(await canned.find(ctx.tx, ctx.project_id, canned_answer))
 
 
 @router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,), audited=True)
 async def update_canned_answer(
-    ctx: Context, canned_answer: str, body: UpdateCannedBody
+    ctx: Context, canned_answer: str, body: UpdateCannedBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
     """Changes a canned answer; what is left out stays. What was answered with it stays as it is."""
-    canned = ctx.get(CannedAnswers)
+    canned = canned_answers
     return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
 
 
 @router.delete(
     "/v1/tickets/canned-answers/{canned_answer}", status=204, errors=(NotFound,), audited=True
 )
-async def delete_canned_answer(ctx: Context, canned_answer: str) -> None:
+async def delete_canned_answer(
+    ctx: Context, canned_answer: str, canned_answers: CannedAnswers
+) -> None:
     """Removes a canned answer."""
-    await ctx.get(CannedAnswers).delete(ctx.tx, ctx.project_id, canned_answer)
+    await canned_answers.delete(ctx.tx, ctx.project_id, canned_answer)
 
 
 @router.get("/v1/tickets/blocklist", errors=(BadRequest,))
-async def list_blocked_customers(ctx: Context, query: PageQuery) -> BlockedList:
+async def list_blocked_customers(
+    ctx: Context, query: PageQuery, blocklist: Blocklist
+) -> BlockedList:
     """Lists subscribers whose messages open no tickets, the newest subscriber first."""
-    found = await ctx.get(Blocklist).page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await blocklist.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda blocked: blocked.subscriber_id)
     return BlockedList(data=[BlockedAnswer.of(one) for one in page], next_cursor=following)
 
 
 @router.put("/v1/tickets/blocklist/{subscriber_id}", errors=(SubscriberNotFound,), audited=True)
-async def block_customer(ctx: Context, subscriber_id: str, body: BlockBody) -> BlockedAnswer:
+async def block_customer(
+    ctx: Context, subscriber_id: str, body: BlockBody, all_blocklist: Blocklist
+) -> BlockedAnswer:
     """Has a subscriber's messages open no ticket, and go on with none. They are told nothing of it."""
-    blocklist = ctx.get(Blocklist)
+    blocklist = all_blocklist
     return BlockedAnswer.of(await blocklist.put(ctx.tx, ctx.project_id, subscriber_id, body.reason))
 
 
 @router.delete(
     "/v1/tickets/blocklist/{subscriber_id}", status=204, errors=(NotFound,), audited=True
 )
-async def unblock_customer(ctx: Context, subscriber_id: str) -> None:
+async def unblock_customer(ctx: Context, subscriber_id: str, blocklist: Blocklist) -> None:
     """Lets a subscriber's messages open tickets again."""
-    await ctx.get(Blocklist).remove(ctx.tx, ctx.project_id, subscriber_id)
+    await blocklist.remove(ctx.tx, ctx.project_id, subscriber_id)

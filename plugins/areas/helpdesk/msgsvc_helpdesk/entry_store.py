@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from msgsvc_core.channels.outgoing import Media
+from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_helpdesk.models import Edit, Entry
 
 _COLUMNS = (

@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import Author, Status
 
 CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"
@@ -14,7 +14,7 @@ ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unans
 CSAT_RECEIVED = "ticket.csat_received"
 
 
-class TicketFields(Answer):
+class TicketFields(ResponseModel):
     """A ticket as it is after what happened."""
 
     ticket_id: str

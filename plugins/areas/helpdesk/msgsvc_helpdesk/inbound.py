@@ -1,19 +1,18 @@
 """The bot's side: whatever nothing else claims is a question to the project whose chat it is."""
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import InboundContext, InboundRule, MessageEdited, MessageReceived
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.files.service import Files
 from msgsvc_core.messages.store import find_by_ref
 from msgsvc_core.projects.models import Project
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, entry_store, store, texts
-from msgsvc_helpdesk.models import Heard
+from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: After every dialogue: whoever takes what is left.
 PRIORITY = 90
@@ -22,10 +21,20 @@ PRIORITY = 90
 class HelpdeskBot:
     """Makes tickets of what people write, and follows what they change of it."""
 
-    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        projects: Projects,
+        subscribers: Subscribers,
+        files: Files,
+        tickets: Tickets,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._projects = projects
+        self._subscribers = subscribers
+        self._files = files
+        self._tickets = tickets
         self._settings = settings
-        self._tickets = service.get(Tickets)
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -38,7 +47,7 @@ class HelpdeskBot:
         if ctx.chat.project_id is None:
             await ctx.reply(texts.stranger(ctx._))
             return True
-        project = await self._service.projects.find(ctx.tx, ctx.chat.project_id)
+        project = await self._projects.find(ctx.tx, ctx.chat.project_id)
         if project.status != "active":
             return False
         if ctx.update.text.strip() or ctx.update.files:
@@ -54,15 +63,13 @@ class HelpdeskBot:
             await ctx.reply(texts.has_left(ctx._, project.name))
             return
         # To write to the bot that is the project's own is to ask for its answer.
-        subscriber = await self._service.subscribers.ensure(
+        subscriber = await self._subscribers.ensure(
             ctx.tx, project_id, ctx.channel, update.user, update.chat_id, source="helpdesk"
         )
         if await blocklist_store.find(ctx.tx, project_id, subscriber.subscriber_id) is not None:
             return
-        files = await self._service.files.receive(
-            ctx, project_id, subscriber.subscriber_id, update.files
-        )
-        heard = Heard(
+        files = await self._files.receive(ctx, project_id, subscriber.subscriber_id, update.files)
+        heard = CustomerMessage(
             text=update.text.replace("\0", ""),
             file_ids=tuple(file.file_id for file in files),
             files_digest=_digest(update.files),
@@ -107,7 +114,7 @@ class HelpdeskBot:
             return True
         files = []
         if digest != entry.files_digest and ticket.subscriber_id is not None:
-            files = await self._service.files.receive(
+            files = await self._files.receive(
                 ctx, entry.project_id, ticket.subscriber_id, update.files
             )
         if files or text != entry.text:

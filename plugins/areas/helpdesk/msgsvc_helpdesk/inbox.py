@@ -1,19 +1,14 @@
 """What is to be done: the tickets of a project as those who answer look at them."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BadRequest
-from msgsvc_core.record import record
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_helpdesk import inbox_store
 from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Beyond it tickets are "many": a page never counts them all.
 MOST_COUNTED = 100
@@ -22,7 +17,7 @@ MOST_COUNTED = 100
 MINUTE_MS = 60 * 1000
 
 
-@record
+@value_object
 class Counts:
     """How many tickets wait, each at most `MOST_COUNTED`."""
 
@@ -37,8 +32,13 @@ class Counts:
 class Inbox:
     """The inboxes of all projects."""
 
-    def __init__(self, service: "Service", settings: HelpdeskSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
         self._settings = settings
 
     async def page(
@@ -61,12 +61,12 @@ class Inbox:
 
     async def marker(self, tx: Tx, project_id: str) -> str:
         """Another one as soon as a ticket has changed, and each minute: a cheap question."""
-        minute = self._service.clock.now_ms() // MINUTE_MS
+        minute = self._clock.now_ms() // MINUTE_MS
         return f"{await inbox_store.changed_at(tx, project_id)}-{minute}"
 
     def overdue_since_ms(self) -> int:
         """Who waits since then or earlier waits too long."""
-        return self._service.clock.now_ms() - self._settings.unanswered_hours * HOUR_MS
+        return self._clock.now_ms() - self._settings.unanswered_hours * HOUR_MS
 
 
 def _read_after(after: str | None) -> tuple[int, str] | None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, among, listed
+from msgsvc_core.db.sql import Dialect, array_param, in_array
 from msgsvc_helpdesk.models import InboxQuery, Status, Ticket
 from msgsvc_helpdesk.store import read_ticket, select_tickets
 
@@ -40,8 +40,8 @@ async def _list(
     if query.tag is not None:
         tagged = await _tagged(tx, project_id, query.tag, FEW_TAGGED)
         if len(tagged) < FEW_TAGGED:
-            conditions.append(among("t.ticket_id", "tagged", tx.dialect))
-            params["tagged"] = listed(tagged, tx.dialect)
+            conditions.append(in_array("t.ticket_id", "tagged", tx.dialect))
+            params["tagged"] = array_param(tagged, tx.dialect)
             # SQLite is kept from the list's own order, along which it would look for them.
             order = "+t.last_message_at_ms DESC, t.ticket_id DESC"
     if after is not None:

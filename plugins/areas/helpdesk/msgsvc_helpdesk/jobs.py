@@ -4,9 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import structlog
 
-from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
-from msgsvc_core.service import Service
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_helpdesk import removing, store
 from msgsvc_helpdesk.agents.desk import GONE_JOB, AgentDesk
 from msgsvc_helpdesk.changes import DAY_MS, HOUR_MS
@@ -26,40 +28,93 @@ Find = Callable[[Tx], Awaitable[Found]]
 Do = Callable[[Tx, str, str], Awaitable[None]]
 
 
-async def look(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Wakes tickets whose snooze is over, and tells of customers who wait too long.
+class TicketJobs:
+    """What time does to tickets, and how a person is taken out of them."""
 
-    A ticket a transaction, in which it is looked at again: two who do this at once tell once.
-    """
-    service = ctx.service
-    tickets, settings = service.get(Tickets), service.section(HelpdeskSettings)
-    now_ms = service.clock.now_ms()
-    waiting_since_ms = now_ms - settings.unanswered_hours * HOUR_MS
-    await _each(ctx, lambda tx: store.find_snoozed(tx, now_ms, BATCH), tickets.wake)
-    await _each(
-        ctx, lambda tx: store.find_waiting(tx, waiting_since_ms, BATCH), tickets.tell_waiting
-    )
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        jobs: JobQueue,
+        files: Files,
+        tickets: Tickets,
+        desk: AgentDesk,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._jobs = jobs
+        self._files = files
+        self._tickets = tickets
+        self._desk = desk
+        self._settings = settings
 
+    @property
+    def specs(self) -> Sequence[JobSpec]:
+        look = JobSpec(
+            LOOK,
+            self.look,
+            every_s=self._settings.look_s,
+            backoff=exponential(first_s=1.0, most_s=30.0),
+            on_dead=self._look_again,
+        )
+        purge = JobSpec("helpdesk.purge", self.purge, every_s=3600)
+        return (look, purge, JobSpec(GONE_JOB, self.let_go))
 
-async def let_go(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Takes their tickets from members who answer no customers any more, each in a transaction, so that
-    the others are offered them."""
-    for job in jobs:
-        await _let_go(ctx, job.payload["project_id"], job.payload["member_id"])
+    async def look(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Wakes tickets whose snooze is over, and tells of customers who wait too long.
 
+        A ticket a transaction, in which it is looked at again: two who do this at once tell once.
+        """
+        now_ms = self._clock.now_ms()
+        waiting_since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
+        await _each(ctx, lambda tx: store.find_snoozed(tx, now_ms, BATCH), self._tickets.wake)
+        await _each(
+            ctx,
+            lambda tx: store.find_waiting(tx, waiting_since_ms, BATCH),
+            self._tickets.tell_waiting,
+        )
 
-async def _let_go(ctx: JobContext, project_id: str, member_id: str) -> None:
-    desk, tickets = ctx.service.get(AgentDesk), ctx.service.get(Tickets)
+    async def _look_again(self, tx: Tx, _job: Job, _error: str) -> None:
+        """Several processes died while they looked. It is a dead letter, and the looks go on."""
+        run_at_ms = self._clock.now_ms() + round(self._settings.look_s * 1000)
+        await self._jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))
 
-    async def find(tx: Tx) -> Found:
-        left = await desk.left_by(tx, project_id, member_id, BATCH)
-        return [(project_id, ticket_id) for ticket_id in left]
+    async def let_go(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Takes their tickets from members who answer no customers any more, each in a transaction, so
+        that the others are offered them."""
+        for job in jobs:
+            await self._let_go(ctx, job.payload["project_id"], job.payload["member_id"])
 
-    async def take(tx: Tx, project_id: str, ticket_id: str) -> None:
-        await tickets.take_from(tx, project_id, ticket_id, member_id)
+    async def _let_go(self, ctx: JobContext, project_id: str, member_id: str) -> None:
+        async def find(tx: Tx) -> Found:
+            left = await self._desk.left_by(tx, project_id, member_id, BATCH)
+            return [(project_id, ticket_id) for ticket_id in left]
 
-    if failed := await _each(ctx, find, take):
-        raise RuntimeError(f"{len(failed)} tickets are still those of {member_id}")
+        async def take(tx: Tx, project_id: str, ticket_id: str) -> None:
+            await self._tickets.take_from(tx, project_id, ticket_id, member_id)
+
+        if failed := await _each(ctx, find, take):
+            raise RuntimeError(f"{len(failed)} tickets are still those of {member_id}")
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Removes tickets that were closed longer ago than they are kept."""
+        until_ms = self._clock.now_ms() - self._settings.closed_ticket_days * DAY_MS
+
+        async def forget(tx: Tx, project_id: str, ticket_id: str) -> None:
+            await removing.forget(self._files, tx, project_id, ticket_id, until_ms)
+
+        await _each(ctx, lambda tx: store.find_closed(tx, until_ms, BATCH), forget)
+
+    async def erase(self, project_id: str, subscriber_id: str) -> None:
+        """Takes a person out of their tickets, a few at a time; finds nothing the second time."""
+        while True:
+            async with self._db.transaction() as tx:
+                due = await store.find_of_subscriber(tx, project_id, subscriber_id, BATCH)
+                await removing.empty(self._files, tx, project_id, due, self._clock.now_ms())
+            if not due:
+                return
 
 
 async def _each(ctx: JobContext, find: Find, do: Do) -> Collection[tuple[str, str]]:
@@ -67,9 +122,9 @@ async def _each(ctx: JobContext, find: Find, do: Do) -> Collection[tuple[str, st
 
     These keep no other project's tickets waiting.
     """
-    db, failed = ctx.service.db, set[tuple[str, str]]()
+    failed = set[tuple[str, str]]()
     while True:
-        async with db.read() as tx:
+        async with ctx.reading() as tx:
             due = [ticket for ticket in await find(tx) if ticket not in failed]
         if not due:
             return failed
@@ -77,54 +132,10 @@ async def _each(ctx: JobContext, find: Find, do: Do) -> Collection[tuple[str, st
             if ctx.stopping:
                 raise Stopping
             try:
-                async with db.transaction() as tx:
+                async with ctx.transaction() as tx:
                     await do(tx, project_id, ticket_id)
             except DatabaseUnavailable:
                 raise
             except Exception:
                 log.exception("ticket_look_failed", project_id=project_id, ticket_id=ticket_id)
                 failed.add((project_id, ticket_id))
-
-
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Removes tickets that were closed longer ago than they are kept."""
-    service = ctx.service
-    days = service.section(HelpdeskSettings).closed_ticket_days
-    until_ms = service.clock.now_ms() - days * DAY_MS
-
-    async def forget(tx: Tx, project_id: str, ticket_id: str) -> None:
-        await removing.forget(service, tx, project_id, ticket_id, until_ms)
-
-    await _each(ctx, lambda tx: store.find_closed(tx, until_ms, BATCH), forget)
-
-
-async def erase(service: Service, project_id: str, subscriber_id: str) -> None:
-    """Takes a person out of their tickets, a few at a time; finds nothing the second time."""
-    while True:
-        async with service.db.transaction() as tx:
-            due = await store.find_of_subscriber(tx, project_id, subscriber_id, BATCH)
-            await removing.empty(service, tx, project_id, due)
-        if not due:
-            return
-
-
-def look_job(settings: HelpdeskSettings) -> JobSpec:
-    """The job that looks what is due, as often as the settings say."""
-
-    async def look_again(service: Service, tx: Tx, _job: Job, _error: str) -> None:
-        """Several processes died while they looked. It is a dead letter, and the looks go on."""
-        run_at_ms = service.clock.now_ms() + round(settings.look_s * 1000)
-        await service.jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))
-
-    return JobSpec(
-        LOOK,
-        look,
-        every_s=settings.look_s,
-        backoff=exponential(first_s=1.0, most_s=30.0),
-        on_dead=look_again,
-    )
-
-
-PURGE_JOB = JobSpec("helpdesk.purge", purge, every_s=3600)
-
-GONE_SPEC = JobSpec(GONE_JOB, let_go)

@@ -5,15 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from msgsvc_core.api.endpoint import Body, Query
+from msgsvc_core.api.endpoint import Query, RequestModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.channels.outgoing import Format, Media
+from msgsvc_core.content.outgoing import Format, Media
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import MediaBody, MessageText
-from msgsvc_core.messages.substitution import Variables
-from msgsvc_core.record import record
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]
@@ -46,7 +46,7 @@ Email = Annotated[str, Field(max_length=254), AfterValidator(_check_email)]
 CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
 
-@record
+@value_object
 class Actor:
     """Who does something to a ticket. `member_id` is None for the API where it names nobody."""
 
@@ -58,7 +58,7 @@ class Actor:
 API, CUSTOMER, SYSTEM = Actor("agent"), Actor("customer"), Actor("system")
 
 
-@record
+@value_object
 class Ticket:
     """A row, with its tags. `closed_at_ms` is of the last closing, None while it is not closed."""
 
@@ -96,7 +96,7 @@ class Ticket:
         return self.channel == VIRTUAL and self.subscriber_id is None
 
 
-@record
+@value_object
 class Edit:
     """What a message said until `replaced_at_ms`."""
 
@@ -104,7 +104,7 @@ class Edit:
     replaced_at_ms: int
 
 
-@record
+@value_object
 class Entry:
     """Something said in a ticket: by the customer, by an agent to them, or as a note among agents."""
 
@@ -130,8 +130,8 @@ class Entry:
     edits: tuple[Edit, ...] = ()
 
 
-@record
-class Heard:
+@value_object
+class CustomerMessage:
     """What a customer said, and where the messenger has it, so that a change of it is followed."""
 
     text: str
@@ -142,7 +142,7 @@ class Heard:
     files_digest: str | None = None
 
 
-@record
+@value_object
 class Answered:
     """What an agent says: to the customer, or as a note."""
 
@@ -155,12 +155,12 @@ class Answered:
     status: Literal["open", "pending", "closed"] = "pending"
 
 
-@record
+@value_object
 class Opening:
     """What a new ticket begins with. `heard` is None where the project opens it without a word."""
 
     source: str
-    heard: Heard | None
+    heard: CustomerMessage | None
     source_id: str | None = None
     subject: str = ""
     subscriber_id: str | None = None
@@ -171,7 +171,7 @@ class Opening:
     assignee_id: str | None = None
 
 
-@record
+@value_object
 class Blocked:
     """A subscriber whose messages open nothing."""
 
@@ -181,7 +181,7 @@ class Blocked:
     created_at_ms: int
 
 
-class OpenTicketBody(Body):
+class OpenTicketBody(RequestModel):
     """A new ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
 
     subscriber_id: str | None = None
@@ -210,7 +210,7 @@ class OpenTicketBody(Body):
         return self
 
 
-class ReplyBody(Body):
+class ReplyBody(RequestModel):
     """An answer to the customer, or with `internal` a note that they never see."""
 
     text: MessageText | None = None
@@ -248,14 +248,14 @@ class ReplyBody(Body):
         return self
 
 
-class CustomerReplyBody(Body):
+class CustomerReplyBody(RequestModel):
     """What a virtual customer said."""
 
     text: MessageText
     file_ids: list[str] = Field(default_factory=list, max_length=10)
 
 
-class AssignBody(Body):
+class AssignBody(RequestModel):
     """Who is to answer; null for nobody."""
 
     assignee_id: str | None
@@ -264,31 +264,31 @@ class AssignBody(Body):
     )
 
 
-class StatusBody(Body):
+class StatusBody(RequestModel):
     """What a ticket is to be. `POST .../snooze` has a time with it, and a route of its own."""
 
     status: Literal["open", "pending", "closed"]
 
 
-class PriorityBody(Body):
+class PriorityBody(RequestModel):
     """How soon it wants an answer."""
 
     priority: Priority
 
 
-class TicketTagsBody(Body):
+class TicketTagsBody(RequestModel):
     """All tags that it shall carry."""
 
     tags: list[TicketTag]
 
 
-class SnoozeBody(Body):
+class SnoozeBody(RequestModel):
     """Until when it is put aside; a customer's message wakes it earlier."""
 
     until: MomentMs
 
 
-class MergeBody(Body):
+class MergeBody(RequestModel):
     """The ticket that goes on, by id or number."""
 
     into: str = Field(min_length=1, max_length=64)
@@ -321,7 +321,7 @@ class StatsQuery(Query):
     since: MomentMs | None = Field(None, description="Tickets opened since; by default 30 days.")
 
 
-class BlockBody(Body):
+class BlockBody(RequestModel):
     """Why, for those who look later."""
 
     reason: str = Field("", max_length=500)

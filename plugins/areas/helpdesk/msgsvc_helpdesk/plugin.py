@@ -6,26 +6,35 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
-from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.events import Event, EventSpec
+from msgsvc_core.files import StoredFile
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
-from msgsvc_core.tickets import TicketRequest
-from msgsvc_helpdesk import jobs, parts, removing
+from msgsvc_core.members import Member
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.plugins.tickets import TicketRequest
+from msgsvc_helpdesk.agents.answering import Answering
+from msgsvc_helpdesk.agents.desk import AgentDesk
+from msgsvc_helpdesk.agents.inbound import AgentBot
+from msgsvc_helpdesk.agents.jobs import SentNotes
+from msgsvc_helpdesk.blocklist import Blocklist
+from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.dashboard import pages
+from msgsvc_helpdesk.dashboard.conversation import Conversations
+from msgsvc_helpdesk.dashboard.inbox import TicketList
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
-from msgsvc_helpdesk.observing import on_events, on_file_fetched, on_member_changed
+from msgsvc_helpdesk.inbound import HelpdeskBot
+from msgsvc_helpdesk.inbox import Inbox
+from msgsvc_helpdesk.jobs import TicketJobs
+from msgsvc_helpdesk.rating import Ratings
 from msgsvc_helpdesk.routes import router
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
 HERE = Path(__file__).parent
-
-#: What it observes is a file of its own.
-OBSERVING = (on_events, on_file_fetched, on_member_changed)
 
 
 @hookimpl
@@ -48,43 +57,179 @@ def register_locale() -> Path:
     return HERE / "locale"
 
 
-@hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    return parts.services_of(service)
+class HelpdeskPlugin:
+    """The plugin's objects, and what they do for the core."""
+
+    def __init__(
+        self,
+        *,
+        tickets: Tickets,
+        desk: AgentDesk,
+        answering: Answering,
+        ratings: Ratings,
+        jobs: TicketJobs,
+        services: Mapping[type, Any],
+        rules: Sequence[InboundRule],
+    ) -> None:
+        self._tickets = tickets
+        self._desk = desk
+        self._answering = answering
+        self._ratings = ratings
+        self._jobs = jobs
+        self._services = services
+        self._rules = rules
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return self._services
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return [*self._jobs.specs, SentNotes(desk=self._desk).spec, self._ratings.spec]
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self._rules
+
+    @hookimpl
+    async def open_ticket(self, tx: Tx, request: TicketRequest) -> str:
+        return await self._tickets.open_requested(tx, request)
+
+    @hookimpl
+    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        await self._tickets.forget_source(tx, project_id, source, source_id)
+
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        await self._jobs.erase(project_id, subscriber_id)
+
+    @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Agents are told in their messengers, and customers asked how it went."""
+        for event in events:
+            await self._desk.on_event(tx, event)
+            await self._ratings.on_event(tx, event)
+
+    @hookimpl
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        """A customer's goes to the agent who has the ticket, an agent's to the customer."""
+        await self._desk.on_file_fetched(tx, file)
+        await self._answering.on_file_fetched(tx, file)
+
+    @hookimpl
+    async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
+        """Tickets of who answers no customers any more go to the others."""
+        await self._desk.on_member_changed(tx, before, after)
 
 
 @hookimpl
-def register_jobs(service: Service) -> Sequence[JobSpec]:
-    return parts.jobs_of(service)
+def create_plugin(context: PluginContext) -> HelpdeskPlugin:
+    settings = context.settings(HelpdeskSettings)
+    tickets = Tickets(
+        clock=context.clock,
+        config=context.config,
+        events=context.events,
+        billing=context.billing,
+        members=context.members,
+        subscribers=context.subscribers,
+        files=context.files,
+        messages=context.messages,
+        settings=settings,
+    )
+    desk = AgentDesk(
+        clock=context.clock,
+        texts=context.texts,
+        jobs=context.jobs,
+        channels=context.channels,
+        outbox=context.outbox,
+        members=context.members,
+        subscribers=context.subscribers,
+        files=context.files,
+        tickets=tickets,
+    )
+    answering = Answering(
+        texts=context.texts,
+        members=context.members,
+        outbox=context.outbox,
+        files=context.files,
+        subscribers=context.subscribers,
+        tickets=tickets,
+        desk=desk,
+    )
+    ratings = Ratings(
+        clock=context.clock,
+        jobs=context.jobs,
+        texts=context.texts,
+        channels=context.channels,
+        outbox=context.outbox,
+        projects=context.projects,
+        subscribers=context.subscribers,
+        tickets=tickets,
+        settings=settings,
+    )
+    customers = HelpdeskBot(
+        projects=context.projects,
+        subscribers=context.subscribers,
+        files=context.files,
+        tickets=tickets,
+        settings=settings,
+    )
+    agents = AgentBot(
+        clock=context.clock,
+        projects=context.projects,
+        members=context.members,
+        subscribers=context.subscribers,
+        tickets=tickets,
+        desk=desk,
+        answering=answering,
+    )
+    return HelpdeskPlugin(
+        tickets=tickets,
+        desk=desk,
+        answering=answering,
+        ratings=ratings,
+        jobs=TicketJobs(
+            clock=context.clock,
+            db=context.db,
+            jobs=context.jobs,
+            files=context.files,
+            tickets=tickets,
+            desk=desk,
+            settings=settings,
+        ),
+        services={
+            Tickets: tickets,
+            AgentDesk: desk,
+            Answering: answering,
+            Ratings: ratings,
+            **_for_handlers(context, tickets, settings),
+        },
+        rules=[*customers.rules(), *agents.rules(), *ratings.rules()],
+    )
 
 
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
-
-
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
-
-
-@hookimpl
-def register_inbound(service: Service) -> Sequence[InboundRule]:
-    return parts.rules_of(service)
-
-
-@hookimpl
-async def open_ticket(service: Service, tx: Tx, request: TicketRequest) -> str:
-    return await service.get(Tickets).open_requested(tx, request)
-
-
-@hookimpl
-async def forget_source(
-    service: Service, tx: Tx, project_id: str, source: str, source_id: str
-) -> None:
-    await removing.forget_source(service, tx, project_id, source, source_id)
-
-
-@hookimpl
-async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
-    await jobs.erase(service, project_id, subscriber_id)
+def _for_handlers(
+    context: PluginContext, tickets: Tickets, settings: HelpdeskSettings
+) -> Mapping[type, Any]:
+    """What endpoints and pages alone ask for."""
+    inbox = Inbox(clock=context.clock, settings=settings)
+    return {
+        Blocklist: Blocklist(clock=context.clock, subscribers=context.subscribers),
+        CannedAnswers: CannedAnswers(clock=context.clock, config=context.config, settings=settings),
+        Inbox: inbox,
+        TicketList: TicketList(clock=context.clock, members=context.members, inbox=inbox),
+        Conversations: Conversations(
+            tickets=tickets,
+            members=context.members,
+            files=context.files,
+            base_url=context.config.base_url,
+        ),
+    }

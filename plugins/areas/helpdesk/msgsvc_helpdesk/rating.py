@@ -4,27 +4,28 @@ The event comes once, with score and comment together: see docs/decisions/0043-a
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
-from msgsvc_core.channels.calls import enqueue_edit, enqueue_send
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.texts import Translate
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, rating_store, store
 from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.rating_store import OpenRating
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 PREFIX = "csat:"
 SCORES = (1, 2, 3, 4, 5)
@@ -43,10 +44,33 @@ MINUTE_MS = 60 * 1000
 class Ratings:
     """Asks customers how they were helped, and tells what they answer."""
 
-    def __init__(self, service: "Service", tickets: Tickets, settings: HelpdeskSettings) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        texts: Texts,
+        channels: Channels,
+        outbox: BotOutbox,
+        projects: Projects,
+        subscribers: Subscribers,
+        tickets: Tickets,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._texts = texts
+        self._channels = channels
+        self._outbox = outbox
+        self._projects = projects
+        self._subscribers = subscribers
         self._tickets = tickets
         self._settings = settings
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job that ends the time for a comment."""
+        return JobSpec(END_JOB, self.end_all)
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -66,22 +90,20 @@ class Ratings:
         if await blocklist_store.find(tx, ticket.project_id, ticket.subscriber_id) is not None:
             return
         key = (ticket.project_id, ticket.subscriber_id)
-        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.find_many(tx, [key])).get(key)
         if customer is None or customer.status != "active":
             return
-        bot = await self._service.channels.find(customer.bot)
+        bot = await self._channels.find(customer.bot)
         # Where nobody can answer, there is nothing to ask.
         if bot is None or not bot.capabilities.answers:
             return
-        _ = self._service.texts.into(customer.lang, __name__)
+        _ = self._texts.into(customer.lang, __name__)
         question = await self._question(tx, ticket, _)
         # After the answer with which the ticket was closed.
-        await enqueue_send(
-            self._service, tx, customer.bot, customer.chat_id, question, priority=NORMAL
-        )
+        await self._outbox.send(tx, customer.bot, customer.chat_id, question, priority=NORMAL)
 
     async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
-        project = await self._service.projects.find(tx, ticket.project_id)
+        project = await self._projects.find(tx, ticket.project_id)
         text = _(
             "{project} has closed your question #{number}. How well were you helped? 1 is badly, 5"
             " is very well. If something is left to say, just write it.",
@@ -108,7 +130,7 @@ class Ratings:
 
     async def _rate(self, ctx: InboundContext, ticket: Ticket, score: int) -> None:
         assert isinstance(ctx.update, ButtonPressed)
-        _, now_ms = ctx._, self._service.clock.now_ms()
+        _, now_ms = ctx._, self._clock.now_ms()
         project_id, ticket_id = ticket.project_id, ticket.ticket_id
         if not await rating_store.score(ctx.tx, project_id, ticket_id, score, now_ms):
             await ctx.answer_button(await self._why_not(ctx, ticket))
@@ -125,7 +147,7 @@ class Ratings:
         )
         await rating_store.begin(ctx.tx, rating)
         payload = {"project_id": project_id, "ticket_id": ticket_id}
-        await self._service.jobs.enqueue(
+        await self._jobs.enqueue(
             ctx.tx,
             NewJob(END_JOB, payload, project_id=project_id, run_at_ms=rating.ends_at_ms),
         )
@@ -160,7 +182,7 @@ class Ratings:
         text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
         if project_id is None or not text or update.files or text.startswith("/"):
             return False
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         rating = await rating_store.find_in_chat(
             ctx.tx, ctx.channel, update.chat_id, project_id, now_ms
         )
@@ -181,6 +203,12 @@ class Ratings:
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)
         return ticket is not None and ticket.status != "closed"
 
+    async def end_all(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Each in a transaction with the end of its job."""
+        for job in jobs:
+            async with ctx.completing(job) as tx:
+                await self.end(tx, job.payload["project_id"], job.payload["ticket_id"])
+
     async def end(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """The time for a comment is over: the score is told alone."""
         rating = await rating_store.end(tx, project_id, ticket_id)
@@ -188,9 +216,9 @@ class Ratings:
             return
         await self._tell(tx, rating, None)
         key = (project_id, rating.subscriber_id)
-        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.find_many(tx, [key])).get(key)
         if customer is not None:
-            await self._thank(tx, rating, self._service.texts.into(customer.lang, __name__))
+            await self._thank(tx, rating, self._texts.into(customer.lang, __name__))
 
     async def _tell(self, tx: Tx, rating: OpenRating, comment: str | None) -> None:
         if comment is not None:
@@ -204,8 +232,8 @@ class Ratings:
         """The question promises no more that words would be a comment."""
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)
         text = _("You rated {score} of 5, thank you.", score=ticket.csat_score if ticket else "")
-        await enqueue_edit(
-            self._service, tx, rating.bot, rating.chat_id, rating.message_ref, OutgoingMessage(text)
+        await self._outbox.edit(
+            tx, rating.bot, rating.chat_id, rating.message_ref, OutgoingMessage(text)
         )
 
     async def _own_ticket(self, ctx: InboundContext, ticket_id: str) -> Ticket | None:
@@ -216,18 +244,6 @@ class Ratings:
             if ticket is not None:
                 return ticket if ticket.subscriber_id == one.subscriber_id else None
         return None
-
-
-async def end_ratings(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Each in a transaction with the end of its job."""
-    for job in jobs:
-        async with ctx.completing(job) as tx:
-            await ctx.service.get(Ratings).end(
-                tx, job.payload["project_id"], job.payload["ticket_id"]
-            )
-
-
-END_SPEC = JobSpec(END_JOB, end_ratings)
 
 
 def _button(label: str, action: str, *parts: object) -> Button:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 _COLUMNS = "project_id, ticket_id, subscriber_id, bot, chat_id, message_ref, ends_at_ms"
 
 
-@record
+@value_object
 class OpenRating:
     """A score whose comment may come until `ends_at_ms`; `message_ref` is the bot's question."""
 

@@ -2,25 +2,20 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
+from msgsvc_core.files.service import Files
 from msgsvc_helpdesk import entry_store, store
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
-
-async def remove(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
     """Removes tickets, and the files of what was said in them."""
-    files = await entry_store.files_of(tx, project_id, ticket_ids)
-    await service.files.remove(tx, project_id, files)
+    found = await entry_store.files_of(tx, project_id, ticket_ids)
+    await files.remove(tx, project_id, found)
     await store.delete(tx, project_id, ticket_ids)
 
 
-async def forget(
-    service: "Service", tx: Tx, project_id: str, ticket_id: str, until_ms: int
-) -> None:
+async def forget(files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int) -> None:
     """Removes a ticket that was closed until then, with those that were merged into it, unless it was
     opened again, or what was said since was merged into it."""
     ticket = await store.hold(tx, project_id, ticket_id)
@@ -28,12 +23,10 @@ async def forget(
         return
     if max(ticket.closed_at_ms, ticket.last_message_at_ms) <= until_ms:
         merged = await store.merged_into(tx, project_id, ticket_id)
-        await remove(service, tx, project_id, [ticket_id, *merged])
+        await remove(files, tx, project_id, [ticket_id, *merged])
 
 
-async def forget_source(
-    service: "Service", tx: Tx, project_id: str, source: str, source_id: str
-) -> None:
+async def forget_source(files: Files, tx: Tx, project_id: str, source: str, source_id: str) -> None:
     """Takes out of a ticket what it was opened with: the text, its files, and who wrote it, where that
     was known from there alone. What was said since stays; so do tickets for something else."""
     ticket = await store.find_by_source(tx, project_id, source, source_id)
@@ -41,18 +34,19 @@ async def forget_source(
         await store.hold(tx, project_id, ticket.ticket_id)
         nobody = {"customer_email": ""} | ({"customer_name": ""} if ticket.is_virtual else {})
         await store.update(tx, project_id, ticket.ticket_id, nobody)
-    files = await entry_store.blank_source(tx, project_id, source_id)
-    await service.files.remove(tx, project_id, files)
+    found = await entry_store.blank_source(tx, project_id, source_id)
+    await files.remove(tx, project_id, found)
 
 
-async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+async def empty(
+    files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str], now_ms: int
+) -> None:
     """Takes a person who is erased out of their tickets: what was said, their name and files.
 
     The tickets stay, closed and empty, for the project's numbers. No event: `subscription.deleted` told.
     """
     if not ticket_ids:
         return
-    now_ms = service.clock.now_ms()
     merged = [await store.merged_into(tx, project_id, ticket_id) for ticket_id in ticket_ids]
     # Also who they were without a messenger; held in the order in which a merge holds tickets.
     ticket_ids = sorted({*ticket_ids, *chain.from_iterable(merged)})
@@ -74,6 +68,6 @@ async def empty(service: "Service", tx: Tx, project_id: str, ticket_ids: Sequenc
             "erased_at_ms": now_ms,
         }
         await store.update(tx, project_id, ticket_id, nothing)
-    files = await entry_store.files_of(tx, project_id, ticket_ids)
-    await service.files.remove(tx, project_id, files)
+    found = await entry_store.files_of(tx, project_id, ticket_ids)
+    await files.remove(tx, project_id, found)
     await entry_store.delete_of(tx, project_id, ticket_ids)

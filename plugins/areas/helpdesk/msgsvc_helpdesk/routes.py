@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import (
     BadRequest,
     BillingBlocked,
     Conflict,
@@ -17,6 +18,7 @@ from msgsvc_core.errors import (
 )
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.store import find_many
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import desk_routes
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.changes import DAY_MS
@@ -26,9 +28,9 @@ from msgsvc_helpdesk.models import (
     Actor,
     Answered,
     AssignBody,
+    CustomerMessage,
     CustomerReplyBody,
     Entry,
-    Heard,
     MergeBody,
     Opening,
     OpenTicketBody,
@@ -66,19 +68,21 @@ _CUSTOMER_ERRORS = (
 
 
 @router.get("/v1/tickets", errors=(BadRequest,))
-async def list_tickets(ctx: Context, query: TicketQuery) -> TicketList:
+async def list_tickets(ctx: Context, query: TicketQuery, tickets: Tickets) -> TicketList:
     """Lists the project's tickets, newest first; filters are all to be met."""
-    found = await ctx.get(Tickets).page(ctx.tx, ctx.project_id, query)
+    found = await tickets.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda ticket: ticket.ticket_id)
     return TicketList(data=[TicketAnswer.of(ticket) for ticket in page], next_cursor=following)
 
 
 @router.post("/v1/tickets", status=201, errors=_CUSTOMER_ERRORS)
-async def open_ticket(ctx: Context, body: OpenTicketBody) -> TicketAnswer:
+async def open_ticket(
+    ctx: Context, body: OpenTicketBody, subscribers: Subscribers, tickets: Tickets
+) -> TicketAnswer:
     """Opens a ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
     subscriber_id = None
     if body.channel != VIRTUAL:
-        receiver = await ctx.service.subscribers.receiver(
+        receiver = await subscribers.receiver(
             ctx.project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -86,10 +90,10 @@ async def open_ticket(ctx: Context, body: OpenTicketBody) -> TicketAnswer:
             tx=ctx.tx,
         )
         subscriber_id = receiver.subscriber_id
-    ctx.get(Tickets).check_text(body.text)
+    tickets.check_text(body.text)
     opening = Opening(
         source="api",
-        heard=Heard(body.text, tuple(body.file_ids)),
+        heard=CustomerMessage(body.text, tuple(body.file_ids)),
         subject=body.subject,
         subscriber_id=subscriber_id,
         customer_name=body.name or "",
@@ -98,25 +102,27 @@ async def open_ticket(ctx: Context, body: OpenTicketBody) -> TicketAnswer:
         tags=tuple(body.tags),
         assignee_id=body.assignee_id,
     )
-    return TicketAnswer.of(await ctx.get(Tickets).open(ctx.tx, ctx.project_id, opening, API))
+    return TicketAnswer.of(await tickets.open(ctx.tx, ctx.project_id, opening, API))
 
 
 @router.get("/v1/tickets/stats")
-async def get_ticket_stats(ctx: Context, query: StatsQuery) -> StatsAnswer:
+async def get_ticket_stats(ctx: Context, query: StatsQuery, clock: Clock) -> StatsAnswer:
     """Shows how many tickets were opened, and how fast they were answered and closed."""
     since_ms = query.since
     if since_ms is None:
-        since_ms = ctx.service.clock.now_ms() - STATS_DAYS * DAY_MS
+        since_ms = clock.now_ms() - STATS_DAYS * DAY_MS
     return await stats_of(ctx.tx, ctx.project_id, since_ms)
 
 
 @router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
-async def get_ticket(ctx: Context, ticket_id: str, query: PageQuery) -> WholeTicketAnswer:
+async def get_ticket(
+    ctx: Context, ticket_id: str, query: PageQuery, all_tickets: Tickets
+) -> WholeTicketAnswer:
     """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
     One that was merged into another shows that one.
     """
-    tickets = ctx.get(Tickets)
+    tickets = all_tickets
     ticket = await tickets.find(ctx.tx, ctx.project_id, ticket_id)
     found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.most)
     page, following = query.cut(found, lambda entry: entry.entry_id)
@@ -124,9 +130,9 @@ async def get_ticket(ctx: Context, ticket_id: str, query: PageQuery) -> WholeTic
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
-async def delete_ticket(ctx: Context, ticket_id: str) -> None:
+async def delete_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> None:
     """Removes a ticket for good, with its messages and files, and what was merged into it."""
-    await ctx.get(Tickets).delete(ctx.tx, ctx.project_id, ticket_id)
+    await tickets.delete(ctx.tx, ctx.project_id, ticket_id)
 
 
 @router.post(
@@ -134,17 +140,23 @@ async def delete_ticket(ctx: Context, ticket_id: str) -> None:
     status=201,
     errors=(BillingBlocked, Conflict, NotFound, ValidationFailed),
 )
-async def reply_to_ticket(ctx: Context, ticket_id: str, body: ReplyBody) -> ReplyAnswer:
+async def reply_to_ticket(
+    ctx: Context,
+    ticket_id: str,
+    body: ReplyBody,
+    all_tickets: Tickets,
+    canned_answers: CannedAnswers,
+) -> ReplyAnswer:
     """Answers the customer by their messenger, or with `internal` keeps a note among agents.
 
     An answer is a paid operation, a note is not. `message.delivery` of the ticket says later whether the
     customer has it.
     """
-    tickets = ctx.get(Tickets)
+    tickets = all_tickets
     text, text_format = body.text or "", body.format
     if body.canned is not None:
         lang = await tickets.lang_of(ctx.tx, ctx.project_id, ticket_id)
-        content = await ctx.get(CannedAnswers).render(
+        content = await canned_answers.render(
             ctx.tx, ctx.project_id, body.canned, body.variables or {}, lang
         )
         text, text_format = content.text, content.format
@@ -165,24 +177,28 @@ async def reply_to_ticket(ctx: Context, ticket_id: str, body: ReplyBody) -> Repl
 
 
 @router.post("/v1/tickets/{ticket_id}/customer-reply", status=201, errors=(Conflict, NotFound))
-async def add_customer_reply(ctx: Context, ticket_id: str, body: CustomerReplyBody) -> TicketAnswer:
+async def add_customer_reply(
+    ctx: Context, ticket_id: str, body: CustomerReplyBody, all_tickets: Tickets
+) -> TicketAnswer:
     """Adds what a virtual customer said; answers with the ticket that goes on.
 
     It is a new one where this one was closed too long ago to be opened again.
     """
-    tickets = ctx.get(Tickets)
+    tickets = all_tickets
     tickets.check_text(body.text)
-    heard = Heard(body.text, tuple(body.file_ids))
+    heard = CustomerMessage(body.text, tuple(body.file_ids))
     return TicketAnswer.of(
         await tickets.add_customer_message(ctx.tx, ctx.project_id, ticket_id, heard, API)
     )
 
 
 @router.post("/v1/tickets/{ticket_id}/assign", errors=(Conflict, NotFound))
-async def assign_ticket(ctx: Context, ticket_id: str, body: AssignBody) -> TicketAnswer:
+async def assign_ticket(
+    ctx: Context, ticket_id: str, body: AssignBody, tickets: Tickets
+) -> TicketAnswer:
     """Gives a ticket to a member who answers customers, or to nobody."""
     return TicketAnswer.of(
-        await ctx.get(Tickets).assign(
+        await tickets.assign(
             ctx.tx,
             ctx.project_id,
             ticket_id,
@@ -194,52 +210,58 @@ async def assign_ticket(ctx: Context, ticket_id: str, body: AssignBody) -> Ticke
 
 
 @router.post("/v1/tickets/{ticket_id}/status", errors=(NotFound,))
-async def set_ticket_status(ctx: Context, ticket_id: str, body: StatusBody) -> TicketAnswer:
+async def set_ticket_status(
+    ctx: Context, ticket_id: str, body: StatusBody, tickets: Tickets
+) -> TicketAnswer:
     """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`."""
     return TicketAnswer.of(
-        await ctx.get(Tickets).set_status(ctx.tx, ctx.project_id, ticket_id, body.status, API)
+        await tickets.set_status(ctx.tx, ctx.project_id, ticket_id, body.status, API)
     )
 
 
 @router.post("/v1/tickets/{ticket_id}/priority", errors=(NotFound,))
-async def set_ticket_priority(ctx: Context, ticket_id: str, body: PriorityBody) -> TicketAnswer:
+async def set_ticket_priority(
+    ctx: Context, ticket_id: str, body: PriorityBody, tickets: Tickets
+) -> TicketAnswer:
     """Says how soon a ticket wants an answer."""
     return TicketAnswer.of(
-        await ctx.get(Tickets).set_priority(ctx.tx, ctx.project_id, ticket_id, body.priority, API)
+        await tickets.set_priority(ctx.tx, ctx.project_id, ticket_id, body.priority, API)
     )
 
 
 @router.post("/v1/tickets/{ticket_id}/tags", errors=(NotFound,))
-async def set_ticket_tags(ctx: Context, ticket_id: str, body: TicketTagsBody) -> TicketAnswer:
+async def set_ticket_tags(
+    ctx: Context, ticket_id: str, body: TicketTagsBody, tickets: Tickets
+) -> TicketAnswer:
     """Puts these tags on a ticket, in place of all that it has."""
     return TicketAnswer.of(
-        await ctx.get(Tickets).set_tags(ctx.tx, ctx.project_id, ticket_id, body.tags, API)
+        await tickets.set_tags(ctx.tx, ctx.project_id, ticket_id, body.tags, API)
     )
 
 
 @router.post("/v1/tickets/{ticket_id}/snooze", errors=(Conflict, NotFound))
-async def snooze_ticket(ctx: Context, ticket_id: str, body: SnoozeBody) -> TicketAnswer:
+async def snooze_ticket(
+    ctx: Context, ticket_id: str, body: SnoozeBody, tickets: Tickets
+) -> TicketAnswer:
     """Puts a ticket aside until a time, or until the customer writes; it is `open` again then."""
-    return TicketAnswer.of(
-        await ctx.get(Tickets).snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API)
-    )
+    return TicketAnswer.of(await tickets.snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API))
 
 
 @router.post("/v1/tickets/{ticket_id}/close", errors=(NotFound,))
-async def close_ticket(ctx: Context, ticket_id: str) -> TicketAnswer:
+async def close_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> TicketAnswer:
     """Closes a ticket. The customer's next message opens it again, within `reopen_days`."""
-    return TicketAnswer.of(await ctx.get(Tickets).close(ctx.tx, ctx.project_id, ticket_id, API))
+    return TicketAnswer.of(await tickets.close(ctx.tx, ctx.project_id, ticket_id, API))
 
 
 @router.post("/v1/tickets/{ticket_id}/merge", errors=(Conflict, NotFound))
-async def merge_ticket(ctx: Context, ticket_id: str, body: MergeBody) -> TicketAnswer:
+async def merge_ticket(
+    ctx: Context, ticket_id: str, body: MergeBody, tickets: Tickets
+) -> TicketAnswer:
     """Moves all messages of a ticket into another one of the same customer, and closes it.
 
     Its id and number lead to the other one from then on, which is the answer.
     """
-    return TicketAnswer.of(
-        await ctx.get(Tickets).merge(ctx.tx, ctx.project_id, ticket_id, body.into, API)
-    )
+    return TicketAnswer.of(await tickets.merge(ctx.tx, ctx.project_id, ticket_id, body.into, API))
 
 
 async def _messages(ctx: Context, entries: Sequence[Entry]) -> dict[str, Message]:

@@ -4,14 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
+from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.words import end_question
-from msgsvc_core.charging import Charge
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.events import Events
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.members.service import Members
 from msgsvc_core.messages.models import SendBody
-from msgsvc_core.tickets import TicketRequest
-from msgsvc_helpdesk import blocklist_store, entry_store, events, removing, store
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.tickets import TicketRequest
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_helpdesk import blocklist_store, entry_store, removing, store
+from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk.changes import DAY_MS, TicketChanges
 from msgsvc_helpdesk.models import (
     CUSTOMER,
@@ -20,12 +28,13 @@ from msgsvc_helpdesk.models import (
     VIRTUAL,
     Actor,
     Answered,
+    CustomerMessage,
     Entry,
-    Heard,
     Opening,
     Ticket,
     TicketQuery,
 )
+from msgsvc_helpdesk.settings import HelpdeskSettings
 
 #: What is paid for: an answer to a customer.
 OPERATION = "ticket.reply"
@@ -34,12 +43,33 @@ OPERATION = "ticket.reply"
 class Tickets(TicketChanges):
     """Tickets of all projects. Every method works in the caller's transaction, for an `Actor`."""
 
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        config: Settings,
+        events: Events,
+        billing: BillingGate,
+        members: Members,
+        subscribers: Subscribers,
+        files: Files,
+        messages: Messages,
+        settings: HelpdeskSettings,
+    ) -> None:
+        super().__init__(
+            clock=clock, members=members, events=events, subscribers=subscribers, settings=settings
+        )
+        self._config = config
+        self._billing = billing
+        self._files = files
+        self._messages = messages
+
     # ---- which there are ------------------------------------------------------------------------
 
     async def page(self, tx: Tx, project_id: str, query: TicketQuery) -> list[Ticket]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel not in {None, VIRTUAL}:
-            await self._service.subscribers.check_channel(tx, project_id, query.channel or "")
+            await self._subscribers.check_channel(tx, project_id, query.channel or "")
         return await store.list_page(tx, project_id, query, query.after, query.most)
 
     async def entries(
@@ -52,12 +82,12 @@ class Tickets(TicketChanges):
         """The language that a ticket's customer reads; the service's where it is not known."""
         ticket = await self.find(tx, project_id, ticket_id)
         key = (project_id, ticket.subscriber_id or "")
-        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
-        return self._service.settings.default_lang if customer is None else customer.lang
+        customer = (await self._subscribers.find_many(tx, [key])).get(key)
+        return self._config.default_lang if customer is None else customer.lang
 
     def check_text(self, text: str) -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
-        most = self._service.settings.limits.text_length
+        most = self._config.limits.text_length
         if len(text) > most:
             raise ValidationFailed(f"text: must be at most {most} characters")
 
@@ -72,11 +102,11 @@ class Tickets(TicketChanges):
         tags = self._checked_tags(opening.tags)
         channel, name = VIRTUAL, opening.customer_name
         if opening.subscriber_id is not None:
-            customer = await self._service.subscribers.find(tx, project_id, opening.subscriber_id)
+            customer = await self._subscribers.find(tx, project_id, opening.subscriber_id)
             channel, name = customer.channel, customer.first_name
         if opening.assignee_id is not None:
             await self.check_agent(tx, project_id, opening.assignee_id, "assignee_id")
-        now_ms, heard = self._service.clock.now_ms(), opening.heard
+        now_ms, heard = self._clock.now_ms(), opening.heard
         number = await store.next_number(tx, project_id)
         ticket = Ticket(
             project_id=project_id,
@@ -101,9 +131,9 @@ class Tickets(TicketChanges):
         await store.insert(tx, ticket)
         if heard is not None:
             await self._note_heard(tx, ticket, heard, opening.source_id)
-        await self.emit(tx, ticket, events.CREATED)
+        await self.emit(tx, ticket, names.CREATED)
         if ticket.assignee_id is not None:
-            await self.emit(tx, ticket, events.ASSIGNED)
+            await self.emit(tx, ticket, names.ASSIGNED)
         return ticket
 
     async def open_requested(self, tx: Tx, request: TicketRequest) -> str:
@@ -122,7 +152,7 @@ class Tickets(TicketChanges):
         opening = Opening(
             source=request.source,
             source_id=request.source_id,
-            heard=Heard(request.text, tuple(request.file_ids)),
+            heard=CustomerMessage(request.text, tuple(request.file_ids)),
             subject=request.subject,
             subscriber_id=request.subscriber_id,
             customer_name=request.customer_name,
@@ -133,7 +163,12 @@ class Tickets(TicketChanges):
         return (await self.open(tx, project_id, opening, SYSTEM)).ticket_id
 
     async def hear(
-        self, tx: Tx, project_id: str, subscriber_id: str, heard: Heard, about: str | None = None
+        self,
+        tx: Tx,
+        project_id: str,
+        subscriber_id: str,
+        heard: CustomerMessage,
+        about: str | None = None,
     ) -> tuple[Ticket, bool]:
         """What a subscriber wrote to the bot: it goes on with their ticket, or opens one.
 
@@ -150,7 +185,7 @@ class Tickets(TicketChanges):
         return await self.open(tx, project_id, opening, CUSTOMER), True
 
     async def add_customer_message(
-        self, tx: Tx, project_id: str, ticket_id: str, heard: Heard, actor: Actor
+        self, tx: Tx, project_id: str, ticket_id: str, heard: CustomerMessage, actor: Actor
     ) -> Ticket:
         """What a virtual customer said, as the project tells it; opens a new ticket for them where this
         one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
@@ -176,13 +211,17 @@ class Tickets(TicketChanges):
         files_digest: str | None,
     ) -> None:
         """The customer changed what they wrote. What it said before is kept; `file_ids` are new ones."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         # The ticket before its message, as whoever merges or removes it does: no two hold one each.
         ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
-        await self._service.files.keep(tx, entry.project_id, file_ids)
+        await self._files.keep(tx, entry.project_id, file_ids)
         await entry_store.change(tx, entry, text, file_ids, files_digest, now_ms)
         await entry_store.drop_edits(tx, entry, self._settings.edits_kept)
         await self._write(tx, ticket, {})
+
+    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        """Takes out of a ticket what it was opened with; see `removing`."""
+        await removing.forget_source(self._files, tx, project_id, source, source_id)
 
     # ---- agents ---------------------------------------------------------------------------------
 
@@ -206,14 +245,14 @@ class Tickets(TicketChanges):
         self.check_text(said.text)
         message_id = None if ticket.is_virtual else await self._send(tx, ticket, said)
         entry = await self._note_said(tx, ticket, said, actor, message_id)
-        await self._service.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
+        await self._billing.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
         now_ms = entry.created_at_ms
         changes: dict[str, Any] = {"last_message_at_ms": now_ms, "waiting_since_ms": None}
         changes["told_waiting_at_ms"] = None
         if ticket.first_response_at_ms is None:
             changes["first_response_at_ms"] = now_ms
         ticket = await self._write(tx, ticket, changes)
-        await self.emit(tx, ticket, events.REPLIED, {"author": "agent", "text": said.text})
+        await self.emit(tx, ticket, names.REPLIED, {"author": "agent", "text": said.text})
         return await self._move(tx, ticket, said.status), entry
 
     async def merge(
@@ -258,7 +297,7 @@ class Tickets(TicketChanges):
         """Removes a ticket for good, what was merged into it and all that was said. Raises `NotFound`."""
         ticket = await self.hold(tx, project_id, ticket_id)
         merged = await store.merged_into(tx, project_id, ticket.ticket_id)
-        await removing.remove(self._service, tx, project_id, [ticket.ticket_id, *merged])
+        await removing.remove(self._files, tx, project_id, [ticket.ticket_id, *merged])
 
     # ---- parts ----------------------------------------------------------------------------------
 
@@ -276,11 +315,9 @@ class Tickets(TicketChanges):
         """Whether a customer's message belongs to it: not if it was closed too long ago."""
         if ticket.closed_at_ms is None:
             return True
-        return (
-            self._service.clock.now_ms() - ticket.closed_at_ms < self._settings.reopen_days * DAY_MS
-        )
+        return self._clock.now_ms() - ticket.closed_at_ms < self._settings.reopen_days * DAY_MS
 
-    async def _continue(self, tx: Tx, ticket: Ticket, heard: Heard) -> Ticket:
+    async def _continue(self, tx: Tx, ticket: Ticket, heard: CustomerMessage) -> Ticket:
         """Adds what the customer said to a ticket that is held, and opens it."""
         if ticket.assignee_id is None:
             # It is offered as soon as it is open, with these words.
@@ -293,11 +330,11 @@ class Tickets(TicketChanges):
         if ticket.waiting_since_ms is None:
             changes |= {"waiting_since_ms": entry.created_at_ms, "told_waiting_at_ms": None}
         ticket = await self._write(tx, ticket, changes)
-        await self.emit(tx, ticket, events.REPLIED, {"author": "customer", "text": heard.text})
+        await self.emit(tx, ticket, names.REPLIED, {"author": "customer", "text": heard.text})
         return ticket
 
     async def _note_heard(
-        self, tx: Tx, ticket: Ticket, heard: Heard, source_id: str | None = None
+        self, tx: Tx, ticket: Ticket, heard: CustomerMessage, source_id: str | None = None
     ) -> Entry:
         entry = self._entry(
             ticket,
@@ -339,25 +376,25 @@ class Tickets(TicketChanges):
             project_id=ticket.project_id,
             entry_id=new_id("tmg"),
             ticket_id=ticket.ticket_id,
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
             **{"internal": False, "format": "plain", **nothing, **said},
         )
 
     async def _kept(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> tuple[str, ...]:
         """The files, which stay from now on. Raises `NotFound` for one that is not there."""
-        found = await self._service.files.find_many(tx, project_id, file_ids)
+        found = await self._files.find_many(tx, project_id, file_ids)
         known = {file.file_id for file in found}
         for file_id in file_ids:
             if file_id not in known:
                 raise NotFound(f"there is no file {file_id!r}")
-        await self._service.files.keep(tx, project_id, file_ids)
+        await self._files.keep(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
 
     async def _send(self, tx: Tx, ticket: Ticket, said: Answered) -> str:
         """Queues an answer to the subscriber; returns the id of the core's message."""
         assert ticket.subscriber_id is not None
         key = (ticket.project_id, ticket.subscriber_id)
-        customer = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.find_many(tx, [key])).get(key)
         if customer is None or customer.status != "active":
             what = "gone" if customer is None else customer.status
             raise Conflict(f"the customer can't be reached: they are {what}")
@@ -366,23 +403,21 @@ class Tickets(TicketChanges):
         if said.media is not None:
             body["media"] = said.media
         elif said.file_id is not None:
-            file = await self._service.files.find(tx, ticket.project_id, said.file_id)
+            file = await self._files.find(tx, ticket.project_id, said.file_id)
             if not file.is_ready:
                 raise Conflict(f"file_id: the file is {file.status}")
-            media = self._service.files.media(file)
+            media = self._files.media(file)
             body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
         # Where people answer in words, a number is from now on said to the agent.
         await end_question(tx, customer.bot, customer.chat_id)
-        message = await self._service.messages.queue(
-            tx, ticket.project_id, validate(SendBody, body)
-        )
+        message = await self._messages.queue(tx, ticket.project_id, validate(SendBody, body))
         return message.message_id
 
     async def _next_agent(self, tx: Tx, project_id: str) -> str | None:
         """Whose turn it is, where new tickets go to agents in turn. Called after `next_number`."""
         if self._settings.assignment != "round_robin":
             return None
-        agents = [one.member_id for one in await self._service.members.list_agents(tx, project_id)]
+        agents = [one.member_id for one in await self._members.list_agents(tx, project_id)]
         if not agents:
             return None
         last = await store.last_assignee(tx, project_id)
@@ -391,7 +426,7 @@ class Tickets(TicketChanges):
         return turn
 
 
-def _beginning(heard: Heard | None) -> str:
+def _beginning(heard: CustomerMessage | None) -> str:
     """The first line of a text, as a subject."""
     lines = heard.text.split("\n") if heard is not None else []
     return next((line.strip() for line in lines if line.strip()), "")

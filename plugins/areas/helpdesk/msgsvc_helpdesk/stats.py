@@ -1,7 +1,7 @@
 """How fast a project answers: asked of the database, which has the times of every ticket."""
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer
 
 PERCENTS = (50, 90, 95, 99)

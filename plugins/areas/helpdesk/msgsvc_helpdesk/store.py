@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import Dialect, held, in_list, joined
+from msgsvc_core.db.sql import Dialect, for_update, in_list, string_agg
 from msgsvc_helpdesk.models import Ticket, TicketQuery
 
 _COLUMNS = (
@@ -42,7 +42,7 @@ def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
     """The beginning of a question for the tickets `t` of `source`, which `read_ticket` reads."""
     # No tag holds a comma: see `TicketTag`.
     tags = (
-        f"(SELECT {joined('g.tag', dialect)} FROM helpdesk_ticket_tags g"
+        f"(SELECT {string_agg('g.tag', dialect)} FROM helpdesk_ticket_tags g"
         " WHERE g.project_id = t.project_id AND g.ticket_id = t.ticket_id)"
     )
     columns = ", ".join(f"t.{column}" for column in _COLUMNS)
@@ -95,7 +95,7 @@ async def find(
 async def hold(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
     """Like `find`; nobody else changes the ticket until the transaction ends."""
     await tx.fetch_one(
-        f"SELECT 1 AS one FROM helpdesk_tickets WHERE {_THIS}{held(tx.dialect)}",
+        f"SELECT 1 AS one FROM helpdesk_tickets WHERE {_THIS}{for_update(tx.dialect)}",
         {"project_id": project_id, "ticket_id": ticket_id},
     )
     # In a statement of its own: it sees what was committed while this one waited, tags too.

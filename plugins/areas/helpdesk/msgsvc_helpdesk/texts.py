@@ -1,7 +1,7 @@
 """What the bot says by itself. All of it is plain text: names are people's input."""
 
 from msgsvc_core.channels import OutgoingMessage
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 
 def taken(_: Translate, project: str, number: int) -> OutgoingMessage:

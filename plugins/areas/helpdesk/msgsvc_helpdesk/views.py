@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.messages.models import MediaAnswer, Message, MessageStatus
-from msgsvc_core.tickets import Priority
+from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import Author, Blocked, Entry, Status, Ticket
 
 
-class TicketAnswer(Answer):
+class TicketAnswer(ResponseModel):
     """A ticket. Seconds count from when it was opened; the resolution is the last closing, null while
     it is not closed. `waiting_since` is when the customer began to wait for an answer."""
 
@@ -68,21 +68,21 @@ def _seconds(from_ms: int, to_ms: int | None) -> int | None:
     return None if to_ms is None else (to_ms - from_ms) // 1000
 
 
-class TicketList(Answer):
+class TicketList(ResponseModel):
     """A page of tickets, newest first."""
 
     data: list[TicketAnswer]
     next_cursor: str | None
 
 
-class EditAnswer(Answer):
+class EditAnswer(ResponseModel):
     """What a message said until then."""
 
     text: str
     replaced_at: str
 
 
-class AgentReplyDelivery(Answer):
+class AgentReplyDelivery(ResponseModel):
     """What became of the message that brings an answer to the customer."""
 
     message_id: str
@@ -90,7 +90,7 @@ class AgentReplyDelivery(Answer):
     reason: str | None
 
 
-class TicketEntryAnswer(Answer):
+class TicketEntryAnswer(ResponseModel):
     """Something said in a ticket. `delivery` is null for notes, for the customer's own words, where they
     have no messenger, and when the message is no longer kept. `file_ids` lead to `/v1/files`."""
 
@@ -132,7 +132,7 @@ class TicketEntryAnswer(Answer):
         )
 
 
-class EntryPage(Answer):
+class EntryPage(ResponseModel):
     """A page of what was said, newest first."""
 
     data: list[TicketEntryAnswer]
@@ -158,14 +158,14 @@ class WholeTicketAnswer(TicketAnswer):
         return cls(**_fields(ticket), messages=EntryPage(data=shown, next_cursor=next_cursor))
 
 
-class ReplyAnswer(Answer):
+class ReplyAnswer(ResponseModel):
     """What was said, and the ticket afterwards."""
 
     ticket: TicketAnswer
     message: TicketEntryAnswer
 
 
-class BlockedAnswer(Answer):
+class BlockedAnswer(ResponseModel):
     """A subscriber whose messages open nothing."""
 
     subscriber_id: str
@@ -181,14 +181,14 @@ class BlockedAnswer(Answer):
         )
 
 
-class BlockedList(Answer):
+class BlockedList(ResponseModel):
     """A page of the blocklist."""
 
     data: list[BlockedAnswer]
     next_cursor: str | None
 
 
-class Percentiles(Answer):
+class Percentiles(ResponseModel):
     """Seconds within which so many of a hundred tickets were answered, or closed; by nearest rank. Null
     where there is none to count."""
 
@@ -199,14 +199,14 @@ class Percentiles(Answer):
     p99: int | None
 
 
-class Rating(Answer):
+class Rating(ResponseModel):
     """What customers said of closed tickets, 1-5."""
 
     count: int
     average: float | None
 
 
-class StatsAnswer(Answer):
+class StatsAnswer(ResponseModel):
     """Tickets that were opened since; those merged into others are not counted."""
 
     since: str

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.members.models import Role
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.dashboard import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
@@ -26,7 +26,7 @@ class Broke:
         self.refuses = False
 
     @hookimpl
-    async def charge(self, service: Service, tx: Any, charge: Any) -> None:
+    async def charge(self, tx: Any, charge: Any) -> None:
         if self.refuses:
             raise BillingBlocked
 

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

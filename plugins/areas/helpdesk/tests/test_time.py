@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.events import Event
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

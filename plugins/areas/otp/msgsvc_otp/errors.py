@@ -1,6 +1,6 @@
 """Error codes of one-time codes."""
 
-from msgsvc_core.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError
 
 
 class OtpInvalid(ApiError):

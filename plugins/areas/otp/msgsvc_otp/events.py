@@ -2,14 +2,14 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 
 SENT, VERIFIED = "otp.sent", "otp.verified"
 FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED = "otp.failed_attempt", "otp.max_attempts_reached"
 
 
-class OtpEvent(Answer):
+class OtpEvent(ResponseModel):
     """Fields of every event of a one-time code, beside the subscriber's."""
 
     otp_id: str

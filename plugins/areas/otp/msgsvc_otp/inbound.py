@@ -1,19 +1,17 @@
 """The bot's side of a request: who opens its link first is subscribed, and sent the code."""
 
-from typing import TYPE_CHECKING
-
 import structlog
 
 from msgsvc_core.channels import InboundContext, InboundRule, Started
-from msgsvc_core.errors import ApiError, TooEarly
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError, TooEarly
 from msgsvc_core.projects.models import Project
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import payloads, texts
 from msgsvc_otp.errors import OtpRateLimited
 from msgsvc_otp.models import OneTimeCode
 from msgsvc_otp.service import OneTimeCodes
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 log = structlog.get_logger(__name__)
 
@@ -21,9 +19,13 @@ log = structlog.get_logger(__name__)
 class CodeBot:
     """Takes what people open. A request belongs to nobody until its code was sent to somebody."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._codes = service.get(OneTimeCodes)
+    def __init__(
+        self, *, clock: Clock, projects: Projects, subscribers: Subscribers, codes: OneTimeCodes
+    ) -> None:
+        self._clock = clock
+        self._projects = projects
+        self._subscribers = subscribers
+        self._codes = codes
 
     def rules(self) -> list[InboundRule]:
         return [InboundRule("start", self._started, prefix=payloads.PREFIX)]
@@ -35,19 +37,19 @@ class CodeBot:
         request = token and await self._codes.hold_requested(ctx.tx, token)
         if not request or not ctx.serves(request.project_id):
             return False
-        project = await self._service.projects.find(ctx.tx, request.project_id)
+        project = await self._projects.find(ctx.tx, request.project_id)
         if project.status != "active":
             return False
         if request.stored_status == "waiting":
             return await self._open(ctx, request, project)
-        if request.is_live(self._service.clock.now_ms()) and await self._is_of(ctx, request):
+        if request.is_live(self._clock.now_ms()) and await self._is_of(ctx, request):
             # It can't be sent again: nobody knows it any more but they.
             await ctx.reply(texts.look_above(ctx._, project.name))
             return True
         return False
 
     async def _open(self, ctx: InboundContext, request: OneTimeCode, project: Project) -> bool:
-        if request.status(self._service.clock.now_ms()) == "expired":
+        if request.status(self._clock.now_ms()) == "expired":
             return False
         if request.channel not in {None, ctx.channel_name}:
             return False
@@ -64,7 +66,7 @@ class CodeBot:
 
     async def _deliver(self, ctx: InboundContext, request: OneTimeCode) -> None:
         await ctx.enter_project(request.project_id)
-        subscriber = await self._service.subscribers.ensure(
+        subscriber = await self._subscribers.ensure(
             ctx.tx,
             request.project_id,
             ctx.channel,
@@ -77,7 +79,5 @@ class CodeBot:
     async def _is_of(self, ctx: InboundContext, request: OneTimeCode) -> bool:
         """Whether it is this person who was sent the code."""
         assert request.subscriber_id is not None
-        subscriber = await self._service.subscribers.find(
-            ctx.tx, request.project_id, request.subscriber_id
-        )
+        subscriber = await self._subscribers.find(ctx.tx, request.project_id, request.subscriber_id)
         return (subscriber.bot, subscriber.user_id) == (ctx.channel, ctx.update.user.user_id)

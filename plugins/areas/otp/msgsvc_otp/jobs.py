@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.channels import Reason
-from msgsvc_core.channels.calls import EXPIRED, SENT
+from msgsvc_core.channels.outbox import EXPIRED, SENT
 from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
-from msgsvc_core.service import Service
-from msgsvc_otp import events, store
-from msgsvc_otp.service import TOLD, emit
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_otp import events as names
+from msgsvc_otp import store
+from msgsvc_otp.sending import TOLD
+from msgsvc_otp.service import emit
 
 #: Days for which a code's outcome can be looked up.
 KEPT_DAYS = 7
@@ -17,41 +21,45 @@ KEPT_DAYS = 7
 DAY_MS = 24 * 3600 * 1000
 
 
-async def told(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """The messenger took a message with a code, or did not."""
-    async with ctx.completing(*jobs) as tx:
-        for job in jobs:
-            end = _sent if job.payload["outcome"] == SENT else _failed
-            await end(ctx.service, tx, job.payload)
+class CodeJobs:
+    """Writes down how messages with codes ended, and deletes old codes."""
 
+    def __init__(self, *, clock: Clock, subscribers: Subscribers, events: Events) -> None:
+        self._clock = clock
+        self._subscribers = subscribers
+        self._events = events
 
-async def _sent(service: Service, tx: Tx, told: Mapping[str, Any]) -> None:
-    project_id = told["project_id"]
-    code = await store.mark_sent(tx, project_id, told["otp_id"], now_ms=service.clock.now_ms())
-    # None: told before, or the person was erased meanwhile.
-    if code is not None and code.subscriber_id is not None:
-        subscriber = await service.subscribers.find(tx, project_id, code.subscriber_id)
-        await emit(service, tx, events.SENT, code, subscriber)
+    def specs(self) -> list[JobSpec]:
+        return [JobSpec(TOLD, self.told), JobSpec("otp.purge", self.purge, every_s=3600)]
 
+    async def told(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """The messenger took a message with a code, or did not."""
+        async with ctx.completing(*jobs) as tx:
+            for job in jobs:
+                end = self._sent if job.payload["outcome"] == SENT else self._failed
+                await end(tx, job.payload)
 
-async def _failed(service: Service, tx: Tx, told: Mapping[str, Any]) -> None:
-    project_id, outcome = told["project_id"], told["outcome"]
-    code = await store.find(tx, project_id, told["otp_id"])
-    if code is None or code.subscriber_id is None:
-        return
-    if outcome != EXPIRED and Reason(outcome).should_unsubscribe:
-        subscriber = await service.subscribers.find(tx, project_id, code.subscriber_id)
-        # The person before the code, as an erasure has them: two who go the other way would wait for
-        # each other.
-        await service.subscribers.block(tx, told["channel"], subscriber.user_id, reason=outcome)
-    await store.mark_failed(tx, project_id, code.otp_id, outcome)
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Deletes codes that were asked for more than `KEPT_DAYS` ago."""
+        before_ms = self._clock.now_ms() - KEPT_DAYS * DAY_MS
+        await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
 
+    async def _sent(self, tx: Tx, told: Mapping[str, Any]) -> None:
+        project_id, now_ms = told["project_id"], self._clock.now_ms()
+        code = await store.mark_sent(tx, project_id, told["otp_id"], now_ms=now_ms)
+        # None: told before, or the person was erased meanwhile.
+        if code is not None and code.subscriber_id is not None:
+            subscriber = await self._subscribers.find(tx, project_id, code.subscriber_id)
+            await emit(self._events, tx, names.SENT, code, subscriber)
 
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Deletes codes that were asked for more than `KEPT_DAYS` ago."""
-    before_ms = ctx.service.clock.now_ms() - KEPT_DAYS * DAY_MS
-    await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
-
-
-TOLD_JOB = JobSpec(TOLD, told)
-PURGE_JOB = JobSpec("otp.purge", purge, every_s=3600)
+    async def _failed(self, tx: Tx, told: Mapping[str, Any]) -> None:
+        project_id, outcome = told["project_id"], told["outcome"]
+        code = await store.find(tx, project_id, told["otp_id"])
+        if code is None or code.subscriber_id is None:
+            return
+        if outcome != EXPIRED and Reason(outcome).should_unsubscribe:
+            subscriber = await self._subscribers.find(tx, project_id, code.subscriber_id)
+            # The person before the code, as an erasure has them: two who go the other way would wait
+            # for each other.
+            await self._subscribers.block(tx, told["channel"], subscriber.user_id, reason=outcome)
+        await store.mark_failed(tx, project_id, code.otp_id, outcome)

@@ -7,7 +7,7 @@ number of processes, without Redis, and nothing counts that was rolled back.
 from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import TooEarly
+from msgsvc_core.kernel.errors import TooEarly
 from msgsvc_otp import store
 from msgsvc_otp.errors import OtpRateLimited
 from msgsvc_otp.models import OneTimeCode

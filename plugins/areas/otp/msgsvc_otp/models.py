@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.localized import Language
-from msgsvc_core.record import record
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import Subscriber
 
 Status = Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
@@ -25,7 +25,7 @@ DEFAULT_PURPOSE = "login"
 Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
 
 
-@record
+@value_object
 class OneTimeCode:
     """One code, from its request to its end. The code itself is nowhere."""
 
@@ -71,7 +71,7 @@ class OneTimeCode:
         return self.stored_status == "active" and now_ms < self.expires_at_ms
 
 
-@record
+@value_object
 class Verdict:
     """The right code, and whose it was."""
 
@@ -79,7 +79,7 @@ class Verdict:
     subscriber: Subscriber
 
 
-class Terms(Body):
+class Terms(RequestModel):
     """What may be asked of a code; the settings say what holds otherwise, and how far one may go."""
 
     purpose: Purpose = Field(
@@ -105,7 +105,7 @@ class SendOtpBody(Terms):
     channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
 
 
-class SendOtpAnswer(Answer):
+class SendOtpAnswer(ResponseModel):
     """A code that is on its way."""
 
     otp_id: str
@@ -118,7 +118,7 @@ class RequestOtpBody(Terms):
     channel: str | None = Field(None, description="Offer this messenger alone.")
 
 
-class RequestOtpAnswer(Answer):
+class RequestOtpAnswer(ResponseModel):
     """A code that waits for somebody to open its link."""
 
     leave_out_none = frozenset({"start_messages"})
@@ -133,7 +133,7 @@ class RequestOtpAnswer(Answer):
     expires_in: int = Field(description="Seconds for which the link can be opened.")
 
 
-class VerifyOtpBody(Body):
+class VerifyOtpBody(RequestModel):
     """A code as the person typed it, and which one it should be: that of `otp_id`, or the last one of
     a subscriber and purpose."""
 
@@ -147,7 +147,7 @@ class VerifyOtpBody(Body):
     code: str = Field(max_length=64, description="Spaces in it don't matter.")
 
 
-class VerifyOtpAnswer(Answer):
+class VerifyOtpAnswer(ResponseModel):
     """Who gave the right code."""
 
     verified: Literal[True] = True
@@ -167,7 +167,7 @@ class VerifyOtpAnswer(Answer):
         return cls(otp_id=code.otp_id, purpose=code.purpose, **verdict.subscriber.event_fields())
 
 
-class OtpAnswer(Answer):
+class OtpAnswer(ResponseModel):
     """Where a code stands."""
 
     otp_id: str

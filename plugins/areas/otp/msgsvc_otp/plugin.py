@@ -6,22 +6,25 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.errors import ApiError
 from msgsvc_core.events import EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_otp.codes import CodeHashes
 from msgsvc_otp.dashboard import pages
 from msgsvc_otp.errors import OTP_ERRORS
 from msgsvc_otp.events import OTP_EVENTS
 from msgsvc_otp.inbound import CodeBot
-from msgsvc_otp.jobs import PURGE_JOB, TOLD_JOB
+from msgsvc_otp.jobs import CodeJobs
 from msgsvc_otp.routes import router
+from msgsvc_otp.sending import CodeSender
 from msgsvc_otp.service import OneTimeCodes
 from msgsvc_otp.settings import OtpSettings
+from msgsvc_otp.wording import Wording
 
 HERE = Path(__file__).parent
 
@@ -29,11 +32,6 @@ HERE = Path(__file__).parent
 @hookimpl
 def register_settings() -> SettingsSection:
     return SettingsSection("otp", OtpSettings)
-
-
-@hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
 
 
 @hookimpl
@@ -57,20 +55,59 @@ def register_locale() -> Path:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    return {OneTimeCodes: OneTimeCodes(service)}
+def create_plugin(context: PluginContext) -> "OtpPlugin":
+    return OtpPlugin(context)
 
 
-@hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return [TOLD_JOB, PURGE_JOB]
+class OtpPlugin:
+    """The plugin's objects, and the hooks that need them."""
 
+    def __init__(self, context: PluginContext) -> None:
+        sender = CodeSender(
+            wording=Wording(
+                projects=context.projects, templates=context.templates, texts=context.texts
+            ),
+            subscribers=context.subscribers,
+            messages=context.messages,
+            outbox=context.outbox,
+            default_lang=context.config.default_lang,
+        )
+        self._codes = OneTimeCodes(
+            clock=context.clock,
+            settings=context.settings(OtpSettings),
+            hashes=CodeHashes(context.secrets),
+            sender=sender,
+            subscribers=context.subscribers,
+            channels=context.channels,
+            billing=context.billing,
+            events=context.events,
+        )
+        self._bot = CodeBot(
+            clock=context.clock,
+            projects=context.projects,
+            subscribers=context.subscribers,
+            codes=self._codes,
+        )
+        self._jobs = CodeJobs(
+            clock=context.clock, subscribers=context.subscribers, events=context.events
+        )
 
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {OneTimeCodes: self._codes}
 
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
 
-@hookimpl
-def register_inbound(service: Service) -> Sequence[InboundRule]:
-    return CodeBot(service).rules()
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self._bot.rules()
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self._jobs.specs()

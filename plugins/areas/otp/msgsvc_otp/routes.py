@@ -2,8 +2,9 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import (
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import (
     ApiError,
     BillingBlocked,
     Conflict,
@@ -41,24 +42,26 @@ _WHO: tuple[type[ApiError], ...] = (
     status=202,
     errors=(*_WHO, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
 )
-async def send_otp(ctx: Context, body: SendOtpBody) -> SendOtpAnswer:
+async def send_otp(ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes) -> SendOtpAnswer:
     """Sends a code to a subscriber; it ends the one before of the same purpose.
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
     """
-    code = await ctx.get(OneTimeCodes).send(ctx.tx, ctx.project_id, body)
+    code = await one_time_codes.send(ctx.tx, ctx.project_id, body)
     return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms))
 
 
 @router.post("/v1/otp/request", status=201, errors=(BillingBlocked,))
-async def request_otp(ctx: Context, body: RequestOtpBody) -> RequestOtpAnswer:
+async def request_otp(
+    ctx: Context, body: RequestOtpBody, all_channels: Channels, one_time_codes: OneTimeCodes
+) -> RequestOtpAnswer:
     """Makes a link that subscribes whoever opens it first, and sends them a code.
 
     Its time begins when the link is opened. Verify by `otp_id`; the answer tells who it was.
     """
-    request, token = await ctx.get(OneTimeCodes).request(ctx.tx, ctx.project_id, body)
-    channels, payload = ctx.service.channels, request_payload(token)
+    request, token = await one_time_codes.request(ctx.tx, ctx.project_id, body)
+    channels, payload = all_channels, request_payload(token)
     names = None if body.channel is None else [body.channel]
     links = channels.deep_links(ctx.project_id, payload, names)
     await channels.remember_start(ctx.tx, ctx.project_id, payload, request.expires_at_ms)
@@ -75,9 +78,11 @@ async def request_otp(ctx: Context, body: RequestOtpBody) -> RequestOtpAnswer:
     "/v1/otp/verify",
     errors=(*_WHO, NotFound, OtpInvalid, OtpExpired, OtpMaxAttempts, OtpRateLimited),
 )
-async def verify_otp(ctx: Context, body: VerifyOtpBody) -> VerifyOtpAnswer:
+async def verify_otp(
+    ctx: Context, body: VerifyOtpBody, one_time_codes: OneTimeCodes
+) -> VerifyOtpAnswer:
     """Checks a code. Works once; each wrong code is an attempt less. Call it from your server."""
-    verdict = await ctx.get(OneTimeCodes).verify(ctx.tx, ctx.project_id, body)
+    verdict = await one_time_codes.verify(ctx.tx, ctx.project_id, body)
     if isinstance(verdict, OtpInvalid):
         # The attempt stays counted: the error keeps its writes.
         raise verdict
@@ -85,7 +90,9 @@ async def verify_otp(ctx: Context, body: VerifyOtpBody) -> VerifyOtpAnswer:
 
 
 @router.get("/v1/otp/{otp_id}", errors=(NotFound,))
-async def get_otp(ctx: Context, otp_id: str) -> OtpAnswer:
+async def get_otp(
+    ctx: Context, otp_id: str, clock: Clock, one_time_codes: OneTimeCodes
+) -> OtpAnswer:
     """Shows where a code stands; never the code."""
-    code = await ctx.get(OneTimeCodes).find(ctx.tx, ctx.project_id, otp_id)
-    return OtpAnswer.of(code, ctx.service.clock.now_ms())
+    code = await one_time_codes.find(ctx.tx, ctx.project_id, otp_id)
+    return OtpAnswer.of(code, clock.now_ms())

@@ -1,13 +1,14 @@
 """The rules of one-time codes: one active code per person and purpose, a few guesses, used once."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.channels.calls import Then, enqueue_send
-from msgsvc_core.charging import Charge
+from msgsvc_core.billing import BillingGate, Charge
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import (
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import (
     ApiError,
     Conflict,
     MutuallyExclusiveIdentifiers,
@@ -15,9 +16,10 @@ from msgsvc_core.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.ids import new_id, new_token
+from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import limits, store
 from msgsvc_otp.codes import CodeHashes, new_code
 from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts
@@ -31,14 +33,8 @@ from msgsvc_otp.models import (
     Verdict,
     VerifyOtpBody,
 )
+from msgsvc_otp.sending import CodeSender
 from msgsvc_otp.settings import OtpSettings
-from msgsvc_otp.wording import Wording
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
-#: The job that is told what became of a message with a code.
-TOLD = "otp.told"
 
 #: What is charged for (hook `charge`).
 OPERATION = "otp.send"
@@ -50,11 +46,26 @@ MOST_CHANNELS = 100
 class OneTimeCodes:
     """Sends codes and checks them."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._settings = service.section(OtpSettings)
-        self._hashes = CodeHashes(service.secrets)
-        self._wording = Wording(service)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: OtpSettings,
+        hashes: CodeHashes,
+        sender: CodeSender,
+        subscribers: Subscribers,
+        channels: Channels,
+        billing: BillingGate,
+        events: Events,
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._hashes = hashes
+        self._sender = sender
+        self._subscribers = subscribers
+        self._channels = channels
+        self._billing = billing
+        self._events = events
 
     async def send(self, tx: Tx, project_id: str, body: SendOtpBody) -> OneTimeCode:
         """A new code, on its way to the subscriber; it ends the one before of the same purpose.
@@ -63,7 +74,7 @@ class OneTimeCodes:
         `OtpRateLimited`, `BillingBlocked`.
         """
         request = self._new(project_id, body, channel=body.channel)
-        receiver = await self._service.subscribers.receiver(
+        receiver = await self._subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -73,7 +84,7 @@ class OneTimeCodes:
         # Before anything is written: an erasure holds the person, and then waits for their codes.
         if not await store.keep_subscriber(tx, project_id, receiver.subscriber_id):
             raise SubscriberNotFound(f"there is no subscriber {receiver.subscriber_id!r}")
-        subscriber = await self._service.subscribers.find(tx, project_id, receiver.subscriber_id)
+        subscriber = await self._subscribers.find(tx, project_id, receiver.subscriber_id)
         if subscriber.status != "active":
             raise Conflict(
                 f"{subscriber.subscriber_id} is {subscriber.status}, and can't be sent a code;"
@@ -90,14 +101,12 @@ class OneTimeCodes:
 
         Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is made.
         """
-        await self._service.admit(project_id, OPERATION, tx)
+        await self._billing.check(project_id, OPERATION, tx)
         if body.channel is not None:
-            self._service.channels.check_name(project_id, body.channel)
+            self._channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)
         # What is wrong with a template is told now: whoever opens the link could not mend it.
-        await self._wording.message(
-            tx, request, body.lang or self._service.settings.default_lang, new_code(request.length)
-        )
+        await self._sender.check(tx, request, new_code(request.length))
         token = new_token()
         await store.insert(tx, request, digest(token))
         return request, token
@@ -124,7 +133,7 @@ class OneTimeCodes:
         Raises `ValidationFailed`, `Conflict`, `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
         project_id, subscriber_id = request.project_id, subscriber.subscriber_id
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await limits.lock(tx, project_id, subscriber_id)
         await limits.check_send(tx, self._settings, request, subscriber_id, now_ms=now_ms)
         await store.supersede(tx, project_id, subscriber_id, request.purpose, now_ms=now_ms)
@@ -138,8 +147,8 @@ class OneTimeCodes:
             expires_at_ms=now_ms + request.ttl_minutes * 60_000,
         )
         assert issued is not None, "whoever issues it has made or holds the request"
-        await self._service.charge(tx, Charge(project_id, OPERATION, request.otp_id))
-        await self._enqueue(tx, issued, subscriber, code)
+        await self._billing.charge(tx, Charge(project_id, OPERATION, request.otp_id))
+        await self._sender.send(tx, issued, subscriber, code)
         return issued
 
     async def verify(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Verdict | OtpInvalid:
@@ -155,7 +164,7 @@ class OneTimeCodes:
             # A form that was sent in empty is no guess.
             raise ValidationFailed("code: must hold more than spaces")
         known = await self._named(tx, project_id, body)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if known is None or known.subscriber_id is None:
             raise await self._why_refused(tx, known, now_ms)
         counted = await store.count_attempt(tx, known, now_ms=now_ms)
@@ -163,7 +172,7 @@ class OneTimeCodes:
             raise await self._why_refused(tx, known, now_ms)
         await limits.check_guess(tx, self._settings, counted, now_ms=now_ms)
         assert counted.subscriber_id is not None
-        subscriber = await self._service.subscribers.find(tx, project_id, counted.subscriber_id)
+        subscriber = await self._subscribers.find(tx, project_id, counted.subscriber_id)
         assert counted.code_hash is not None
         if not self._hashes.match(counted.otp_id, given, counted.code_hash):
             return await self._count_wrong(tx, counted, subscriber)
@@ -211,7 +220,7 @@ class OneTimeCodes:
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
         """The subscribers that are named: with an `external_id`, those of all channels, as the one who
         was sent the code need not be the one who was active last."""
-        receiver = await self._service.subscribers.receiver(
+        receiver = await self._subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -221,7 +230,7 @@ class OneTimeCodes:
         if body.external_id is None or body.channel is not None:
             return [receiver.subscriber_id]
         filters = SubscriberFilters(external_id=body.external_id)
-        everywhere = await self._service.subscribers.list_after(
+        everywhere = await self._subscribers.list_after(
             tx, project_id, filters, None, MOST_CHANNELS
         )
         return [subscriber.subscriber_id for subscriber in everywhere]
@@ -246,7 +255,7 @@ class OneTimeCodes:
     def _new(self, project_id: str, terms: Terms, *, channel: str | None) -> OneTimeCode:
         """Raises `ValidationFailed` for terms beyond the settings."""
         allowed = self._settings
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         return OneTimeCode(
             project_id=project_id,
             otp_id=new_id("otp"),
@@ -276,35 +285,12 @@ class OneTimeCodes:
             expires_at_ms=now_ms + allowed.link_lifetime_s * 1000,
         )
 
-    async def _enqueue(
-        self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str
-    ) -> None:
-        message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
-        channel = await self._service.subscribers.bot_of(issued.project_id, subscriber)
-        self._service.messages.check_content(channel, message)
-        await enqueue_send(
-            self._service,
-            tx,
-            channel.key,
-            subscriber.chat_id,
-            message,
-            expires_at_ms=issued.expires_at_ms,
-            then=Then(
-                TOLD,
-                {
-                    "project_id": issued.project_id,
-                    "otp_id": issued.otp_id,
-                    "channel": channel.key,
-                },
-            ),
-        )
-
     async def _emit(self, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber) -> None:
-        await emit(self._service, tx, event, code, subscriber)
+        await emit(self._events, tx, event, code, subscriber)
 
 
 async def emit(
-    service: "Service", tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber
+    events: Events, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber
 ) -> None:
     """Tells of a code, by one of the plugin's events."""
     fields = {
@@ -312,7 +298,7 @@ async def emit(
         "purpose": code.purpose,
         "attempts_left": code.attempts_left,
     }
-    await service.events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
+    await events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
 
 
 async def _hold(tx: Tx, project_id: str, subscriber_id: str) -> None:

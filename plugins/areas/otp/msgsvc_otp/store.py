@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import held, in_list, kept, some_of
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import for_key_share, for_update, in_list, limited_delete
+from msgsvc_core.kernel.values import value_object
 from msgsvc_otp.models import OneTimeCode
 
 _CODE = (
@@ -14,7 +14,7 @@ _CODE = (
 )
 
 
-@record
+@value_object
 class Issued:
     """When a code of a subscriber was made, and what for."""
 
@@ -22,7 +22,7 @@ class Issued:
     at_ms: int
 
 
-@record
+@value_object
 class Guessed:
     """How often a code was guessed wrong, and when it was tried last."""
 
@@ -56,7 +56,8 @@ async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
     """Has the subscriber stay until the transaction ends; False if they are gone."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_subscribers"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id" + kept(tx.dialect),
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        + for_key_share(tx.dialect),
         {"project_id": project_id, "subscriber_id": subscriber_id},
     )
     return row is not None
@@ -100,7 +101,8 @@ async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
     """Of whatever project: a start link names nothing but the token. Who opens the link at the same
     moment waits until the transaction ends."""
     row = await tx.fetch_one(
-        f"SELECT {_CODE} FROM otp_codes WHERE token_digest = :token_digest" + held(tx.dialect),
+        f"SELECT {_CODE} FROM otp_codes WHERE token_digest = :token_digest"
+        + for_update(tx.dialect),
         {"token_digest": token_digest},
     )
     return _code(row)
@@ -228,7 +230,7 @@ async def mark_failed(tx: Tx, project_id: str, otp_id: str, reason: str) -> None
 
 async def purge(tx: Tx, created_before_ms: int, most: int) -> int:
     """Deletes some old codes of all projects; returns how many."""
-    old = some_of("otp_codes", "created_at_ms < :created_before_ms", tx.dialect)
+    old = limited_delete("otp_codes", "created_at_ms < :created_before_ms", tx.dialect)
     params = {"created_before_ms": created_before_ms, "most": most}
     return await tx.execute(f"DELETE FROM otp_codes WHERE {old}", params)
 

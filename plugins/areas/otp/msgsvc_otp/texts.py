@@ -3,7 +3,7 @@
 from math import ceil
 
 from msgsvc_core.channels import OutgoingMessage
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 
 def code_message(_: Translate, *, project: str, code: str, minutes: int) -> OutgoingMessage:

@@ -1,17 +1,15 @@
 """The message that carries a code: a template of the project if it has one, else our own text."""
 
-from typing import TYPE_CHECKING
-
 from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.content.substitution import text_template
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.messages.substitution import text_template
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.messages.templates.models import StoredTemplate
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.projects.service import Projects
 from msgsvc_otp import texts
 from msgsvc_otp.models import OneTimeCode
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Key of the template for every purpose; `otp_<purpose>` comes before it.
 TEMPLATE = "otp"
@@ -23,8 +21,10 @@ CODE_VARIABLE = "code"
 class Wording:
     """Says codes in the words of their project."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, projects: Projects, templates: Templates, texts: Texts) -> None:
+        self._projects = projects
+        self._templates = templates
+        self._texts = texts
 
     async def message(self, tx: Tx, request: OneTimeCode, lang: str, code: str) -> OutgoingMessage:
         """The message for who reads `lang`.
@@ -32,11 +32,11 @@ class Wording:
         Raises `ValidationFailed` for a template of the project that does not show the code, or wants
         what is not there.
         """
-        project = await self._service.projects.find(tx, request.project_id)
+        project = await self._projects.find(tx, request.project_id)
         template = await self._template(tx, request)
         if template is None:
             return texts.code_message(
-                self._service.texts.into(lang, __name__),
+                self._texts.into(lang, __name__),
                 project=project.name,
                 code=code,
                 minutes=request.ttl_minutes,
@@ -49,7 +49,7 @@ class Wording:
             "purpose": request.purpose,
         }
         try:
-            content = await self._service.templates.render(
+            content = await self._templates.render(
                 request.project_id, template.key, variables, lang, tx
             )
         except ValidationFailed as error:
@@ -59,14 +59,14 @@ class Wording:
     async def _template(self, tx: Tx, request: OneTimeCode) -> StoredTemplate | None:
         for key in (f"{TEMPLATE}_{request.purpose}", TEMPLATE):
             try:
-                return await self._service.templates.find(tx, request.project_id, key)
+                return await self._templates.find(tx, request.project_id, key)
             except NotFound:
                 continue
         return None
 
     def _check(self, template: StoredTemplate) -> None:
         """In every language: a call shall not fail for some people only."""
-        (shown,) = self._service.templates.answers([template])
+        (shown,) = self._templates.answers([template])
         by_lang = {"": shown.text} if isinstance(shown.text, str) else shown.text
         for lang, text in by_lang.items():
             holes = text_template(text, shown.format).holes

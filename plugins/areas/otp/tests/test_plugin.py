@@ -8,7 +8,7 @@ from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_otp import jobs, plugin
+from msgsvc_otp import plugin
 
 from .conftest import ann_of, refusal
 
@@ -27,8 +27,10 @@ async def test_events_and_error_codes_are_in_the_catalogues(service: Service) ->
     }
 
 
-def test_purge_runs_every_hour() -> None:
-    assert jobs.PURGE_JOB.every_s == 3600
+async def test_purge_runs_every_hour(service: Service) -> None:
+    every_s = {spec.name: spec.every_s for spec in service.job_specs}
+
+    assert every_s["otp.purge"] == 3600
 
 
 async def test_codes_are_forgotten_a_week_after_they_were_asked_for(

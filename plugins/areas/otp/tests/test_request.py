@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_otp import plugin

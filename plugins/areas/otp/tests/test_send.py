@@ -6,11 +6,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.billing import Charge
 from msgsvc_core.channels import DeliveryError, Reason
-from msgsvc_core.charging import Charge
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import BillingBlocked
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_otp import plugin

@@ -4,14 +4,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 
 SENT, FAILED, SKIPPED = "scheduled.sent", "scheduled.failed", "scheduled.skipped"
 RECURRING_SENT = "recurring.sent"
 
 
-class ScheduledSent(Answer):
+class ScheduledSent(ResponseModel):
     """Fields of `scheduled.sent`."""
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
@@ -21,7 +21,7 @@ class ScheduledSent(Answer):
     job_id: str | None = Field(None, description="Of one to an audience.")
 
 
-class RecurringSent(Answer):
+class RecurringSent(ResponseModel):
     """Fields of `recurring.sent`."""
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
@@ -31,7 +31,7 @@ class RecurringSent(Answer):
     job_id: str | None = Field(None, description="Of one to an audience.")
 
 
-class ScheduledNotSent(Answer):
+class ScheduledNotSent(ResponseModel):
     """Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message."""
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"scheduled_id", "recurring_id"})

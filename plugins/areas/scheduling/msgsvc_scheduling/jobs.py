@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, exponential, in_steps
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_scheduling import store
 from msgsvc_scheduling.models import Due
 from msgsvc_scheduling.running import PASSING, Running
@@ -21,45 +22,69 @@ AT_ONCE = 4
 log = structlog.get_logger(__name__)
 
 
-async def run_due(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Does all that is due, in transactions that a kill leaves undone as a whole.
-
-    Messages to one each are done beside the mailings, and those of a project beside those of others. What the
-    database took too long for is left for the next run, and the others go on without it: it would be
-    the first again each time. What kept it from being done is raised at the end.
-    """
-    service = ctx.service
-    running, most = service.get(Running), service.section(SchedulingSettings).batch
-    left: list[Due] = []
-    before: list[Due] = []
-    failure: Exception | None = None
-    is_more = True
-    while is_more and not ctx.stopping:
-        # After a failure too: if there is no database at all this raises, and nothing else is tried.
-        async with service.db.read() as tx:
-            found = await store.list_due(tx, service.clock.now_ms(), most + len(left))
-        # What somebody else is about to change stays, and comes with the next run.
-        is_more = len(found) == most + len(left) and found != before
-        before = found
-        due = [one for one in found if one not in left]
-        # All are awaited even if one fails: its mailings must not go on beside those of the next run.
-        ends = await asyncio.gather(*_side_by_side(ctx, running, due), return_exceptions=True)
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
-            if end is not None:
-                left += end.left
-                failure, is_more = failure or end.error, True
-    if failure is not None:
-        raise failure
-
-
 @dataclass(frozen=True, slots=True)
 class PutOff:
     """What is left for the next run, and why."""
 
     left: Sequence[Due]
     error: Exception
+
+
+class ScheduleJobs:
+    """The jobs that send what is due, and remove what is over."""
+
+    def __init__(self, *, clock: Clock, running: Running, settings: SchedulingSettings) -> None:
+        self._clock = clock
+        self._running = running
+        self._settings = settings
+
+    @property
+    def specs(self) -> list[JobSpec]:
+        # After a failure it looks again soon: others wait for their time.
+        backoff = exponential(first_s=1.0, most_s=30.0)
+        return [
+            JobSpec("scheduling.run", self.run_due, every_s=1, backoff=backoff),
+            JobSpec("scheduling.purge", self.purge, every_s=3600),
+        ]
+
+    async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Does all that is due, in transactions that a kill leaves undone as a whole.
+
+        Messages to one each are done beside the mailings, and those of a project beside those of others.
+        What the database took too long for is left for the next run, and the others go on without it: it
+        would be the first again each time. What kept it from being done is raised at the end.
+        """
+        most = self._settings.batch
+        left: list[Due] = []
+        before: list[Due] = []
+        failure: Exception | None = None
+        is_more = True
+        while is_more and not ctx.stopping:
+            # After a failure too: if there is no database at all this raises, and nothing else is tried.
+            async with ctx.reading() as tx:
+                found = await store.list_due(tx, self._clock.now_ms(), most + len(left))
+            # What somebody else is about to change stays, and comes with the next run.
+            is_more = len(found) == most + len(left) and found != before
+            before = found
+            due = [one for one in found if one not in left]
+            # All are awaited even if one fails: its mailings must not go on beside those of the next run.
+            ends = await asyncio.gather(
+                *_side_by_side(ctx, self._running, due), return_exceptions=True
+            )
+            for end in ends:
+                if isinstance(end, BaseException):
+                    raise end
+                if end is not None:
+                    left += end.left
+                    failure, is_more = failure or end.error, True
+        if failure is not None:
+            raise failure
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Deletes what has been over for longer than the setting `kept_days`."""
+        kept_ms = self._settings.kept_days * DAY_MS
+        before_ms = self._clock.now_ms() - kept_ms
+        await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
 
 
 def _side_by_side(
@@ -101,17 +126,3 @@ async def _run_mailings(
                 log.warning("scheduled_mailing_put_off", id=mailing.record_id, error=str(error))
                 return PutOff([mailing], error)
     return None
-
-
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Deletes what has been over for longer than the setting `kept_days`."""
-    kept_ms = ctx.service.section(SchedulingSettings).kept_days * DAY_MS
-    before_ms = ctx.service.clock.now_ms() - kept_ms
-    await in_steps(ctx, lambda tx, most: store.purge(tx, before_ms, most))
-
-
-#: After a failure it looks again soon: others wait for their time.
-RUN_JOB = JobSpec(
-    "scheduling.run", run_due, every_s=1, backoff=exponential(first_s=1.0, most_s=30.0)
-)
-PURGE_JOB = JobSpec("scheduling.purge", purge, every_s=3600)

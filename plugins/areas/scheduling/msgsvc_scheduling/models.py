@@ -5,17 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.channels.outgoing import Format
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.local_time import Zone
-from msgsvc_core.localized import Localized
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.i18n import Localized
+from msgsvc_core.kernel.time_zones import Zone
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
-from msgsvc_core.messages.substitution import Variables
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import PermissionKey
 from msgsvc_scheduling.recurrence import Rule
 
@@ -29,7 +29,7 @@ TEXT_LENGTH = 64
 _OF_TEMPLATE = ("text", "format", "media", "buttons")
 
 
-@record
+@value_object
 class Record:
     """A row: a message that waits for its time, to one subscriber or to an audience."""
 
@@ -73,7 +73,7 @@ class Record:
         )
 
 
-@record
+@value_object
 class Due:
     """What names a record whose time has come, and the time."""
 
@@ -83,7 +83,7 @@ class Due:
     due_at_ms: int
 
 
-@record
+@value_object
 class Outcome:
     """What became of a record at its time."""
 
@@ -111,7 +111,7 @@ class MessageBody(MailingMessage):
         )
 
 
-class MessageChanges(Body):
+class MessageChanges(RequestModel):
     """What a message is to be from now on. What is left out stays as it is; null takes it away."""
 
     template: str | None = Field(None, description="Takes the place of text and what goes with it.")
@@ -156,7 +156,7 @@ class UpdateScheduledBody(MessageChanges):
     timezone: Kept[Zone] = Field(None, description="Of a local `send_at`; without it, as it was.")
 
 
-class RecordAnswer(Answer):
+class RecordAnswer(ResponseModel):
     """What the answers of both kinds have in common."""
 
     subscriber_id: str | None
@@ -187,7 +187,7 @@ class RecordAnswer(Answer):
         }
 
 
-class ScheduledFields(Answer):
+class ScheduledFields(ResponseModel):
     """What a scheduled message has of its own."""
 
     scheduled_id: str
@@ -219,7 +219,7 @@ class ScheduledAnswer(RecordAnswer, ScheduledFields):
         )
 
 
-class ScheduledList(Answer):
+class ScheduledList(ResponseModel):
     """A page of scheduled messages, newest first."""
 
     data: list[ScheduledAnswer]

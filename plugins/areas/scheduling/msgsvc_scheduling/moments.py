@@ -3,8 +3,8 @@
 import re
 from datetime import datetime, timedelta
 
-from msgsvc_core.clock import from_rfc3339
-from msgsvc_core.local_time import local_of, ms_of, zone
+from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 
 #: Days that a time may lie ahead, or back: beyond them nobody knows what clocks will do.
 MOST_AHEAD_DAYS = 3660

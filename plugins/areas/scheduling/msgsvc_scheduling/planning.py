@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgsvc_core.db import Unit
+from msgsvc_core.db import WriteBatch
 from msgsvc_core.events import NewEvent
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_scheduling.events import FAILED, RECURRING_SENT, SENT, SKIPPED
@@ -30,7 +30,7 @@ class Plan:
     record: Record
     after: Record
     outcome: Outcome | None = None
-    unit: Unit = field(default_factory=Unit)
+    unit: WriteBatch = field(default_factory=WriteBatch)
 
     def event(self, people: Mapping[tuple[str, str], Subscriber]) -> NewEvent | None:
         """None for what only waits longer."""

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from msgsvc_core.local_time import local_of, ms_of, zone
-from msgsvc_core.record import record
+from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
+from msgsvc_core.kernel.values import value_object
 
 HOUR_MS = 3600 * 1000
 
@@ -16,7 +16,7 @@ HOUR_MS = 3600 * 1000
 _CRON = re.compile(r"[0-9A-Za-z*/,#-]+( [0-9A-Za-z*/,#-]+){4}", re.ASCII)
 
 
-@record
+@value_object
 class Rule:
     """A recurrence, of which either `cron` or one of `hours` and `days` is given.
 

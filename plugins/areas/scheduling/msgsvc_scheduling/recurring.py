@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
-from msgsvc_core.clock import optional_rfc3339
-from msgsvc_core.local_time import Zone
+from msgsvc_core.kernel.clock import optional_rfc3339
+from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import (
     TEXT_LENGTH,
@@ -39,7 +39,7 @@ Moment = Annotated[
 ]
 
 
-class Every(Body):
+class Every(RequestModel):
     """An interval: `hours` as they pass, or `days` at the same local time."""
 
     hours: int | None = Field(None, ge=1, le=MOST_HOURS)
@@ -52,7 +52,7 @@ class Every(Body):
         return self
 
 
-class QuietHours(Body):
+class QuietHours(RequestModel):
     """Local times of the day, between which nothing is sent."""
 
     from_: TimeOfDay = Field(alias="from")
@@ -101,7 +101,7 @@ class UpdateRecurringBody(MessageChanges):
         return bool(self.model_fields_set - set(MessageChanges.model_fields))
 
 
-class RecurringFields(Answer):
+class RecurringFields(ResponseModel):
     """What a recurring message has of its own."""
 
     recurring_id: str
@@ -146,7 +146,7 @@ class RecurringAnswer(RecordAnswer, RecurringFields):
         )
 
 
-class RecurringList(Answer):
+class RecurringList(ResponseModel):
     """A page of recurring messages, newest first."""
 
     data: list[RecurringAnswer]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,
@@ -12,6 +12,7 @@ from msgsvc_core.errors import (
     NotFound,
     SubscriberNotFound,
 )
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurring import (
     RecurringAnswer,
@@ -36,70 +37,88 @@ router = Router(area="scheduling")
         SubscriberNotFound,
     ),
 )
-async def create_recurring(ctx: Context, body: RecurringBody) -> RecurringAnswer:
+async def create_recurring(
+    ctx: Context, body: RecurringBody, scheduling: Scheduling, mailings: Mailings
+) -> RecurringAnswer:
     """Has a message sent again and again, by cron or at an interval, in the local time of a time zone.
 
     A local time that is missing, as clocks go forward, stands for the next minute that there is; one
     that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
     """
-    record = await ctx.get(Scheduling).create_recurring(ctx.tx, ctx.project_id, body)
-    return await _answer(ctx, record)
+    record = await scheduling.create_recurring(ctx.tx, ctx.project_id, body)
+    return await _answer(ctx, mailings, record)
 
 
 @router.get("/v1/recurring", errors=(BadRequest,))
-async def list_recurring(ctx: Context, query: RecurringQuery) -> RecurringList:
+async def list_recurring(
+    ctx: Context, query: RecurringQuery, scheduling: Scheduling, mailings: Mailings
+) -> RecurringList:
     """Lists the project's recurring messages, newest first."""
-    found = await ctx.get(Scheduling).page(
+    found = await scheduling.page(
         ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda record: record.record_id)
-    return RecurringList(data=await _answers(ctx, page), next_cursor=following)
+    return RecurringList(data=await _answers(ctx, mailings, page), next_cursor=following)
 
 
 @router.get("/v1/recurring/{recurring_id}", errors=(NotFound,))
-async def get_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def get_recurring(
+    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+) -> RecurringAnswer:
     """Shows a recurring message: when it comes next, and what became of the last run."""
-    record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, recurring_id, "recurring")
-    return await _answer(ctx, record)
+    record = await scheduling.find(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    return await _answer(ctx, mailings, record)
 
 
 @router.patch("/v1/recurring/{recurring_id}", errors=(Conflict, NotFound, SubscriberNotFound))
 async def update_recurring(
-    ctx: Context, recurring_id: str, body: UpdateRecurringBody
+    ctx: Context,
+    recurring_id: str,
+    body: UpdateRecurringBody,
+    scheduling: Scheduling,
+    mailings: Mailings,
 ) -> RecurringAnswer:
     """Changes the message or the times of one that is not over."""
-    record = await ctx.get(Scheduling).update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
-    return await _answer(ctx, record)
+    record = await scheduling.update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
+    return await _answer(ctx, mailings, record)
 
 
 @router.post("/v1/recurring/{recurring_id}/pause", errors=(Conflict, NotFound))
-async def pause_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def pause_recurring(
+    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+) -> RecurringAnswer:
     """Holds it. What would have come meanwhile is left out."""
-    return await _answer(ctx, await ctx.get(Scheduling).pause(ctx.tx, ctx.project_id, recurring_id))
+    return await _answer(
+        ctx, mailings, await scheduling.pause(ctx.tx, ctx.project_id, recurring_id)
+    )
 
 
 @router.post("/v1/recurring/{recurring_id}/resume", errors=(Conflict, NotFound))
-async def resume_recurring(ctx: Context, recurring_id: str) -> RecurringAnswer:
+async def resume_recurring(
+    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+) -> RecurringAnswer:
     """Has it go on with the next run from now."""
     return await _answer(
-        ctx, await ctx.get(Scheduling).resume(ctx.tx, ctx.project_id, recurring_id)
+        ctx, mailings, await scheduling.resume(ctx.tx, ctx.project_id, recurring_id)
     )
 
 
 @router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_recurring(ctx: Context, recurring_id: str) -> None:
+async def cancel_recurring(ctx: Context, recurring_id: str, scheduling: Scheduling) -> None:
     """Ends it. What was handed over already is sent all the same."""
-    await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
 
 
-async def _answer(ctx: Context, record: Record) -> RecurringAnswer:
-    [answer] = await _answers(ctx, [record])
+async def _answer(ctx: Context, mailings: Mailings, record: Record) -> RecurringAnswer:
+    [answer] = await _answers(ctx, mailings, [record])
     return answer
 
 
-async def _answers(ctx: Context, records: Sequence[Record]) -> list[RecurringAnswer]:
+async def _answers(
+    ctx: Context, mailings: Mailings, records: Sequence[Record]
+) -> list[RecurringAnswer]:
     """With how far those are that were sent to an audience."""
-    deliveries = await ctx.service.mailings.progress(
+    deliveries = await mailings.progress(
         ctx.tx, ctx.project_id, [record.job_id for record in records]
     )
     return [RecurringAnswer.of(record, deliveries.get(record.job_id)) for record in records]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.errors import (
+from msgsvc_core.kernel.errors import (
     BadRequest,
     Conflict,
     InvalidExternalId,
@@ -12,6 +12,7 @@ from msgsvc_core.errors import (
     NotFound,
     SubscriberNotFound,
 )
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_scheduling.models import (
     Record,
     ScheduledAnswer,
@@ -36,55 +37,67 @@ router = Router(area="scheduling")
         SubscriberNotFound,
     ),
 )
-async def schedule_message(ctx: Context, body: ScheduledBody) -> ScheduledAnswer:
+async def schedule_message(
+    ctx: Context, body: ScheduledBody, scheduling: Scheduling, mailings: Mailings
+) -> ScheduledAnswer:
     """Has a message sent at a time, to one subscriber or to an audience.
 
     It is checked now, and again at its time: a template is rendered then, and an audience is looked up
     then. `scheduled.sent` tells that it was handed over for delivery.
     """
-    return await _answer(ctx, await ctx.get(Scheduling).create(ctx.tx, ctx.project_id, body))
+    return await _answer(ctx, mailings, await scheduling.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/scheduled", errors=(BadRequest,))
-async def list_scheduled(ctx: Context, query: ScheduledQuery) -> ScheduledList:
+async def list_scheduled(
+    ctx: Context, query: ScheduledQuery, scheduling: Scheduling, mailings: Mailings
+) -> ScheduledList:
     """Lists the project's scheduled messages, newest first."""
-    found = await ctx.get(Scheduling).page(
+    found = await scheduling.page(
         ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.most
     )
     page, following = query.cut(found, lambda record: record.record_id)
-    return ScheduledList(data=await _answers(ctx, page), next_cursor=following)
+    return ScheduledList(data=await _answers(ctx, mailings, page), next_cursor=following)
 
 
 @router.get("/v1/scheduled/{scheduled_id}", errors=(NotFound,))
-async def get_scheduled(ctx: Context, scheduled_id: str) -> ScheduledAnswer:
+async def get_scheduled(
+    ctx: Context, scheduled_id: str, scheduling: Scheduling, mailings: Mailings
+) -> ScheduledAnswer:
     """Shows a scheduled message, also for a while after it is over."""
-    record = await ctx.get(Scheduling).find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
-    return await _answer(ctx, record)
+    record = await scheduling.find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    return await _answer(ctx, mailings, record)
 
 
 @router.patch("/v1/scheduled/{scheduled_id}", errors=(Conflict, NotFound, SubscriberNotFound))
 async def update_scheduled(
-    ctx: Context, scheduled_id: str, body: UpdateScheduledBody
+    ctx: Context,
+    scheduled_id: str,
+    body: UpdateScheduledBody,
+    scheduling: Scheduling,
+    mailings: Mailings,
 ) -> ScheduledAnswer:
     """Changes the message or the time of one that still waits."""
-    record = await ctx.get(Scheduling).update(ctx.tx, ctx.project_id, scheduled_id, body)
-    return await _answer(ctx, record)
+    record = await scheduling.update(ctx.tx, ctx.project_id, scheduled_id, body)
+    return await _answer(ctx, mailings, record)
 
 
 @router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_scheduled(ctx: Context, scheduled_id: str) -> None:
+async def cancel_scheduled(ctx: Context, scheduled_id: str, scheduling: Scheduling) -> None:
     """Cancels one that still waits."""
-    await ctx.get(Scheduling).cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    await scheduling.cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
 
 
-async def _answer(ctx: Context, record: Record) -> ScheduledAnswer:
-    [answer] = await _answers(ctx, [record])
+async def _answer(ctx: Context, mailings: Mailings, record: Record) -> ScheduledAnswer:
+    [answer] = await _answers(ctx, mailings, [record])
     return answer
 
 
-async def _answers(ctx: Context, records: Sequence[Record]) -> list[ScheduledAnswer]:
+async def _answers(
+    ctx: Context, mailings: Mailings, records: Sequence[Record]
+) -> list[ScheduledAnswer]:
     """With how far those are that were sent to an audience."""
-    deliveries = await ctx.service.mailings.progress(
+    deliveries = await mailings.progress(
         ctx.tx, ctx.project_id, [record.job_id for record in records]
     )
     return [ScheduledAnswer.of(record, deliveries.get(record.job_id)) for record in records]

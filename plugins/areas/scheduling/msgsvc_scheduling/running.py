@@ -6,20 +6,19 @@ mailing has a transaction of its own: to start one takes many statements.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx, Unit
+from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx, WriteBatch
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import planning, store
 from msgsvc_scheduling.models import Due, Record
 from msgsvc_scheduling.planning import Plan
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: What may be gone when it is tried again.
 PASSING = (DatabaseUnavailable, LockTimeout)
@@ -34,12 +33,24 @@ log = structlog.get_logger(__name__)
 
 
 class Running:
-    """`service.get(Running)`."""
+    """Does what is due, of all projects."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._settings = service.section(SchedulingSettings)
-        self._sending = Sending(service)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        events: Events,
+        subscribers: Subscribers,
+        settings: SchedulingSettings,
+        sending: Sending,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._events = events
+        self._subscribers = subscribers
+        self._settings = settings
+        self._sending = sending
 
     async def run(self, *due: Due) -> None:
         """Does what is due, each once however many processes try.
@@ -68,11 +79,11 @@ class Running:
             await self._run_batch(due[half:])
 
     async def _try_batch(self, due: Sequence[Due]) -> None:
-        db, now_ms = self._service.db, self._service.clock.now_ms()
+        db, now_ms = self._db, self._clock.now_ms()
         async with db.read() as tx:
             records = await store.find_due(tx, due)
             inactive = await store.inactive_projects(tx, {one.project_id for one in due})
-            people = await self._service.subscribers.find_many(
+            people = await self._subscribers.find_many(
                 tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
             )
         # All at once, so that their questions to the database are the same few.
@@ -89,20 +100,20 @@ class Running:
             return planning.of_disabled_project(record, now_ms)
         if plan := planning.not_sent(record, self._settings, now_ms):
             return plan
-        unit = Unit()
+        unit = WriteBatch()
         plan = planning.ended(record, await self._sending.send_to_one(unit, record), now_ms)
         plan.unit = unit
         return plan
 
     async def _write(self, tx: Tx, plans: Sequence[Plan], people: People) -> None:
-        unit = Unit()
+        unit = WriteBatch()
         for plan in plans:
             unit.rows += plan.unit.rows
             unit.after_commit += plan.unit.after_commit
         await store.move_on(tx, [plan.after for plan in plans])
         await tx.write(unit)
         told = (plan.event(people) for plan in plans)
-        await self._service.events.emit_many(tx, [event for event in told if event is not None])
+        await self._events.emit_many(tx, [event for event in told if event is not None])
 
     async def _run_mailing(self, due: Due) -> None:
         try:
@@ -114,8 +125,8 @@ class Running:
             await self._fail(due, error)
 
     async def _try_mailing(self, due: Due) -> None:
-        now_ms = self._service.clock.now_ms()
-        async with self._service.db.transaction() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)
             for record in await store.hold_due(tx, [due]):
                 if await store.inactive_projects(tx, {due.project_id}):
@@ -128,9 +139,9 @@ class Running:
                 await self._write(tx, [plan], {})
 
     async def _fail(self, due: Due, error: Exception) -> None:
-        now_ms = self._service.clock.now_ms()
-        async with self._service.db.transaction() as tx:
+        now_ms = self._clock.now_ms()
+        async with self._db.transaction() as tx:
             for record in await store.hold_due(tx, [due]):
                 whose = [(record.project_id, record.subscriber_id or "")]
-                people = await self._service.subscribers.find_many(tx, whose)
+                people = await self._subscribers.find_many(tx, whose)
                 await self._write(tx, [planning.failed(record, error, now_ms)], people)

@@ -1,18 +1,17 @@
 """What is handed over for delivery: whether it can be, at the call, and the handing over at its time."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.db import Tx, Unit
-from msgsvc_core.errors import ApiError, BillingBlocked
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.db import Tx, WriteBatch
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.service import Messages
 from msgsvc_scheduling.models import Outcome, Record
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: What marks the mailings that were scheduled.
 SOURCE = "scheduled"
@@ -21,29 +20,31 @@ SOURCE = "scheduled"
 class Sending:
     """Hands messages over to the core."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, billing: BillingGate, messages: Messages, mailings: Mailings) -> None:
+        self._billing = billing
+        self._messages = messages
+        self._mailings = mailings
 
     async def check(self, tx: Tx, record: Record) -> None:
         """Whether it could be sent now. Raises the errors of `POST /v1/send`, or of a broadcast."""
         if record.subscriber_id is not None:
-            await self._service.messages.judge(record.project_id, _to_one(record), tx)
+            await self._messages.judge(record.project_id, _to_one(record), tx)
         else:
-            await self._service.mailings.count(tx, record.project_id, _to_many(record))
+            await self._mailings.count(tx, record.project_id, _to_many(record))
 
-    async def send_to_one(self, unit: Unit, record: Record) -> Outcome:
+    async def send_to_one(self, unit: WriteBatch, record: Record) -> Outcome:
         """Adds the message to what is written together; what can't be sent adds nothing."""
         try:
             body = _to_one(record)
-            await self._service.admit(record.project_id, MESSAGE)
-            judged = await self._service.messages.judge(record.project_id, body)
+            await self._billing.check(record.project_id, MESSAGE)
+            judged = await self._messages.judge(record.project_id, body)
         except BillingBlocked as error:
             return _unpaid(error)
         except ApiError as error:
             return Outcome("failed", reason=error.code, error=error.message)
         if (status := judged.receiver.status) != "active":
             return Outcome("skipped", reason=status, error=f"the subscriber is {status}")
-        message = self._service.messages.put(unit, record.project_id, body, judged)
+        message = self._messages.put(unit, record.project_id, body, judged)
         return Outcome("sent", message_id=message.message_id)
 
     async def send_to_many(self, tx: Tx, record: Record) -> Outcome:
@@ -51,7 +52,7 @@ class Sending:
         try:
             async with tx.savepoint():
                 new = replace(_to_many(record), was_kept=True)
-                mailing = await self._service.mailings.start(tx, record.project_id, new)
+                mailing = await self._mailings.start(tx, record.project_id, new)
         except BillingBlocked as error:
             return _unpaid(error)
         except ApiError as error:

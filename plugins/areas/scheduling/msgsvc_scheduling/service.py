@@ -1,11 +1,13 @@
 """The rules of scheduling: what may wait for its time, and what may be changed meanwhile."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import store
 from msgsvc_scheduling.models import Kind, MessageBody, Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.moments import read_moment
@@ -14,17 +16,22 @@ from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 
 class Scheduling:
-    """`service.get(Scheduling)`."""
+    """Scheduled and recurring messages of all projects."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._settings = service.section(SchedulingSettings)
-        self._sending = Sending(service)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        subscribers: Subscribers,
+        settings: SchedulingSettings,
+        sending: Sending,
+    ) -> None:
+        self._clock = clock
+        self._subscribers = subscribers
+        self._settings = settings
+        self._sending = sending
 
     async def create(self, tx: Tx, project_id: str, body: ScheduledBody) -> Record:
         """Raises `ValidationFailed`, what names no subscriber or template, `Conflict` at the limit."""
@@ -72,11 +79,11 @@ class Scheduling:
     async def cancel(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> None:
         """Raises `NotFound`, and `Conflict` for one that is over."""
         record = await self._held_open(tx, project_id, record_id, kind)
-        await store.update(tx, record.finished("cancelled", self._service.clock.now_ms()))
+        await store.update(tx, record.finished("cancelled", self._clock.now_ms()))
 
     async def create_recurring(self, tx: Tx, project_id: str, body: RecurringBody) -> Record:
         """Raises what `create` does."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         record = await self._new(tx, project_id, "recurring", body)
         rule = self.rule_of(body)
         record = replace(
@@ -88,7 +95,7 @@ class Scheduling:
     def rule_of(self, body: RecurringBody) -> Rule:
         """When it would come, if it were made now. Raises `ValidationFailed`."""
         times = self._times(body, body.timezone)
-        anchor_ms = times.get("starts_at_ms") or self._service.clock.now_ms()
+        anchor_ms = times.get("starts_at_ms") or self._clock.now_ms()
         return Rule(timezone=body.timezone, anchor_ms=anchor_ms, **times)
 
     async def update_recurring(
@@ -100,7 +107,7 @@ class Scheduling:
         changed = replace(record, message=body.changed(record.message))
         if body.changes_times:
             assert record.rule is not None, "a recurring record has its rule"
-            now_ms = self._service.clock.now_ms()
+            now_ms = self._clock.now_ms()
             timezone = body.timezone or record.rule.timezone
             times = self._times(body, timezone)
             if {"hours", "days", "starts_at_ms"} & set(times):
@@ -125,7 +132,7 @@ class Scheduling:
         unless it is paused."""
         record = await self._held_open(tx, project_id, record_id, "recurring", "paused")
         assert record.rule is not None, "a recurring record has its rule"
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         next_ms = record.rule.next_after(now_ms, done_ms=record.last_run_at_ms)
         resumed = replace(record, status="active", due_at_ms=next_ms)
         if next_ms is None:
@@ -137,7 +144,7 @@ class Scheduling:
         """A record without id and time. Raises what names no subscriber."""
         subscriber_id = None
         if body.audience is None:
-            receiver = await self._service.subscribers.receiver(
+            receiver = await self._subscribers.receiver(
                 project_id,
                 subscriber_id=body.subscriber_id,
                 external_id=body.external_id,
@@ -164,7 +171,7 @@ class Scheduling:
             job_id=None,
             reason=None,
             error=None,
-            created_at_ms=self._service.clock.now_ms(),
+            created_at_ms=self._clock.now_ms(),
             finished_at_ms=None,
         )
 
@@ -209,7 +216,7 @@ class Scheduling:
 
     def _future(self, field: str, text: str, timezone: str | None) -> int:
         """Raises `ValidationFailed` for what is no time, and for a time that has been."""
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         moment_ms = self._moment(field, text, timezone)
         if moment_ms < now_ms:
             raise ValidationFailed(f"{field}: is in the past")
@@ -217,7 +224,7 @@ class Scheduling:
 
     def _moment(self, field: str, text: str, timezone: str | None) -> int:
         try:
-            return read_moment(text, timezone, self._service.clock.now_ms())
+            return read_moment(text, timezone, self._clock.now_ms())
         except ValueError as error:
             raise ValidationFailed(f"{field}: {error}") from None
 

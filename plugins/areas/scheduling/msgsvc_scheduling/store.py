@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held, key_params, key_table, some_of
-from msgsvc_core.json_text import to_json
+from msgsvc_core.db.sql import any_of, for_update, key_params, key_table, limited_delete
+from msgsvc_core.kernel.json import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
 
@@ -58,7 +58,7 @@ async def find(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | 
 
 async def hold(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | None:
     """The record, which nobody else changes until the transaction ends."""
-    return await _find(tx, project_id, record_id, kind, held(tx.dialect))
+    return await _find(tx, project_id, record_id, kind, for_update(tx.dialect))
 
 
 async def list_page(
@@ -181,7 +181,7 @@ async def update(tx: Tx, record: Record) -> None:
 
 async def purge(tx: Tx, finished_before_ms: int, most: int) -> int:
     """Deletes some of all projects that have been over for long; returns how many."""
-    old = some_of("scheduling_records", "finished_at_ms < :finished_before_ms", tx.dialect)
+    old = limited_delete("scheduling_records", "finished_at_ms < :finished_before_ms", tx.dialect)
     params = {"finished_before_ms": finished_before_ms, "most": most}
     return await tx.execute(f"DELETE FROM scheduling_records WHERE {old}", params)
 

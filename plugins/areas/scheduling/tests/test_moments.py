@@ -3,8 +3,8 @@ York on 2026-03-08 at 07:00Z and 2026-11-01 at 06:00Z."""
 
 import pytest
 
-from msgsvc_core.clock import from_rfc3339, to_rfc3339
-from msgsvc_core.local_time import local_of, zone
+from msgsvc_core.kernel.clock import from_rfc3339, to_rfc3339
+from msgsvc_core.kernel.time_zones import local_of, zone
 from msgsvc_scheduling.moments import read_moment
 
 NOW_MS = from_rfc3339("2026-01-15T12:00:00Z")

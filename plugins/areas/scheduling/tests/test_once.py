@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.clock import from_rfc3339
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled, until
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant

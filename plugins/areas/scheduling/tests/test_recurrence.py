@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from msgsvc_core.clock import from_rfc3339, to_rfc3339
+from msgsvc_core.kernel.clock import from_rfc3339, to_rfc3339
 from msgsvc_scheduling.recurrence import HOUR_MS, Rule, check_cron
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"

@@ -9,12 +9,12 @@ import pytest
 import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.mailings import Mailing, NewMailing
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_scheduling.jobs import run_due
+from msgsvc_scheduling.jobs import ScheduleJobs
 from msgsvc_scheduling.running import Running
 
 from .conftest import (
@@ -245,7 +245,7 @@ async def test_locks_of_others_hold_up_nothing_but_what_needs_them(
         await post(locked.client, "/v1/scheduled", **body)
     await post(free.client, "/v1/scheduled", audience={"all": True}, text="All", send_at=LATER)
     clock.advance(3601)
-    context: Any = SimpleNamespace(service=service, stopping=False)
+    context: Any = SimpleNamespace(reading=service.db.read, stopping=False)
 
     async with service.db.transaction() as tx:
         await tx.execute("SELECT 1 FROM core_tags FOR UPDATE")
@@ -253,9 +253,9 @@ async def test_locks_of_others_hold_up_nothing_but_what_needs_them(
             "SELECT 1 FROM core_subscribers WHERE subscriber_id = :ann FOR UPDATE", {"ann": ann}
         )
         with pytest.raises(LockTimeout):
-            await asyncio.wait_for(run_due(context, []), timeout=30)
+            await asyncio.wait_for(service.get(ScheduleJobs).run_due(context, []), timeout=30)
         waiting = await due_of(service)
-    await run_due(context, [])
+    await service.get(ScheduleJobs).run_due(context, [])
 
     assert [one.subscriber_id for one in waiting] == [None, ann]
     assert await due_of(service) == []
@@ -274,6 +274,7 @@ async def test_without_a_database_it_gives_up_at_the_first_mailing(
     for _ in range(3):
         await post(tenant.client, "/v1/scheduled", audience={"all": True}, send_at=LATER)
     clock.advance(3601)
+    context: Any = SimpleNamespace(reading=service.db.read, stopping=False)
     tried = 0
 
     def away(*_: Any) -> Any:
@@ -282,12 +283,11 @@ async def test_without_a_database_it_gives_up_at_the_first_mailing(
     async def lose(*_: Any) -> Mailing:
         nonlocal tried
         tried += 1
-        monkeypatch.setattr(service.db, "read", away)
+        monkeypatch.setattr(context, "reading", away)
         raise DatabaseUnavailable("no answer in time")
 
     monkeypatch.setattr(service.mailings, "start", lose)
-    context: Any = SimpleNamespace(service=service, stopping=False)
     with pytest.raises(DatabaseUnavailable):
-        await run_due(context, [])
+        await service.get(ScheduleJobs).run_due(context, [])
 
     assert tried == 1

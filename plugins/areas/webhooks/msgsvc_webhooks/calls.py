@@ -5,15 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from msgsvc_core.clock import Clock
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, LaneSpec, Room
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.jobs import Capacity, Job, JobQueue, LaneSpec
+from msgsvc_core.kernel.clock import Clock
 
 #: Calls to one webhook that a process makes at once (decision 0075: concurrency 8).
 CALLS = 8
@@ -111,11 +107,11 @@ class Calls:
     def is_slow(self) -> bool:
         return self._call_s is not None and self._call_s > SLOW_S
 
-    def room(self) -> Room:
+    def room(self) -> Capacity:
         ahead = self._ahead()
         self._is_full = not self._has_room(ahead)
         jobs = 0 if self._is_full else CALLS + ahead - len(self._in_hand)
-        return Room(jobs, BATCHES, self._clock.now_ms() + LOOK_MS)
+        return Capacity(jobs, BATCHES, self._clock.now_ms() + LOOK_MS)
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         self._in_hand.update(job.job_id for job in jobs)
@@ -150,8 +146,9 @@ class Calls:
 class CallsByLane:
     """The `Calls` of each lane that is at work in this process."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, jobs: JobQueue) -> None:
+        self._clock = clock
+        self._jobs = jobs
         # Held by lanes and batches: when the last has ended, nothing is left of it.
         self._known: WeakValueDictionary[str, Calls] = WeakValueDictionary()
         self._slow_at_s = 0.0
@@ -162,8 +159,8 @@ class CallsByLane:
     def __getitem__(self, lane: str) -> Calls:
         calls = self._known.get(lane)
         if calls is None:
-            wake = partial(self._service.jobs.wake, lane, 0)
-            calls = self._known[lane] = Calls(self._service.clock, wake, self.slow_turn)
+            wake = partial(self._jobs.wake, lane, 0)
+            calls = self._known[lane] = Calls(self._clock, wake, self.slow_turn)
         return calls
 
     async def slow_turn(self) -> None:
@@ -175,9 +172,10 @@ class CallsByLane:
             await asyncio.sleep(at_s - now_s)
 
 
-def _gate(service: "Service", lane: str) -> Calls:
-    return service.get(CallsByLane)[lane]
+#: What the names of its lanes begin with.
+LANE = "webhook"
 
 
-#: One lane a webhook, so that a slow receiver delays nobody else.
-WEBHOOK_LANES = LaneSpec("webhook", concurrency=BATCHES, batch=BATCH, gate=_gate)
+def webhook_lanes(calls: CallsByLane) -> LaneSpec:
+    """One lane a webhook, so that a slow receiver delays nobody else."""
+    return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, gate=calls.__getitem__)

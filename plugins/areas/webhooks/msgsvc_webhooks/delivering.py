@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import Job, JobContext, Stopping
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.calls import CallsByLane
@@ -25,34 +26,65 @@ FRESH_S = 1.0
 UNREADABLE = "the service can't read this webhook's secret; rotate it, or ask the operator"
 
 
-async def deliver(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Makes the next attempt of each delivery, and plans the one after it.
+class Deliveries:
+    """Makes the attempts of the job `webhooks.deliver`."""
 
-    Returns when all outcomes are written. A delivery that has not been tried when the runner stops
-    goes back.
-    """
-    batch = _Batch(ctx, jobs)
-    calls = ctx.service.get(CallsByLane)[jobs[0].lane]
-    calls.make(jobs, batch.attempt)
-    try:
-        await batch.written.all_written()
-    except BaseException:
-        calls.give_up(batch.attempt)
-        raise
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        webhooks: Webhooks,
+        writer: OutcomeWriter,
+        calls: CallsByLane,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._webhooks = webhooks
+        self._writer = writer
+        self._calls = calls
+
+    async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Makes the next attempt of each delivery, and plans the one after it.
+
+        Returns when all outcomes are written. A delivery that has not been tried when the runner stops
+        goes back.
+        """
+        batch = _Batch(
+            ctx, jobs, clock=self._clock, db=self._db, webhooks=self._webhooks, writer=self._writer
+        )
+        calls = self._calls[jobs[0].lane]
+        calls.make(jobs, batch.attempt)
+        try:
+            await batch.written.all_written()
+        except BaseException:
+            calls.give_up(batch.attempt)
+            raise
 
 
 class _Batch:
     """Deliveries to one webhook, and what they share."""
 
-    def __init__(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        service, first = ctx.service, jobs[0]
+    def __init__(
+        self,
+        ctx: JobContext,
+        jobs: Sequence[Job],
+        *,
+        clock: Clock,
+        db: Database,
+        webhooks: Webhooks,
+        writer: OutcomeWriter,
+    ) -> None:
+        first = jobs[0]
+        self._clock = clock
+        self._db = db
+        self._webhooks = webhooks
+        self._writer = writer
         self.written = Written(ctx, len(jobs))
         self._ctx = ctx
         self._uncalled = {job.job_id: str(job.payload["delivery_id"]) for job in jobs}
         self._project_id = first.project_id or ""
         self._webhook_id = first.lane.partition(":")[2]
-        self._webhooks = service.get(Webhooks)
-        self._writer = service.get(OutcomeWriter)
         self._loop = asyncio.get_running_loop()
         self._loading = asyncio.Lock()
         self._loaded_s: float | None = None
@@ -87,7 +119,7 @@ class _Batch:
         if self._secrets is None:
             # Planned like any failed attempt: the operator may bring the key back, and the journal
             # tells the project meanwhile.
-            now_ms = self._ctx.service.clock.now_ms()
+            now_ms = self._clock.now_ms()
             attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
         else:
             attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)
@@ -104,14 +136,14 @@ class _Batch:
         return self._loaded_s is not None and self._loop.time() - self._loaded_s < FRESH_S
 
     async def _load(self) -> None:
-        self._webhook, sealed, self._deliveries = await self._ctx.service.db.ask_few(self._ask)
+        self._webhook, sealed, self._deliveries = await self._db.ask_few(self._ask)
         self._secrets = None
         with suppress(DecryptionError):
             self._secrets = self._webhooks.unseal(self._webhook_id, sealed)
         self._loaded_s = self._loop.time()
 
     async def _ask(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
-        now_ms = self._ctx.service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         webhook, sealed = await store.find_with_secrets(
             tx, self._project_id, self._webhook_id, now_ms
         )

@@ -2,14 +2,14 @@
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 from msgsvc_webhooks.models import DisabledReason
 
 TEST = "webhook.test"
 
 
-class WebhookDisabled(Answer):
+class WebhookDisabled(ResponseModel):
     """Fields of `webhook.disabled`."""
 
     webhook_id: str
@@ -24,7 +24,7 @@ class WebhookDisabled(Answer):
     error: str | None = Field(description="What kept the last attempt from succeeding.")
 
 
-class WebhookTest(Answer):
+class WebhookTest(ResponseModel):
     """Fields of `webhook.test`."""
 
     webhook_id: str

@@ -6,25 +6,21 @@ happened, and to which id.
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import among, key_params, key_table, listed
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
 from msgsvc_core.events import anonymous, is_about
-from msgsvc_core.json_text import to_json
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_core.kernel.json import to_json
 
 #: Deliveries that are looked through at a time.
 WINDOW = 5000
 
 
-async def forget(service: "Service", project_id: str, subscriber_id: str) -> None:
+async def forget(db: Database, project_id: str, subscriber_id: str) -> None:
     """Empties the journal's copies of events that concern the person, in small transactions."""
     after = ""
     while True:
-        async with service.db.read() as tx:
+        async with db.read() as tx:
             until = await _window_end(tx, project_id, after)
             if until is None:
                 return
@@ -35,7 +31,7 @@ async def forget(service: "Service", project_id: str, subscriber_id: str) -> Non
             if is_about(json.loads(body).get("data"), subscriber_id)
         }
         if about:
-            async with service.db.transaction() as tx:
+            async with db.transaction() as tx:
                 await _set_bodies(tx, project_id, {each: _emptied(about[each]) for each in about})
                 await _empty_answers(tx, project_id, list(about))
         after = until
@@ -80,6 +76,6 @@ async def _set_bodies(tx: Tx, project_id: str, bodies: dict[str, str]) -> None:
 async def _empty_answers(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> None:
     await tx.execute(
         "UPDATE webhooks_attempts SET answer = '' WHERE project_id = :project_id"
-        f" AND {among('delivery_id', 'ids', tx.dialect)}",
-        {"project_id": project_id, "ids": listed(delivery_ids, tx.dialect)},
+        f" AND {in_array('delivery_id', 'ids', tx.dialect)}",
+        {"project_id": project_id, "ids": array_param(delivery_ids, tx.dialect)},
     )

@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
-from msgsvc_core.clock import optional_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.record import record
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock, optional_rfc3339
+from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks import store
 from msgsvc_webhooks.events import TEST
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DisabledReason, Webhook
 from msgsvc_webhooks.retries import Verdict
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-    from msgsvc_webhooks.settings import WebhookSettings
+from msgsvc_webhooks.settings import WebhookSettings
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -32,7 +29,7 @@ APART = 0.2
 log = structlog.get_logger(__name__)
 
 
-@record
+@value_object
 class Called:
     """A webhook that was called, with what, the attempt, and what was made of it."""
 
@@ -53,8 +50,12 @@ class Called:
 class Health:
     """Keeps since when and how often webhooks fail, and disables those that are beyond help."""
 
-    def __init__(self, service: "Service", settings: "WebhookSettings") -> None:
-        self._service = service
+    def __init__(
+        self, *, clock: Clock, events: Events, settings: WebhookSettings, metrics: AttemptMetrics
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._metrics = metrics
         self._disables = settings.disable_failing
         self._disable_after_ms = round(settings.disable_after_days * DAY_MS)
 
@@ -73,7 +74,7 @@ class Health:
         by_verdict = {one.verdict: one for one in called}
         last = called[-1]
         if self._disables and (gone := by_verdict.get(Verdict.GONE)):
-            now_ms = self._service.clock.now_ms()
+            now_ms = self._clock.now_ms()
             if await store.disable(tx, gone.webhook, "gone", now_ms):
                 await self._tell_all(tx, gone, "gone")
         elif Verdict.DELIVERED in by_verdict:
@@ -88,7 +89,7 @@ class Health:
 
     async def _note_failed(self, tx: Tx, failed: Called) -> None:
         """Counts a delivery that has failed, and disables its webhook if it is one too many."""
-        webhook, now_ms = failed.webhook, self._service.clock.now_ms()
+        webhook, now_ms = failed.webhook, self._clock.now_ms()
         apart_ms = now_ms - round(self._disable_after_ms * APART)
         since_ms = now_ms - self._disable_after_ms
         failing_since_ms, counted_ms = webhook.failing_since_ms, webhook.failed_delivery_at_ms
@@ -109,7 +110,7 @@ class Health:
 
     async def _tell_all(self, tx: Tx, called: Called, reason: DisabledReason) -> None:
         webhook, attempt = called.webhook, called.attempt
-        await self._service.events.emit(
+        await self._events.emit(
             tx,
             webhook.project_id,
             "webhook.disabled",
@@ -125,7 +126,7 @@ class Health:
         tx.on_commit(partial(self._tell, webhook, attempt, reason))
 
     def _tell(self, webhook: Webhook, attempt: Attempt, reason: DisabledReason) -> None:
-        self._service.get(AttemptMetrics).count_disabled(reason)
+        self._metrics.count_disabled(reason)
         # No URL: many carry a token.
         log.error(
             "webhook_disabled",

@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_webhooks import journal, store
-from msgsvc_webhooks.delivering import deliver
-from msgsvc_webhooks.replays import REPLAY, replay
+from msgsvc_webhooks.delivering import Deliveries
+from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import DELIVER, Webhooks
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -21,47 +18,54 @@ DAY_MS = 24 * 3600 * 1000
 FAULTS_ALLOWED = 20
 
 
-async def purge(ctx: JobContext, _jobs: Sequence[Job]) -> None:
-    """Forgets old deliveries, and secrets that have ended; lets an older key of ours be retired."""
-    webhooks, now_ms = ctx.service.get(Webhooks), ctx.service.clock.now_ms()
-    before_ms = now_ms - webhooks.settings.journal_days * DAY_MS
-    await in_parts(
-        partial(_purge_secrets, ctx.service, now_ms),
-        partial(_reseal, ctx.service),
-        lambda: in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most)),
-        lambda: in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most)),
-    )
+class WebhookJobs:
+    """The kinds of jobs, with what is done when one of a delivery has failed for good."""
+
+    def __init__(
+        self, *, clock: Clock, webhooks: Webhooks, deliveries: Deliveries, replays: Replays
+    ) -> None:
+        self._clock = clock
+        self._webhooks = webhooks
+        self._deliveries = deliveries
+        self._replays = replays
+
+    def specs(self) -> list[JobSpec]:
+        deliver = JobSpec(
+            DELIVER,
+            self._deliveries.deliver,
+            max_attempts=FAULTS_ALLOWED,
+            on_dead=self.settle_dead,
+            on_retry=self.begin_again,
+            few=True,
+        )
+        return [deliver, self._replays.spec, JobSpec("webhooks.purge", self.purge, every_s=3600)]
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Forgets old deliveries, and secrets that have ended; lets an older key of ours be retired."""
+        now_ms = self._clock.now_ms()
+        before_ms = now_ms - self._webhooks.settings.journal_days * DAY_MS
+        await in_parts(
+            partial(_purge_secrets, ctx, now_ms),
+            partial(self._reseal, ctx),
+            lambda: in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most)),
+            lambda: in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most)),
+        )
+
+    async def _reseal(self, ctx: JobContext) -> None:
+        async with ctx.transaction() as tx:
+            await self._webhooks.reseal(tx)
+
+    async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
+        """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""
+        delivery = await journal.find(tx, job.project_id or "", job.payload["delivery_id"])
+        if delivery is not None and delivery.status == "pending":
+            await journal.end(tx, [delivery], "failed", self._clock.now_ms())
+
+    async def begin_again(self, tx: Tx, job: Job) -> None:
+        """Has the delivery of a dead job wait for it again; refuses where nothing would be sent."""
+        await self._webhooks.begin_again(tx, job)
 
 
-async def _purge_secrets(service: "Service", now_ms: int) -> None:
-    async with service.db.transaction() as tx:
+async def _purge_secrets(ctx: JobContext, now_ms: int) -> None:
+    async with ctx.transaction() as tx:
         await store.purge_secrets(tx, now_ms)
-
-
-async def _reseal(service: "Service") -> None:
-    async with service.db.transaction() as tx:
-        await service.get(Webhooks).reseal(tx)
-
-
-async def settle_dead(service: "Service", tx: Tx, job: Job, _error: str) -> None:
-    """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""
-    delivery = await journal.find(tx, job.project_id or "", job.payload["delivery_id"])
-    if delivery is not None and delivery.status == "pending":
-        await journal.end(tx, [delivery], "failed", service.clock.now_ms())
-
-
-async def begin_again(service: "Service", tx: Tx, job: Job) -> None:
-    """Has the delivery of a dead job wait for it again; refuses where nothing would be sent."""
-    await service.get(Webhooks).begin_again(tx, job)
-
-
-DELIVER_JOB = JobSpec(
-    DELIVER,
-    deliver,
-    max_attempts=FAULTS_ALLOWED,
-    on_dead=settle_dead,
-    on_retry=begin_again,
-    few=True,
-)
-REPLAY_JOB = JobSpec(REPLAY, replay)
-PURGE_JOB = JobSpec("webhooks.purge", purge, every_s=3600)

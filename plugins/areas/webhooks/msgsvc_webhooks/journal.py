@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, some_of
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, limited_delete
+from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryQuery, DeliveryStatus, Webhook
 
 _COLUMNS = (
@@ -137,7 +137,7 @@ async def attempts_of(
     return attempts
 
 
-@record
+@value_object
 class Tried:
     """A delivery, an attempt that was made, and what the delivery is after it."""
 
@@ -227,14 +227,14 @@ async def end(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, no
 
 async def purge_attempts(tx: Tx, before_ms: int, most: int) -> int:
     """Removes some that began before that time, of all projects; returns how many."""
-    old = some_of("webhooks_attempts", "started_at_ms < :before_ms", tx.dialect)
+    old = limited_delete("webhooks_attempts", "started_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
     return await tx.execute(f"DELETE FROM webhooks_attempts WHERE {old}", params)
 
 
 async def purge(tx: Tx, before_ms: int, most: int) -> int:
     """Removes some deliveries that began before that time, of all projects; returns how many."""
-    old = some_of("webhooks_deliveries", "created_at_ms < :before_ms", tx.dialect)
+    old = limited_delete("webhooks_deliveries", "created_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
     return await tx.execute(f"DELETE FROM webhooks_deliveries WHERE {old}", params)
 

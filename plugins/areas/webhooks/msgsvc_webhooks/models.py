@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from msgsvc_core.api.endpoint import Answer, Body
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept, MomentMs, UrlText
-from msgsvc_core.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.record import record
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.values import value_object
 
 WebhookStatus = Literal["active", "disabled"]
 #: Why the service disabled a webhook: no attempt succeeded for days, or its receiver answered 410.
@@ -22,7 +22,7 @@ MAX_DESCRIPTION_LENGTH = 500
 MAX_EVENTS = 100
 
 
-@record
+@value_object
 class Webhook:
     """An endpoint of a project. No `events` means all of them.
 
@@ -48,7 +48,7 @@ class Webhook:
         return not self.events or event_name in self.events
 
 
-@record
+@value_object
 class Attempt:
     """One HTTP call. `error` says what kept it from ending in a complete 2xx answer.
 
@@ -67,7 +67,7 @@ class Attempt:
     is_ours: bool = False
 
 
-@record
+@value_object
 class Delivery:
     """An event on its way to one webhook.
 
@@ -90,7 +90,7 @@ class Delivery:
     finished_at_ms: int | None
 
 
-class CreateWebhookBody(Body):
+class CreateWebhookBody(RequestModel):
     """A new webhook."""
 
     url: UrlText = Field(description="Where events are POSTed to.")
@@ -100,7 +100,7 @@ class CreateWebhookBody(Body):
     description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
 
 
-class UpdateWebhookBody(Body):
+class UpdateWebhookBody(RequestModel):
     """What is to change; a field that is left out stays. `description: null` removes the note."""
 
     url: Kept[UrlText] = Field(None, description="Where events are POSTed to.")
@@ -111,7 +111,7 @@ class UpdateWebhookBody(Body):
     status: Kept[WebhookStatus] = None
 
 
-class ReplayBody(Body):
+class ReplayBody(RequestModel):
     """What is to be delivered again."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
@@ -127,7 +127,7 @@ class DeliveryQuery(PageQuery):
     event: str | None = Field(None, description="An event's name.")
 
 
-class WebhookAnswer(Answer):
+class WebhookAnswer(ResponseModel):
     """A webhook as the API shows it."""
 
     webhook_id: str
@@ -159,14 +159,14 @@ class NewWebhookAnswer(WebhookAnswer):
         return cls(**_shown(webhook), secret=secret)
 
 
-class WebhookList(Answer):
+class WebhookList(ResponseModel):
     """A page of webhooks, newest first."""
 
     data: list[WebhookAnswer]
     next_cursor: str | None
 
 
-class RotatedSecretAnswer(Answer):
+class RotatedSecretAnswer(ResponseModel):
     """The new signing secret, which is shown this once, and until when the old one signs too."""
 
     webhook_id: str
@@ -174,7 +174,7 @@ class RotatedSecretAnswer(Answer):
     old_secret_valid_until: str
 
 
-class AttemptAnswer(Answer):
+class AttemptAnswer(ResponseModel):
     """One HTTP call. `answer` is the first 2 KiB of what came back."""
 
     attempted_at: str
@@ -194,7 +194,7 @@ class AttemptAnswer(Answer):
         )
 
 
-class DeliveryAnswer(Answer):
+class DeliveryAnswer(ResponseModel):
     """A delivery and its attempts, the first one first."""
 
     delivery_id: str
@@ -222,14 +222,14 @@ class DeliveryAnswer(Answer):
         )
 
 
-class DeliveryList(Answer):
+class DeliveryList(ResponseModel):
     """A page of the journal, newest first."""
 
     data: list[DeliveryAnswer]
     next_cursor: str | None
 
 
-class ReplayAnswer(Answer):
+class ReplayAnswer(ResponseModel):
     """A replay that has begun: `events` of that time are looked at, and delivered as they need be."""
 
     webhook_id: str

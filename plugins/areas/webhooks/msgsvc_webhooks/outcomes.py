@@ -9,22 +9,20 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING
 
 import structlog
 
 from msgsvc_core.db import DatabaseUnavailable, Tx
-from msgsvc_core.jobs import Job, JobContext, LeaseLost, PutBack
-from msgsvc_core.record import record
+from msgsvc_core.db.sql import Dialect
+from msgsvc_core.jobs import Job, JobContext, LeaseLost, Reschedule
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks import journal
 from msgsvc_webhooks.health import Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from msgsvc_webhooks.retries import Verdict, judge, next_attempt
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-    from msgsvc_webhooks.settings import WebhookSettings
+from msgsvc_webhooks.settings import WebhookSettings
 
 #: Outcomes of one transaction at most.
 MOST_AT_ONCE = 1000
@@ -69,7 +67,7 @@ class Written:
             raise self._error
 
 
-@record
+@value_object
 class Outcome:
     """What has become of a job: its delivery is not there any more; or it is cancelled, without an
     attempt; or there was an attempt, after which it is `status`, and pending until `next_at_ms`."""
@@ -88,13 +86,22 @@ class Outcome:
 class OutcomeWriter:
     """`add` an outcome; its batch hears when it is written."""
 
-    def __init__(self, service: "Service", settings: "WebhookSettings") -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        dialect: Dialect,
+        settings: WebhookSettings,
+        health: Health,
+        metrics: AttemptMetrics,
+    ) -> None:
+        self._clock = clock
         self._settings = settings
-        self._health = Health(service, settings)
+        self._health = health
+        self._metrics = metrics
         self._queue: deque[Outcome] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._at_once = 1 if service.db.dialect == "sqlite" else 2
+        self._at_once = 1 if dialect == "sqlite" else 2
 
     def judged(
         self, written: Written, job: Job, delivery: Delivery, webhook: Webhook, attempt: Attempt
@@ -104,7 +111,7 @@ class OutcomeWriter:
         verdict = judge(attempt, retry_later_statuses=again)
         status, step, next_at_ms = _FINAL[verdict], delivery.step, None
         if verdict is Verdict.RETRY:
-            now_ms = self._service.clock.now_ms()
+            now_ms = self._clock.now_ms()
             first_ms = delivery.first_attempt_at_ms or attempt.started_at_ms
             elapsed_s = (now_ms - first_ms) / 1000
             planned = next_attempt(delivery.step, elapsed_s, attempt.retry_after_s)
@@ -157,7 +164,7 @@ class OutcomeWriter:
     async def _commit(self, group: Sequence[Outcome]) -> None:
         done = [outcome.job for outcome in group if outcome.next_at_ms is None]
         back = [
-            PutBack(outcome.job, outcome.next_at_ms)
+            Reschedule(outcome.job, outcome.next_at_ms)
             for outcome in group
             if outcome.next_at_ms is not None
         ]
@@ -165,7 +172,7 @@ class OutcomeWriter:
             await self._record(tx, group)
 
     async def _record(self, tx: Tx, group: Sequence[Outcome]) -> None:
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         tried: list[journal.Tried] = []
         cancelled: list[Delivery] = []
         for outcome in group:
@@ -191,10 +198,9 @@ class OutcomeWriter:
         )
 
     def _tell(self, group: Sequence[Outcome]) -> None:
-        metrics = self._service.get(AttemptMetrics)
         for verdict, count in Counter(outcome.verdict for outcome in group).items():
             if verdict is not None:
-                metrics.count(verdict, count)
+                self._metrics.count(verdict, count)
         for outcome in group:
             if outcome.status == "failed" and outcome.delivery and outcome.attempt:
                 # No URL: many carry a token.

@@ -5,19 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
-from msgsvc_core.hookspecs import hookimpl
 from msgsvc_core.jobs import JobSpec, LaneSpec
-from msgsvc_core.sealed import SealedColumn
-from msgsvc_core.service import Service
-from msgsvc_core.settings import SettingsSection
-from msgsvc_webhooks.calls import WEBHOOK_LANES, CallsByLane
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.guard import OutboundGuard
+from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
+from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
 from msgsvc_webhooks.forgetting import forget
-from msgsvc_webhooks.jobs import DELIVER_JOB, PURGE_JOB, REPLAY_JOB
+from msgsvc_webhooks.health import Health
+from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.outcomes import OutcomeWriter
 from msgsvc_webhooks.replays import Replays
@@ -42,11 +45,6 @@ def register_locale() -> Path:
 
 
 @hookimpl
-def register_dashboard() -> Sequence[Pages]:
-    return [pages]
-
-
-@hookimpl
 def register_migrations() -> MigrationSource:
     return MigrationSource("webhooks", Path(__file__).parent / "migrations")
 
@@ -57,42 +55,84 @@ def register_events() -> Sequence[EventSpec]:
 
 
 @hookimpl
-def register_services(service: Service) -> Mapping[type, Any]:
-    webhooks = Webhooks(service)
-    return {
-        Webhooks: webhooks,
-        Replays: Replays(service),
-        CallsByLane: CallsByLane(service),
-        OutcomeWriter: OutcomeWriter(service, webhooks.settings),
-        AttemptMetrics: AttemptMetrics(service.metrics.registry),
-    }
+def create_plugin(context: PluginContext) -> "WebhooksPlugin":
+    return WebhooksPlugin(context)
 
 
-@hookimpl
-def register_lanes() -> Sequence[LaneSpec]:
-    return [WEBHOOK_LANES]
+class WebhooksPlugin:
+    """The plugin's objects, and the hooks that need them."""
 
+    def __init__(self, context: PluginContext) -> None:
+        settings = context.settings(WebhookSettings)
+        metrics = AttemptMetrics(context.metrics.registry)
+        self._db = context.db
+        self._webhooks = Webhooks(
+            clock=context.clock,
+            settings=settings,
+            secrets=context.secrets,
+            jobs=context.jobs,
+            events=context.events,
+            guard=OutboundGuard(settings.allow_cidrs, settings.allow_http),
+            header_prefix=context.config.header_prefix,
+        )
+        self._replays = Replays(
+            clock=context.clock,
+            events=context.events,
+            jobs=context.jobs,
+            webhooks=self._webhooks,
+        )
+        self._calls = CallsByLane(clock=context.clock, jobs=context.jobs)
+        health = Health(
+            clock=context.clock, events=context.events, settings=settings, metrics=metrics
+        )
+        deliveries = Deliveries(
+            clock=context.clock,
+            db=context.db,
+            webhooks=self._webhooks,
+            writer=OutcomeWriter(
+                clock=context.clock,
+                dialect=context.db.dialect,
+                settings=settings,
+                health=health,
+                metrics=metrics,
+            ),
+            calls=self._calls,
+        )
+        self._jobs = WebhookJobs(
+            clock=context.clock,
+            webhooks=self._webhooks,
+            deliveries=deliveries,
+            replays=self._replays,
+        )
 
-@hookimpl
-def register_jobs() -> Sequence[JobSpec]:
-    return [DELIVER_JOB, REPLAY_JOB, PURGE_JOB]
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Webhooks: self._webhooks, Replays: self._replays, CallsByLane: self._calls}
 
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
 
-@hookimpl
-def register_endpoints() -> Sequence[Endpoint]:
-    return router.endpoints
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
 
+    @hookimpl
+    def register_lanes(self) -> Sequence[LaneSpec]:
+        return [webhook_lanes(self._calls)]
 
-@hookimpl
-async def on_stop(service: Service) -> None:
-    await service.get(Webhooks).close()
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self._jobs.specs()
 
+    @hookimpl
+    async def on_stop(self) -> None:
+        await self._webhooks.close()
 
-@hookimpl
-async def on_events(service: Service, tx: Tx, events: Sequence[Event]) -> None:
-    await service.get(Webhooks).queue_deliveries(tx, events)
+    @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await self._webhooks.queue_deliveries(tx, events)
 
-
-@hookimpl
-async def erase_subscriber(service: Service, project_id: str, subscriber_id: str) -> None:
-    await forget(service, project_id, subscriber_id)
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        await forget(self._db, project_id, subscriber_id)

@@ -1,19 +1,15 @@
 """Replays: what happened since a time is delivered to one webhook again, as far as it did not arrive."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, ValidationFailed
-from msgsvc_core.events import Event
-from msgsvc_core.jobs import BULK, Job, JobContext, NewJob
+from msgsvc_core.events import Event, Events
+from msgsvc_core.jobs import BULK, Job, JobContext, JobQueue, JobSpec, NewJob
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.models import DeliveryStatus, ReplayAnswer, ReplayBody, Webhook
 from msgsvc_webhooks.service import Webhooks, body_of, new_delivery
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 REPLAY = "webhooks.replay"
 
@@ -26,8 +22,15 @@ DAY_MS = 24 * 3600 * 1000
 class Replays:
     """What the plugin offers in process: `service.get(Replays)`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, events: Events, jobs: JobQueue, webhooks: Webhooks) -> None:
+        self._clock = clock
+        self._events = events
+        self._jobs = jobs
+        self._webhooks = webhooks
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(REPLAY, self.replay)
 
     async def begin(
         self, tx: Tx, project_id: str, webhook_id: str, body: ReplayBody
@@ -37,21 +40,20 @@ class Replays:
         Raises `NotFound`; `Conflict` for a disabled webhook, and while another replay of it runs;
         `ValidationFailed` for a time in the future, before the journal, or of too many events.
         """
-        webhooks = self._service.get(Webhooks)
-        webhook = await webhooks.find_active(tx, project_id, webhook_id)
-        now_ms = self._service.clock.now_ms()
+        webhook = await self._webhooks.find_active(tx, project_id, webhook_id)
+        now_ms = self._clock.now_ms()
         self._check_since(body.since, now_ms)
-        most = webhooks.settings.replay_events
-        count = await self._service.events.count(
+        most = self._webhooks.settings.replay_events
+        count = await self._events.count(
             tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, most=most + 1
         )
         if count > most:
             raise ValidationFailed(f"since: more than {most} events happened since then")
         await tx.lock(f"replay of {webhook_id}")
-        if await self._service.jobs.has_open(tx, REPLAY, webhook_id):
+        if await self._jobs.has_open(tx, REPLAY, webhook_id):
             raise Conflict("a replay of this webhook is under way; wait until it has ended")
         job = _job(webhook, body.since, now_ms, None, include_delivered=body.include_delivered)
-        await self._service.jobs.enqueue(tx, job)
+        await self._jobs.enqueue(tx, job)
         return ReplayAnswer(
             webhook_id=webhook_id,
             since=to_rfc3339(body.since),
@@ -64,72 +66,66 @@ class Replays:
         if since_ms > now_ms:
             raise ValidationFailed("since: must not be in the future")
         # Older deliveries may be forgotten, and what had arrived would be sent again.
-        days = self._service.get(Webhooks).settings.journal_days
+        days = self._webhooks.settings.journal_days
         if since_ms < now_ms - days * DAY_MS:
             raise ValidationFailed(f"since: must be within the last {days} days")
 
+    async def replay(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Goes through one chunk of events, and leaves the rest to the next job."""
+        for job in jobs:
+            await self._replay(ctx, job)
 
-async def replay(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Goes through one chunk of events, and leaves the rest to the next job."""
-    for job in jobs:
-        await _replay(ctx, job)
-
-
-async def _replay(ctx: JobContext, job: Job) -> None:
-    service, payload = ctx.service, job.payload
-    project_id = job.project_id or ""
-    async with ctx.completing(job) as tx:
-        webhook = await store.find(tx, project_id, payload["webhook_id"])
-        if webhook is None or webhook.status != "active":
-            return
-        events = await service.events.between(
-            tx,
-            project_id,
-            webhook.events,
-            since_ms=payload["since_ms"],
-            until_ms=payload["until_ms"],
-            after=payload["after"],
-            limit=CHUNK,
-        )
-        await _queue_chunk(service, tx, webhook, events, include_delivered=payload["again"])
-        if len(events) == CHUNK:
-            rest = _job(
-                webhook,
-                payload["since_ms"],
-                payload["until_ms"],
-                events[-1].event_id,
-                include_delivered=payload["again"],
+    async def _replay(self, ctx: JobContext, job: Job) -> None:
+        payload = job.payload
+        project_id = job.project_id or ""
+        async with ctx.completing(job) as tx:
+            webhook = await store.find(tx, project_id, payload["webhook_id"])
+            if webhook is None or webhook.status != "active":
+                return
+            events = await self._events.between(
+                tx,
+                project_id,
+                webhook.events,
+                since_ms=payload["since_ms"],
+                until_ms=payload["until_ms"],
+                after=payload["after"],
+                limit=CHUNK,
             )
-            await service.jobs.enqueue(tx, rest)
+            await self._queue_chunk(tx, webhook, events, include_delivered=payload["again"])
+            if len(events) == CHUNK:
+                rest = _job(
+                    webhook,
+                    payload["since_ms"],
+                    payload["until_ms"],
+                    events[-1].event_id,
+                    include_delivered=payload["again"],
+                )
+                await self._jobs.enqueue(tx, rest)
 
-
-async def _queue_chunk(
-    service: "Service",
-    tx: Tx,
-    webhook: Webhook,
-    events: Sequence[Event],
-    *,
-    include_delivered: bool,
-) -> None:
-    if not events:
-        return
-    webhooks, now_ms = service.get(Webhooks), service.clock.now_ms()
-    found = await journal.of_events(tx, webhook, [event.event_id for event in events])
-    # What is new comes after what waits already, and behind what happens meanwhile.
-    new = [
-        new_delivery(webhook, event, body_of(event), now_ms)
-        for event in events
-        if event.event_id not in found
-    ]
-    await webhooks.queue(tx, new, priority=BULK)
-    again = [
-        delivery_id
-        for deliveries in found.values()
-        for delivery_id in _to_repeat(deliveries, include_delivered=include_delivered)
-    ]
-    if again:
-        begun = await journal.begin_again(tx, webhook.project_id, again, now_ms)
-        await webhooks.enqueue(tx, webhook.project_id, webhook.webhook_id, begun, priority=BULK)
+    async def _queue_chunk(
+        self, tx: Tx, webhook: Webhook, events: Sequence[Event], *, include_delivered: bool
+    ) -> None:
+        if not events:
+            return
+        now_ms = self._clock.now_ms()
+        found = await journal.of_events(tx, webhook, [event.event_id for event in events])
+        # What is new comes after what waits already, and behind what happens meanwhile.
+        new = [
+            new_delivery(webhook, event, body_of(event), now_ms)
+            for event in events
+            if event.event_id not in found
+        ]
+        await self._webhooks.queue(tx, new, priority=BULK)
+        again = [
+            delivery_id
+            for deliveries in found.values()
+            for delivery_id in _to_repeat(deliveries, include_delivered=include_delivered)
+        ]
+        if again:
+            begun = await journal.begin_again(tx, webhook.project_id, again, now_ms)
+            await self._webhooks.enqueue(
+                tx, webhook.project_id, webhook.webhook_id, begun, priority=BULK
+            )
 
 
 def _to_repeat(

@@ -3,8 +3,8 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.errors import BadRequest, Conflict, InvalidUrl, NotFound
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryAnswer,
@@ -25,16 +25,18 @@ router = Router(area="webhooks")
 
 
 @router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl), audited=True)
-async def create_webhook(ctx: Context, body: CreateWebhookBody) -> NewWebhookAnswer:
+async def create_webhook(
+    ctx: Context, body: CreateWebhookBody, webhooks: Webhooks
+) -> NewWebhookAnswer:
     """Adds a webhook, and shows its signing secret this once."""
-    webhook, secret = await ctx.get(Webhooks).create(ctx.tx, ctx.project_id, body)
+    webhook, secret = await webhooks.create(ctx.tx, ctx.project_id, body)
     return NewWebhookAnswer.with_secret(webhook, secret)
 
 
 @router.get("/v1/webhooks", errors=(BadRequest,))
-async def list_webhooks(ctx: Context, query: PageQuery) -> WebhookList:
+async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> WebhookList:
     """Lists the project's webhooks, newest first."""
-    found = await ctx.get(Webhooks).page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.most)
     page, following = query.cut(found, lambda webhook: webhook.webhook_id)
     return WebhookList(
         data=[WebhookAnswer.of(webhook) for webhook in page],
@@ -43,28 +45,32 @@ async def list_webhooks(ctx: Context, query: PageQuery) -> WebhookList:
 
 
 @router.get("/v1/webhooks/{webhook_id}", errors=(NotFound,))
-async def get_webhook(ctx: Context, webhook_id: str) -> WebhookAnswer:
+async def get_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> WebhookAnswer:
     """Shows one webhook, without its secret."""
-    return WebhookAnswer.of(await ctx.get(Webhooks).find(ctx.tx, ctx.project_id, webhook_id))
+    return WebhookAnswer.of(await webhooks.find(ctx.tx, ctx.project_id, webhook_id))
 
 
 @router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
-async def update_webhook(ctx: Context, webhook_id: str, body: UpdateWebhookBody) -> WebhookAnswer:
+async def update_webhook(
+    ctx: Context, webhook_id: str, body: UpdateWebhookBody, webhooks: Webhooks
+) -> WebhookAnswer:
     """Changes a webhook. A disabled one gets nothing: what is on its way to it is cancelled."""
-    webhook = await ctx.get(Webhooks).update(ctx.tx, ctx.project_id, webhook_id, body)
+    webhook = await webhooks.update(ctx.tx, ctx.project_id, webhook_id, body)
     return WebhookAnswer.of(webhook)
 
 
 @router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_webhook(ctx: Context, webhook_id: str) -> None:
+async def delete_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> None:
     """Removes a webhook and its secret; what is on its way to it is cancelled."""
-    await ctx.get(Webhooks).delete(ctx.tx, ctx.project_id, webhook_id)
+    await webhooks.delete(ctx.tx, ctx.project_id, webhook_id)
 
 
 @router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound), audited=True)
-async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretAnswer:
+async def rotate_webhook_secret(
+    ctx: Context, webhook_id: str, webhooks: Webhooks
+) -> RotatedSecretAnswer:
     """Makes a new signing secret, shown this once. For 24 hours the old one signs as well."""
-    secret, until_ms = await ctx.get(Webhooks).rotate_secret(ctx.tx, ctx.project_id, webhook_id)
+    secret, until_ms = await webhooks.rotate_secret(ctx.tx, ctx.project_id, webhook_id)
     return RotatedSecretAnswer(
         webhook_id=webhook_id, secret=secret, old_secret_valid_until=to_rfc3339(until_ms)
     )
@@ -76,12 +82,12 @@ async def rotate_webhook_secret(ctx: Context, webhook_id: str) -> RotatedSecretA
     shows_secrets=False,
     errors=(Conflict, NotFound),
 )
-async def send_test_to_webhook(ctx: Context, webhook_id: str) -> DeliveryAnswer:
+async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> DeliveryAnswer:
     """Sends a signed `webhook.test` to a webhook now, whatever events it names.
 
     It is tried once; `GET /v1/webhooks/deliveries/{delivery_id}` shows what came of it.
     """
-    delivery = await ctx.get(Webhooks).send_test(ctx.tx, ctx.project_id, webhook_id)
+    delivery = await webhooks.send_test(ctx.tx, ctx.project_id, webhook_id)
     return DeliveryAnswer.of(delivery, [])
 
 
@@ -91,22 +97,24 @@ async def send_test_to_webhook(ctx: Context, webhook_id: str) -> DeliveryAnswer:
     shows_secrets=False,
     errors=(Conflict, NotFound),
 )
-async def replay_webhook(ctx: Context, webhook_id: str, body: ReplayBody) -> ReplayAnswer:
+async def replay_webhook(
+    ctx: Context, webhook_id: str, body: ReplayBody, replays: Replays
+) -> ReplayAnswer:
     """Delivers events again that happened since a time and have not arrived.
 
     Of the events that the webhook wants now, those that were never on their way to it get a delivery,
     and deliveries that failed or were cancelled begin again under their id. It is done in the
     background, behind what happens meanwhile; `events` says how many are looked at.
     """
-    return await ctx.get(Replays).begin(ctx.tx, ctx.project_id, webhook_id, body)
+    return await replays.begin(ctx.tx, ctx.project_id, webhook_id, body)
 
 
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
 async def list_webhook_deliveries(
-    ctx: Context, webhook_id: str, query: DeliveryQuery
+    ctx: Context, webhook_id: str, query: DeliveryQuery, webhooks: Webhooks
 ) -> DeliveryList:
     """Lists what was sent to a webhook, newest first, with every attempt and its answer."""
-    found = await ctx.get(Webhooks).deliveries(ctx.tx, ctx.project_id, webhook_id, query)
+    found = await webhooks.deliveries(ctx.tx, ctx.project_id, webhook_id, query)
     page, following = query.cut(found, lambda entry: entry[0].delivery_id)
     return DeliveryList(
         data=[DeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
@@ -115,9 +123,11 @@ async def list_webhook_deliveries(
 
 
 @router.get("/v1/webhooks/deliveries/{delivery_id}", errors=(NotFound,))
-async def get_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer:
+async def get_webhook_delivery(
+    ctx: Context, delivery_id: str, webhooks: Webhooks
+) -> DeliveryAnswer:
     """Shows one delivery, with every attempt and its answer."""
-    delivery, attempts = await ctx.get(Webhooks).delivery(ctx.tx, ctx.project_id, delivery_id)
+    delivery, attempts = await webhooks.delivery(ctx.tx, ctx.project_id, delivery_id)
     return DeliveryAnswer.of(delivery, attempts)
 
 
@@ -127,10 +137,12 @@ async def get_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer
     shows_secrets=False,
     errors=(Conflict, NotFound),
 )
-async def redeliver_webhook_delivery(ctx: Context, delivery_id: str) -> DeliveryAnswer:
+async def redeliver_webhook_delivery(
+    ctx: Context, delivery_id: str, webhooks: Webhooks
+) -> DeliveryAnswer:
     """Delivers once more what was delivered, failed or cancelled; or at once what waits to be retried.
 
     It has the same delivery id and body, a fresh signature, and all of the retry plan before it.
     """
-    delivery, attempts = await ctx.get(Webhooks).redeliver(ctx.tx, ctx.project_id, delivery_id)
+    delivery, attempts = await webhooks.redeliver(ctx.tx, ctx.project_id, delivery_id)
     return DeliveryAnswer.of(delivery, attempts)

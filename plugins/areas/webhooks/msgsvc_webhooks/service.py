@@ -5,17 +5,17 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
-from msgsvc_core.events import Event
-from msgsvc_core.ids import new_id
-from msgsvc_core.jobs import NORMAL, URGENT, Job, NewJob, letters
-from msgsvc_core.security import DecryptionError
+from msgsvc_core.events import Event, Events
+from msgsvc_core.jobs import NORMAL, URGENT, Job, JobQueue, NewJob, inspection
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.security import DecryptionError, SecretBox
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret
 from msgsvc_webhooks import journal, store
-from msgsvc_webhooks.calls import WEBHOOK_LANES
+from msgsvc_webhooks.calls import LANE
 from msgsvc_webhooks.events import TEST, WebhookTest
 from msgsvc_webhooks.models import (
     Attempt,
@@ -29,7 +29,6 @@ from msgsvc_webhooks.retries import LAST_STEP
 from msgsvc_webhooks.settings import WebhookSettings
 
 if TYPE_CHECKING:
-    from msgsvc_core.service import Service
     from msgsvc_webhooks.sender import Sender
 
 DELIVER = "webhooks.deliver"
@@ -45,12 +44,29 @@ MAX_VALID_SECRETS = 5
 
 
 class Webhooks:
-    """What the plugin offers in process: `service.get(Webhooks)`."""
+    """What the plugin offers in process: `service.get(Webhooks)`.
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self.settings = service.section(WebhookSettings)
-        self._guard = OutboundGuard(self.settings.allow_cidrs, self.settings.allow_http)
+    `header_prefix` is what the names of its headers begin with.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: WebhookSettings,
+        secrets: SecretBox,
+        jobs: JobQueue,
+        events: Events,
+        guard: OutboundGuard,
+        header_prefix: str,
+    ) -> None:
+        self._clock = clock
+        self.settings = settings
+        self._secrets = secrets
+        self._jobs = jobs
+        self._events = events
+        self._guard = guard
+        self._header_prefix = header_prefix
         self._sender: Sender | None = None
         self._opening = asyncio.Lock()
 
@@ -85,7 +101,7 @@ class Webhooks:
         limit = self.settings.endpoints_per_project
         if await store.count(tx, project_id) >= limit:
             raise Conflict(f"a project has at most {limit} webhooks; delete one first")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         webhook = Webhook(
             project_id=project_id,
             webhook_id=new_id("whe"),
@@ -122,7 +138,7 @@ class Webhooks:
         if "url" in changes or "status" in changes:
             # What was seen of it until now tells nothing of what it is from now on.
             changes |= {"failing_since_ms": None, "disabled_reason": None}
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await store.update(tx, project_id, webhook_id, changes, now_ms):
             raise _not_found(webhook_id)
         return await self.find(tx, project_id, webhook_id)
@@ -137,7 +153,7 @@ class Webhooks:
 
         Raises `NotFound`, and `Conflict` if too many old ones are still valid.
         """
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         # The update comes first: its lock on the row makes rotations wait for one another.
         if not await store.update(tx, project_id, webhook_id, {}, now_ms):
             raise _not_found(webhook_id)
@@ -153,13 +169,13 @@ class Webhooks:
     def unseal(self, webhook_id: str, secrets: Sequence[str]) -> list[str]:
         """A webhook's secrets themselves. Raises `DecryptionError` if our keys don't open them, or they are
         another webhook's."""
-        return [self._service.secrets.decrypt(secret, _row(webhook_id)) for secret in secrets]
+        return [self._secrets.decrypt(secret, _row(webhook_id)) for secret in secrets]
 
     async def reseal(self, tx: Tx) -> None:
         """Has secrets that an older key of ours encrypted encrypted by the current one."""
         for project_id, webhook_id, secret_id, sealed in await store.all_secrets(tx):
             try:
-                renewed = self._service.secrets.renewed(sealed, _row(webhook_id))
+                renewed = self._secrets.renewed(sealed, _row(webhook_id))
             except DecryptionError:
                 # Every delivery that needs it tells; and it can be read again if the key comes back.
                 continue
@@ -197,7 +213,7 @@ class Webhooks:
         Raises `NotFound`, and `Conflict` for a disabled webhook.
         """
         webhook = await self.find_active(tx, project_id, webhook_id)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         fields = WebhookTest(webhook_id=webhook_id)
         data = {"occurred_at": to_rfc3339(now_ms), **fields.to_data()}
         event = Event(new_id("evt"), project_id, TEST, data, now_ms)
@@ -214,12 +230,12 @@ class Webhooks:
         """
         delivery, attempts = await self.delivery(tx, project_id, delivery_id)
         await self._check_receiver(tx, delivery)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         job = _job(project_id, delivery.webhook_id, delivery_id, NORMAL)
-        if await self._service.jobs.bring_forward(tx, job):
+        if await self._jobs.bring_forward(tx, job):
             await journal.begin_plan(tx, project_id, delivery_id, now_ms)
         elif await journal.begin_again(tx, project_id, [delivery_id], now_ms):
-            await self._service.jobs.enqueue(tx, job)
+            await self._jobs.enqueue(tx, job)
         else:
             raise Conflict("the delivery is being tried, or about to be")
         return (await self.delivery(tx, project_id, delivery_id))[0], attempts
@@ -237,10 +253,10 @@ class Webhooks:
         if delivery.status == "delivered":
             raise Conflict("its delivery has arrived meanwhile; discard this job")
         await self._check_receiver(tx, delivery)
-        if delivery.status == "pending" and await letters.has_open_twin(tx, job):
+        if delivery.status == "pending" and await inspection.has_open_twin(tx, job):
             # By the project's own redelivery.
             raise Conflict("the delivery is being tried, or about to be")
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
             await journal.begin_plan(tx, project_id, delivery_id, now_ms)
 
@@ -262,7 +278,7 @@ class Webhooks:
         active = await store.list_active(tx, {event.project_id for event in events})
         if not active:
             return
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         deliveries: list[Delivery] = []
         for event in events:
             wanting = [
@@ -283,7 +299,7 @@ class Webhooks:
                 _job(each.project_id, each.webhook_id, each.delivery_id, priority)
                 for each in deliveries
             )
-            await self._service.jobs.enqueue(tx, *jobs)
+            await self._jobs.enqueue(tx, *jobs)
 
     async def enqueue(
         self,
@@ -296,11 +312,11 @@ class Webhooks:
     ) -> None:
         """Adds the jobs that make deliveries which are there."""
         jobs = (_job(project_id, webhook_id, each, priority) for each in delivery_ids)
-        await self._service.jobs.enqueue(tx, *jobs)
+        await self._jobs.enqueue(tx, *jobs)
 
     async def _add_secret(self, tx: Tx, project_id: str, webhook_id: str) -> str:
         secret = new_secret()
-        encrypted = self._service.secrets.encrypt(secret, _row(webhook_id))
+        encrypted = self._secrets.encrypt(secret, _row(webhook_id))
         await store.insert_secret(tx, project_id, webhook_id, new_id("whs"), encrypted)
         return secret
 
@@ -308,8 +324,7 @@ class Webhooks:
         # aiohttp, which is 7 MiB: many services never call a webhook.
         from msgsvc_webhooks.sender import Sender  # noqa: PLC0415 - see above
 
-        prefix = self._service.settings.header_prefix
-        return Sender(self.settings, self._guard, self._service.clock, prefix)
+        return Sender(self.settings, self._guard, self._clock, self._header_prefix)
 
     def _check_url(self, url: str) -> None:
         # Names are not resolved here: that would call another host inside the transaction. The
@@ -324,14 +339,14 @@ class Webhooks:
     def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
         """`names` without repetitions."""
         for number, name in enumerate(names):
-            if name not in self._service.events.catalogue:
+            if name not in self._events.catalogue:
                 raise ValidationFailed(
                     f"events[{number}]: there is no event {name!r}{self._why(name)}"
                 )
         return tuple(dict.fromkeys(names))
 
     def _why(self, name: str) -> str:
-        plugin = self._service.events.unloaded.get(name)
+        plugin = self._events.unloaded.get(name)
         return f": its plugin {plugin!r} is installed, but not loaded" if plugin else ""
 
 
@@ -374,7 +389,7 @@ def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> N
     return NewJob(
         DELIVER,
         {"delivery_id": delivery_id},
-        lane=f"{WEBHOOK_LANES.prefix}:{webhook_id}",
+        lane=f"{LANE}:{webhook_id}",
         priority=priority,
         project_id=project_id,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import among, listed
+from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_webhooks.models import DisabledReason, Webhook
 
 _COLUMNS = (
@@ -82,8 +82,8 @@ async def list_active(tx: Tx, project_ids: Iterable[str]) -> dict[str, list[Webh
     """The active webhooks by project."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_endpoints"
-        f" WHERE {among('project_id', 'project_ids', tx.dialect)} AND status = 'active'",
-        {"project_ids": listed(list(project_ids), tx.dialect)},
+        f" WHERE {in_array('project_id', 'project_ids', tx.dialect)} AND status = 'active'",
+        {"project_ids": array_param(list(project_ids), tx.dialect)},
     )
     found: dict[str, list[Webhook]] = defaultdict(list)
     for row in rows:

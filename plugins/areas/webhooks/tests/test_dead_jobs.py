@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.errors import ApiError
-from msgsvc_core.jobs import interventions
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_webhooks.service import DELIVER
@@ -45,7 +44,7 @@ async def retry(service: Service) -> None:
         job_id = await tx.fetch_val(
             "SELECT job_id FROM core_jobs WHERE name = :name AND state = 'dead'", {"name": DELIVER}
         )
-        await interventions.retry(service, tx, job_id)
+        await service.job_admin.retry(tx, job_id)
 
 
 async def states(service: Service) -> list[str]:
@@ -191,7 +190,7 @@ async def test_a_delivery_whose_waiting_job_is_discarded_has_failed(
     await emit()
     async with service.db.transaction() as tx:
         job_id = await tx.fetch_val("SELECT job_id FROM core_jobs WHERE name = :n", {"n": DELIVER})
-        await interventions.discard(service, tx, job_id)
+        await service.job_admin.discard(tx, job_id)
     [after] = await journal(webhook)
 
     assert (after["status"], after["next_attempt_at"]) == ("failed", None)

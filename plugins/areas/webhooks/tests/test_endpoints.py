@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.plugins import available_plugins
+from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
 
 URL = "https://shop.example/hooks"

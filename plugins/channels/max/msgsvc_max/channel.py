@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from msgsvc_core.channels import (
@@ -11,6 +11,7 @@ from msgsvc_core.channels import (
     BotProfile,
     Capabilities,
     Channel,
+    ChannelContext,
     ChannelHealth,
     ChannelIdentity,
     ChannelNotReady,
@@ -26,7 +27,7 @@ from msgsvc_core.channels import (
     WebhookCall,
     WebhookHealth,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_max import files
 from msgsvc_max.client import MaxClient
 from msgsvc_max.failures import MaxRefusal
@@ -35,9 +36,6 @@ from msgsvc_max.mini_app import read_init_data
 from msgsvc_max.settings import MaxSettings
 from msgsvc_max.updates import UPDATE_TYPES, read_call, read_updates
 from msgsvc_max.uploads import Uploads, attachment
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: By which the platform proves that a call is its own (schema: SubscriptionRequestBody).
 SECRET_HEADER = "x-max-bot-api-secret"  # noqa: S105 - the header's name
@@ -65,16 +63,17 @@ class MaxChannel(Channel):
     )
 
     def __init__(
-        self, service: "Service", identity: ChannelIdentity, settings: MaxSettings
+        self, context: ChannelContext, identity: ChannelIdentity, settings: MaxSettings
     ) -> None:
         super().__init__(identity)
         self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
         self.pace = Pace(per_bot_s=settings.per_bot_s, per_chat_s=settings.per_chat_s)
-        self._service = service
+        self._is_own_address = context.is_own_address
         self._token = settings.token
-        self._client = MaxClient(settings, service.media.guard)
-        self._uploads = Uploads(service, self._client)
+        media = context.media()
+        self._client = MaxClient(settings, media.guard)
+        self._uploads = Uploads(clock=context.clock, media=media, client=self._client)
         self._webhooks_ended = False
 
     # ---- out ------------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ class MaxChannel(Channel):
 
     def _fetched_by_platform(self, media: Media) -> bool:
         # What is kept here need not be read at an address that the platform, and whoever else, can reach.
-        return media.type == "image" and not self._service.files.is_own_address(media.url)
+        return media.type == "image" and not self._is_own_address(media.url)
 
     async def _uploaded(self, media: Media | None) -> dict[str, str] | None:
         return None if media is None else {"token": await self._uploads.token(media)}

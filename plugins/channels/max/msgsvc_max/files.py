@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from msgsvc_core.channels import DeliveryError, MediaType, Reason, ReceivedFile
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_max.client import MaxClient
 
 #: Attachments that are files (schema: Attachment), in our words. Sound is a document to us.

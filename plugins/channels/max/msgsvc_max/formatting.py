@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from msgsvc_core.channels.markup import HTML_MARKS, Span, to_spans, utf16_length
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.content.markup import HTML_MARKS, Span, to_spans, utf16_length
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 
 #: Length of the field `text`, markup included (schema: NewMessageBody). The schema does not say of
 #: what; UTF-16 code units are the count that is never too low.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import ChannelKind
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_max.channel import MaxChannel
 from msgsvc_max.settings import OPERATOR_SETTINGS, MaxSettings
 

@@ -16,7 +16,7 @@ from msgsvc_core.channels import (
     Started,
     Update,
 )
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_max.files import files_of
 
 log = structlog.get_logger(__name__)

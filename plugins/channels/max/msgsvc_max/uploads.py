@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgsvc_core.channels import Media
+from msgsvc_core.channels import Media, MediaSource
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_max.client import MaxClient
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Our types of media in the platform's words (schema: UploadType).
 UPLOAD_TYPES = {"image": "image", "video": "video", "document": "file"}
@@ -30,8 +28,9 @@ class _Uploaded:
 class Uploads:
     """Tokens of one bot's files. Those who ask for the same file at once share one upload."""
 
-    def __init__(self, service: "Service", client: MaxClient) -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock, media: MediaSource, client: MaxClient) -> None:
+        self._clock = clock
+        self._media = media
         self._client = client
         self._known: dict[_Key, _Uploaded] = {}
         self._turns: dict[_Key, asyncio.Lock] = {}
@@ -43,7 +42,7 @@ class Uploads:
         try:
             async with turn:
                 known = self._known.get(key)
-                if known is None or known.until_ms <= self._service.clock.monotonic_ms():
+                if known is None or known.until_ms <= self._clock.monotonic_ms():
                     known = self._keep(key, await self._upload(media))
                 return known.token
         finally:
@@ -51,14 +50,14 @@ class Uploads:
                 self._turns.pop(key, None)
 
     async def _upload(self, media: Media) -> str:
-        async with self._service.media.fetch(media) as found:
+        async with self._media.fetch(media) as found:
             return await self._client.upload(UPLOAD_TYPES[media.type], found.file, found.filename)
 
     def _keep(self, key: _Key, token: str) -> _Uploaded:
         self._known.pop(key, None)
         if len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]
-        until_ms = self._service.clock.monotonic_ms() + KEPT_S * 1000
+        until_ms = self._clock.monotonic_ms() + KEPT_S * 1000
         kept = self._known[key] = _Uploaded(token, until_ms)
         return kept
 

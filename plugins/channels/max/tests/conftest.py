@@ -14,9 +14,9 @@ from aiohttp import web
 
 from msgsvc_auth import plugin as auth
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing import FakeClock, until
 from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
 from msgsvc_max import plugin

@@ -12,7 +12,7 @@ from msgsvc_core.channels import (
     Started,
     WebhookCall,
 )
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.testing import until
 from msgsvc_max.testing import Refused
 from msgsvc_max.testing.updates import Subscription

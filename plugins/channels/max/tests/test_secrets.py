@@ -9,7 +9,7 @@ import structlog
 from pydantic import ValidationError
 
 from msgsvc_core.channels import DeliveryError, InvalidMiniApp, Media, OutgoingMessage
-from msgsvc_core.settings import SettingsError
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_max.plugin import register_channel_kinds
 from msgsvc_max.settings import MaxSettings
 from msgsvc_max.testing import Refused

@@ -17,7 +17,7 @@ from msgsvc_core.channels import (
     Started,
     Update,
 )
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_max.testing.checks import UPDATE_TYPES as EVERY_TYPE
 from msgsvc_max.updates import UPDATE_TYPES, Unreadable, read_call, read_update
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
-from msgsvc_core.api.proxies import PROXY_HEADERS
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.http.proxies import PROXY_HEADERS
+from msgsvc_core.kernel.errors import Forbidden
 
 Who = Literal["local", "everyone"]
 

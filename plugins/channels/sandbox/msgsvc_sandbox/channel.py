@@ -1,18 +1,19 @@
 """One bot of the sandbox messenger, as the core sees it."""
 
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from msgsvc_core.channels import (
     BotProfile,
     Capabilities,
     Channel,
+    ChannelContext,
     ChannelHealth,
     ChannelIdentity,
     MiniAppUser,
     OutgoingMessage,
     Reason,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_sandbox import files
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.formatting import to_spans
@@ -20,9 +21,6 @@ from msgsvc_sandbox.links import start_link
 from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.mini_app import read
 from msgsvc_sandbox.settings import SandboxChannelSettings
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: The faults that concern the whole bot, and so also show when it is only checked.
 BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
@@ -40,20 +38,20 @@ class SandboxChannel(Channel):
     )
 
     def __init__(
-        self, service: "Service", identity: ChannelIdentity, settings: SandboxChannelSettings
+        self, context: ChannelContext, identity: ChannelIdentity, settings: SandboxChannelSettings
     ) -> None:
         super().__init__(identity)
-        self._service = service
+        self._context = context
         self.title = settings.title or self.name.replace("_", " ").title()
 
-    # Channels are made before the plugins' services, so these are looked up when they are needed.
+    # Channels are made before the plugins' objects, so these are looked up when they are needed.
     @property
     def _mailbox(self) -> Mailbox:
-        return self._service.get(Mailbox)
+        return self._context.provided(Mailbox)
 
     @property
     def _faults(self) -> Faults:
-        return self._service.get(Faults)
+        return self._context.provided(Faults)
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         await self._faults.suffer(self.key)
@@ -78,7 +76,7 @@ class SandboxChannel(Channel):
         await self._mailbox.answer(self.key, button_ref, text)
 
     def deep_link(self, payload: str) -> str:
-        return start_link(self._service.settings.base_url, self.key, payload)
+        return start_link(self._context.base_url, self.key, payload)
 
     async def check(self) -> ChannelHealth:
         fault = await self._faults.of(self.key)
@@ -93,7 +91,7 @@ class SandboxChannel(Channel):
 
     async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
         await self._faults.suffer(self.key)
-        await files.fetch(self._service.db, self.key, file_ref, into, most_bytes)
+        await files.fetch(self._context.db, self.key, file_ref, into, most_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
-        return read(self._service.secrets, self.key, init_data)
+        return read(self._context.secrets, self.key, init_data)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import aiohttp
 from pydantic import BaseModel
 
-from msgsvc_core.errors import CORE_ERRORS, ApiError, InternalError
+from msgsvc_core.kernel.errors import CORE_ERRORS, ApiError, InternalError
 from msgsvc_sandbox.models import (
     Blocking,
     ChangedText,

@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator
 from typing import IO
 
 from msgsvc_core.channels import DeliveryError, MediaType, Reason, ReceivedFile
-from msgsvc_core.channels.file_types import HEAD_BYTES
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.file_types import HEAD_BYTES
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
 from msgsvc_core.files.kinds import Unfit, recognise
 from msgsvc_core.files.names import safe_name
-from msgsvc_core.ids import new_id
-from msgsvc_core.record import record
-from msgsvc_core.sections import MediaSettings
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import value_object
 
 #: Bytes of a file that are in memory at a time.
 CHUNK_BYTES = 256 * 1024
 
 
-@record
+@value_object
 class AttachedFile:
     """What a person attached to a message for one bot."""
 

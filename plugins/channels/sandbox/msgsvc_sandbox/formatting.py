@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from msgsvc_core.channels import markup
-from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.content import markup
+from msgsvc_core.content.outgoing import Format
 from msgsvc_sandbox.models import Span
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"]+[^\s<>\".,:;!?'\)\]]")

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
-from msgsvc_core.localized import LISTED
+from msgsvc_core.kernel.i18n import LISTED
 from msgsvc_sandbox.models import NewPerson
 
 #: Largest form that is read; ours has five short fields.

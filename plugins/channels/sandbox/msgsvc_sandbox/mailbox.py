@@ -1,9 +1,9 @@
 """The bot's side: what a channel puts into people's chats."""
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.channels.markup import safe_href
-from msgsvc_core.clock import Clock
+from msgsvc_core.content.markup import safe_href
 from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_sandbox import store
 from msgsvc_sandbox.formatting import to_spans
 from msgsvc_sandbox.models import MAX_TEXT_CHARS, Button, Chat, Media, Message, MessageBody

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
 from msgsvc_core.channels import ChannelUser, InvalidMiniApp, MiniAppUser
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_sandbox.models import Person
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from msgsvc_core.api.endpoint import Body, Query
-from msgsvc_core.localized import Language
+from msgsvc_core.api.endpoint import Query, RequestModel
+from msgsvc_core.kernel.i18n import Language
 
 #: What may come after `?start=`; the messengers it stands for allow no more.
 START_PAYLOAD = r"^[A-Za-z0-9_-]{0,64}$"
@@ -109,7 +109,7 @@ class Person(BaseModel):
     created_at_ms: int
 
 
-class NewPerson(Body):
+class NewPerson(RequestModel):
     """What makes a person. An empty username is allowed, as in real messengers."""
 
     name: Name
@@ -117,7 +117,7 @@ class NewPerson(Body):
     lang: Language = "en"
 
 
-class PersonChange(Body):
+class PersonChange(RequestModel):
     """The same fields, each of which may be left out to keep what it is."""
 
     name: Name | None = None
@@ -136,7 +136,7 @@ class Chat(BaseModel):
     notice_revision: int
 
 
-class Fault(Body):
+class Fault(RequestModel):
     """How a channel misbehaves. The default is a messenger in good health."""
 
     reason: Reason | None = None
@@ -168,7 +168,7 @@ class PersonState(BaseModel):
     more: bool = False
 
 
-class OpenLink(Body):
+class OpenLink(RequestModel):
     """A start link as pasted or scanned, or the channel and payload it stands for."""
 
     link: str | None = Field(default=None, max_length=2048)
@@ -199,14 +199,14 @@ Text = Annotated[
 ]
 
 
-class SentText(Body):
+class SentText(RequestModel):
     """What a person types, and the `ref` of the message that it answers."""
 
     text: Text
     reply_to: str | None = None
 
 
-class ChangedText(Body):
+class ChangedText(RequestModel):
     """What a person has changed their message to."""
 
     text: Text
@@ -220,14 +220,14 @@ class BesideFile(Query):
     )
 
 
-class Press(Body):
+class Press(RequestModel):
     """Which button of a message is pressed, counted from the top left, from 0."""
 
     row: int = Field(ge=0, le=99)
     column: int = Field(ge=0, le=99)
 
 
-class Blocking(Body):
+class Blocking(RequestModel):
     """Whether the person wants to hear from the bot."""
 
     blocked: bool

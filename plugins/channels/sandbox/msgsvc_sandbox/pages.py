@@ -13,9 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from msgsvc_core.errors import ApiError, NotFound
-from msgsvc_core.localized import own_name
-from msgsvc_core.texts import Texts
+from msgsvc_core.kernel.errors import ApiError, NotFound
+from msgsvc_core.kernel.i18n import Texts, own_name
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form

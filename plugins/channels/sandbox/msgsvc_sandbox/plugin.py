@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import ChannelKind
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.db import MigrationSource
-from msgsvc_core.hookspecs import hookimpl
-from msgsvc_core.settings import SettingsSection
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
@@ -18,9 +19,6 @@ from msgsvc_sandbox.routes import endpoints
 from msgsvc_sandbox.service import Messenger
 from msgsvc_sandbox.settings import SandboxChannelSettings, SandboxSettings
 from msgsvc_sandbox.wakeups import Wakeups
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 HERE = Path(__file__).parent
 
@@ -46,31 +44,46 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
 
 
 @hookimpl
-def register_services(service: "Service") -> Mapping[type, Any]:
-    wakeups = Wakeups()
-    faults = Faults(service.db, wakeups)
-    return {
-        Faults: faults,
-        Mailbox: Mailbox(service.db, service.clock, wakeups),
-        Messenger: Messenger(service, faults, wakeups),
-    }
+def create_plugin(context: PluginContext) -> "SandboxPlugin":
+    return SandboxPlugin(context)
 
 
-@hookimpl
-def register_endpoints(service: "Service") -> Sequence[Endpoint]:
-    who = service.section(SandboxSettings).pages
-    return [] if who == "off" else endpoints(Admission(who, service.settings.base_url))
+class SandboxPlugin:
+    """The plugin's objects, and the hooks that need them."""
 
+    def __init__(self, context: PluginContext) -> None:
+        wakeups = Wakeups()
+        self._texts = context.texts
+        self._who = context.settings(SandboxSettings).pages
+        self._base_url = context.config.base_url
+        self._faults = Faults(context.db, wakeups)
+        self._mailbox = Mailbox(context.db, context.clock, wakeups)
+        self._messenger = Messenger(
+            clock=context.clock,
+            db=context.db,
+            secrets=context.secrets,
+            texts=context.texts,
+            media=context.config.media,
+            channels=context.channels,
+            faults=self._faults,
+            wakeups=wakeups,
+        )
 
-@hookimpl
-def register_pages(service: "Service") -> Sequence[Any]:
-    who = service.section(SandboxSettings).pages
-    if who == "off":
-        return []
-    admission = Admission(who, service.settings.base_url)
-    return SandboxPages(service.get(Messenger), service.texts).routes(admission)
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {Faults: self._faults, Mailbox: self._mailbox, Messenger: self._messenger}
 
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return [] if self._who == "off" else endpoints(Admission(self._who, self._base_url))
 
-@hookimpl
-def on_stopping(service: "Service") -> None:
-    service.get(Messenger).close()
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        if self._who == "off":
+            return []
+        admission = Admission(self._who, self._base_url)
+        return SandboxPages(self._messenger, self._texts).routes(admission)
+
+    @hookimpl
+    def on_stopping(self) -> None:
+        self._messenger.close()

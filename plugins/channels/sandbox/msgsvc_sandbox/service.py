@@ -3,11 +3,12 @@
 import asyncio
 import time
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, TypedDict
+from typing import IO, TypedDict
 
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
+    Channels,
     ChannelUser,
     MessageEdited,
     MessageReceived,
@@ -15,9 +16,13 @@ from msgsvc_core.channels import (
     Unblocked,
     Update,
 )
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.ids import new_id
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.security import SecretBox
 from msgsvc_sandbox import files, store
 from msgsvc_sandbox.channel import SandboxChannel
 from msgsvc_sandbox.faults import Faults
@@ -39,9 +44,6 @@ from msgsvc_sandbox.models import (
 )
 from msgsvc_sandbox.wakeups import Wakeups
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 #: Messages of each chat that a page gets when it opens.
 PER_CHAT = 50
 
@@ -55,9 +57,24 @@ LOOK_EVERY_S = 1.0
 class Messenger:
     """People and what they do. Each act is stored first, then handed to the core as an update."""
 
-    def __init__(self, service: "Service", faults: Faults, wakeups: Wakeups) -> None:
-        self._service = service
-        self._db = service.db
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        texts: Texts,
+        media: MediaSettings,
+        channels: Channels,
+        faults: Faults,
+        wakeups: Wakeups,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._texts = texts
+        self._media = media
+        self._channels = channels
         self._faults = faults
         self._wakeups = wakeups
         self._closing = False
@@ -82,7 +99,7 @@ class Messenger:
     async def add_person(self, new: NewPerson) -> Person:
         person_id = new_id("per")
         async with self._db.transaction() as tx:
-            await store.add_person(tx, person_id, new, self._service.clock.now_ms())
+            await store.add_person(tx, person_id, new, self._clock.now_ms())
             return await _existing(tx, person_id)
 
     async def change_person(self, person_id: str, change: PersonChange) -> Person:
@@ -107,18 +124,14 @@ class Messenger:
                 title=channel.title,
                 fault=await self._faults.of(channel.key),
             )
-            for channel in self._service.channels
+            for channel in self._channels
             if isinstance(channel, SandboxChannel)
         ]
 
     def commands(self, lang: str) -> list[tuple[str, str]]:
         """What bots here understand, as `/stop`, and what it is for, in a language."""
-        _ = self._service.texts.into(lang, __name__)
-        return [
-            (f"/{rule.name}", rule.about(_))
-            for rule in self._service.inbound.commands
-            if rule.about is not None
-        ]
+        _ = self._texts.into(lang, __name__)
+        return [(f"/{command.name}", command.about(_)) for command in self._channels.commands]
 
     async def fault(self, channel: str) -> Fault:
         self._check_bot(channel)
@@ -128,13 +141,11 @@ class Messenger:
         """Makes a channel fail or be slow; a default `Fault` heals it."""
         self._check_bot(channel)
         await self._faults.set(channel, fault)
-        bot = self._service.channels[channel]
+        bot = self._channels[channel]
         health = await bot.check()
         if health.ok:
             # Whoever heals a banned bot here need not wait until it is asked for the next time.
-            await self._service.channel_states.note_health(
-                bot, health, asked_at_ms=self._service.clock.now_ms()
-            )
+            await self._channels.note_health(bot, health, asked_at_ms=self._clock.now_ms())
         return await self._faults.of(channel)
 
     # ---- what a person sees
@@ -190,11 +201,9 @@ class Messenger:
     async def open_mini_app(self, person_id: str, channel: str, payload: str = "") -> OpenedMiniApp:
         """Opens a bot's mini app. Raises `NotFound`."""
         self._check_bot(channel)
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         person = await self.person(person_id)
-        return OpenedMiniApp(
-            init_data=sign(self._service.secrets, channel, person, payload, now_ms)
-        )
+        return OpenedMiniApp(init_data=sign(self._secrets, channel, person, payload, now_ms))
 
     async def send_text(
         self, person_id: str, channel: str, text: str, reply_to: str | None = None
@@ -222,10 +231,9 @@ class Messenger:
     ) -> Message:
         """Sends what can be read from `content`. Raises what `send_text` does, and `ValidationFailed`
         for a file that messengers don't take."""
-        settings = self._service.settings.media
         async with self._db.transaction() as tx:
             person = await self._writing(tx, person_id, channel)
-            kind, file = await files.attach(tx, settings, person_id, channel, filename, content)
+            kind, file = await files.attach(tx, self._media, person_id, channel, filename, content)
             media = Media(type=kind, filename=file.filename, file_id=file.file_id)
             message = await self._add(tx, person, channel, text, "text", media=media)
         await self._tell(
@@ -248,7 +256,7 @@ class Messenger:
                 raise NotFound("there is no such message of this person")
             changes = {
                 "spans": to_spans(text, "plain"),
-                "edited_at_ms": self._service.clock.now_ms(),
+                "edited_at_ms": self._clock.now_ms(),
                 "revision": await self._raise(tx, person_id),
             }
             message = message.model_copy(update=changes)
@@ -319,7 +327,7 @@ class Messenger:
                 "author": "person",
                 "kind": kind,
                 "spans": to_spans(text, "plain"),
-                "sent_at_ms": self._service.clock.now_ms(),
+                "sent_at_ms": self._clock.now_ms(),
                 "revision": revision,
                 **content,
             }
@@ -345,7 +353,7 @@ class Messenger:
         return revision
 
     async def _tell(self, channel: str, update: Update) -> None:
-        await self._service.inbound.receive(channel, update)
+        await self._channels.receive(channel, update)
 
     async def _state(self, person_id: str, since: int) -> PersonState:
         bots = await self.bots()
@@ -368,8 +376,7 @@ class Messenger:
             )
 
     def _check_bot(self, channel: str) -> None:
-        channels = self._service.channels
-        if channel not in channels or not isinstance(channels[channel], SandboxChannel):
+        if not isinstance(self._channels.get(channel), SandboxChannel):
             raise NotFound(f"there is no bot named {channel!r} here")
 
 

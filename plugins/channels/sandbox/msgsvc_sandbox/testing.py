@@ -12,10 +12,9 @@ import io
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import IO, Protocol
+from typing import IO, Protocol, TypeVar
 
-from msgsvc_core.localized import Language
-from msgsvc_core.service import Service
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_sandbox.client import HttpMessenger
 from msgsvc_sandbox.models import (
     Fault,
@@ -32,6 +31,15 @@ from msgsvc_sandbox.service import Messenger
 
 #: Seconds that `press` and `wait_for` wait for a message unless told otherwise.
 TIMEOUT_S = 60.0
+
+
+T = TypeVar("T")
+
+
+class Provider(Protocol):
+    """A service: it has the objects of its plugins."""
+
+    def get(self, kind: type[T]) -> T: ...
 
 
 class MessengerCalls(Protocol):
@@ -64,7 +72,7 @@ class Sandbox:
         self._calls = calls
 
     @classmethod
-    def in_process(cls, service: Service) -> "Sandbox":
+    def in_process(cls, service: Provider) -> "Sandbox":
         """The messenger of a service in this process."""
         return cls(service.get(Messenger))
 

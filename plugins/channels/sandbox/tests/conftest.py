@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Button, InboundContext, InboundRule, OutgoingMessage
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_sandbox import plugin
@@ -29,7 +29,7 @@ class EchoBot:
     """Asks when it is started with `echo_...`, edits the question when a button is pressed."""
 
     @hookimpl
-    def register_inbound(self, service: Service) -> Sequence[InboundRule]:
+    def register_inbound(self) -> Sequence[InboundRule]:
         return [
             InboundRule("start", self.ask, "echo_"),
             InboundRule("button", self.thank, "echo_"),

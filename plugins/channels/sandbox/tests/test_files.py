@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_sandbox.testing import Sandbox, SandboxPerson

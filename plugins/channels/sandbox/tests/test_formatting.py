@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.channels.outgoing import Format
+from msgsvc_core.content.outgoing import Format
 from msgsvc_sandbox.formatting import to_spans
 from msgsvc_sandbox.models import Span
 

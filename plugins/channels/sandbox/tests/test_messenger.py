@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_sandbox.models import NewPerson, PersonChange

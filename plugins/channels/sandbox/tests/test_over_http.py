@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_sandbox.testing import Sandbox

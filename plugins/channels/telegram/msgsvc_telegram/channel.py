@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     BotProfile,
     Capabilities,
     Channel,
+    ChannelContext,
     ChannelHealth,
     ChannelIdentity,
     DeliveryError,
@@ -26,7 +27,7 @@ from msgsvc_core.channels import (
     WebhookCall,
     WebhookHealth,
 )
-from msgsvc_core.channels.markup import Span
+from msgsvc_core.content.markup import Span
 from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError
@@ -43,9 +44,6 @@ from msgsvc_telegram.messages import (
 from msgsvc_telegram.mini_app import verify_init_data
 from msgsvc_telegram.settings import TelegramSettings
 from msgsvc_telegram.updates import ALLOWED_UPDATES, read_updates
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 HEADER = "x-telegram-bot-api-secret-token"
 
@@ -75,10 +73,12 @@ class TelegramChannel(Channel):
     )
 
     def __init__(
-        self, service: "Service", identity: ChannelIdentity, settings: TelegramSettings
+        self, context: ChannelContext, identity: ChannelIdentity, settings: TelegramSettings
     ) -> None:
         super().__init__(identity)
-        self._service = service
+        self._clock = context.clock
+        self._media = context.media
+        self._is_own_address = context.is_own_address
         self._settings = settings
         self._api = BotApi(settings)
         self.capabilities = replace(self.capabilities, commands=settings.command_menu)
@@ -201,13 +201,13 @@ class TelegramChannel(Channel):
         media = message.media
         assert media is not None, "a call has a file's field because the message has a file"
         # What is kept here need not be read at an address that Telegram, and whoever else, can reach.
-        if fetched_by_telegram(media) and not self._service.files.is_own_address(media.url):
+        if fetched_by_telegram(media) and not self._is_own_address(media.url):
             try:
                 return await self._api.call(call.method, call.params | {call.file_field: media.url})
             except BotApiError as error:
                 if not error.not_fetched:
                     raise
-        async with self._service.media.fetch(media) as file:
+        async with self._media().fetch(media) as file:
             return await self._api.upload(call.method, call.params, call.file_field, file)
 
     # ---- in -------------------------------------------------------------------------------------
@@ -254,9 +254,7 @@ class TelegramChannel(Channel):
             )
         failed_at = info.get("last_error_date")
         # Telegram tells of its last failure for ever, also where all went well since.
-        is_old = (
-            isinstance(failed_at, int) and self._service.clock.time() - failed_at > WEBHOOK_ERROR_S
-        )
+        is_old = isinstance(failed_at, int) and self._clock.time() - failed_at > WEBHOOK_ERROR_S
         trouble = None if is_old else _why_updates_wait(info)
         return WebhookHealth(ok=trouble is None, detail=trouble or "")
 

@@ -8,10 +8,9 @@ from typing import IO, Any
 from aiohttp import FormData
 from pydantic_core import PydanticSerializationError
 
-from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.channels import DeliveryError, MediaFile, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
-from msgsvc_core.channels.media import MediaFile
-from msgsvc_core.json_text import to_json
+from msgsvc_core.kernel.json import to_json
 from msgsvc_telegram.failures import refusal
 from msgsvc_telegram.settings import TelegramSettings
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels import Format
-from msgsvc_core.channels.markup import Span, to_spans, utf16_length
+from msgsvc_core.content.markup import Span, to_spans, utf16_length
 
 #: Telegram shows the rest of a message's entities as plain text.
 MAX_ENTITIES = 100

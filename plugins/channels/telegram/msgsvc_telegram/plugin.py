@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import ChannelKind
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
-from msgsvc_core.settings import Section
+from msgsvc_core.config.settings import Section
 
 #: As BotFather gives it out: the bot's id, and a secret. It becomes part of URLs, so nothing that would
 #: lead elsewhere may be in it.

@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -12,14 +11,18 @@ import pytest
 import uvicorn
 
 from msgsvc_auth import plugin as auth
-from msgsvc_core.channels import ChannelIdentity
-from msgsvc_core.channels.media import MediaFiles
-from msgsvc_core.clock import SystemClock
+from msgsvc_core.channels import ChannelContext, ChannelIdentity
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.db import Database
 from msgsvc_core.files import Files
-from msgsvc_core.sections import MediaSettings
+from msgsvc_core.files.media import MediaFiles
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
 from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
 from msgsvc_telegram import plugin
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings
@@ -27,6 +30,8 @@ from msgsvc_telegram.testing import FakeTelegram, Person
 
 #: Files of tests are on this machine.
 MEDIA = MediaSettings(allow_cidrs=("127.0.0.0/8",))
+
+BASE_URL = "https://msgs.example"
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(200)
 
@@ -42,22 +47,39 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 @pytest.fixture
 async def make_channel(telegram: FakeTelegram) -> AsyncIterator[Callable[..., TelegramChannel]]:
     """Makes channels alone, for the fake's bot; keywords are settings."""
-    settings = SimpleNamespace(media=MEDIA, base_url="https://msgs.example")
-    service: Any = SimpleNamespace(settings=settings, clock=SystemClock())
-    service.files, service.media = Files(service), MediaFiles(service)
+    clock, secrets = SystemClock(), SecretBox([SECRET_KEY])
+    db = Database("sqlite:///unused.db")
+    files = Files(
+        clock=clock,
+        db=db,
+        secrets=secrets,
+        settings=MEDIA,
+        jobs=JobQueue(clock),
+        base_url=BASE_URL,
+    )
+    media = MediaFiles(clock=clock, settings=MEDIA, files=files)
+    context = ChannelContext(
+        clock=clock,
+        db=db,
+        secrets=secrets,
+        base_url=BASE_URL,
+        media=lambda: media,
+        is_own_address=files.is_own_address,
+        provided=Providers().get,
+    )
     made: list[TelegramChannel] = []
 
     def make(**settings: Any) -> TelegramChannel:
         values = {"token": telegram.bot.token, "base_url": telegram.url, **settings}
         identity = ChannelIdentity("messenger_a", key="messenger_a")
-        channel = TelegramChannel(service, identity, TelegramSettings.model_validate(values))
+        channel = TelegramChannel(context, identity, TelegramSettings.model_validate(values))
         made.append(channel)
         return channel
 
     yield make
     for channel in made:
         await channel.close()
-    await service.media.close()
+    await media.close()
 
 
 @pytest.fixture

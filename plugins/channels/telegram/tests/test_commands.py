@@ -175,9 +175,9 @@ async def test_what_fails_beside_the_updates_is_no_interruption_of_them(
         if method == "getMe":
             # Who the bot is, is asked again by the next process that receives for it.
             site = await make_site(receiving)
-            await site.service.channels.stop_receiving()
+            await site.service.receiver.stop()
             telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
-            await site.service.channels.start()
+            await site.service.receiver.start()
         else:
             telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
             site = await make_site(receiving)

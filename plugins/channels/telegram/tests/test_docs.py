@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings
 from msgsvc_core.testing.fixtures import SECRET_KEY
 from msgsvc_telegram import plugin
 from msgsvc_telegram.failures import refusal

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msgsvc_core.channels.markup import visible_length
+from msgsvc_core.content.markup import visible_length
 from msgsvc_telegram.formatting import formatted, too_many_entities
 from msgsvc_telegram.testing.looks import check_entities
 

@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
     Reason,
     ReceivedFile,
 )
-from msgsvc_core.hookspecs import hookimpl
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.testing import until
 from msgsvc_telegram.testing import FakeTelegram
 from msgsvc_telegram.testing.methods import MAX_DOWNLOAD_BYTES
@@ -141,15 +141,25 @@ class Album:
         self.changes = []
 
     @hookimpl
+    def create_plugin(self, context):
+        return AlbumPlugin(self, context.files)
+
+
+class AlbumPlugin:
+    def __init__(self, album, files):
+        self._album = album
+        self._files = files
+
+    @hookimpl
     def register_inbound(self):
         return [InboundRule("message", self.take), InboundRule("edit", self.note)]
 
     async def take(self, ctx: InboundContext) -> None:
         project_id = ctx.chat.project_id
-        await ctx.service.files.receive(ctx, project_id, "sub_of_nobody", ctx.update.files)
+        await self._files.receive(ctx, project_id, "sub_of_nobody", ctx.update.files)
 
     async def note(self, ctx: InboundContext) -> None:
-        self.changes.append((ctx.update.message_ref, ctx.update.text))
+        self._album.changes.append((ctx.update.message_ref, ctx.update.text))
 
 
 @pytest.mark.parametrize("receiving", ["poll", "webhook"])

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from msgsvc_core.channels import DeliveryError, Media, OutgoingMessage
+from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.service import Service
-from msgsvc_core.settings import Settings, SettingsError
 from msgsvc_core.testing import until
 from msgsvc_core.testing.fixtures import SECRET_KEY
 from msgsvc_telegram import plugin

@@ -19,29 +19,43 @@ from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.service import Subscribers
 
 pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
 @pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
-async def sign_in(page: PageContext) -> Shown:
-    links = await page.get(StaticLinks).page(
+async def sign_in(
+    page: PageContext,
+    subscribers: Subscribers,
+    static_links: StaticLinks,
+    sign_ins: SignIn,
+    clock: Clock,
+    channels: Channels,
+    config: Settings,
+    settings: AuthSettings,
+) -> Render:
+    links = await static_links.page(
         page.tx, page.project_id, StaticLinkQuery(limit=100, cursor=None)
     )
     query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
-    found = await page.get(SignIn).page(page.tx, page.project_id, query)
+    found = await sign_ins.page(page.tx, page.project_id, query)
     sessions, following = query.cut(found, lambda each: each.position)
-    people = await page.service.subscribers.find_many(
+    people = await subscribers.find_many(
         page.tx,
         [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
     )
+    now_ms = clock.now_ms()
     values = {
-        "links": [(link, _addresses(page, link)) for link in links],
+        "links": [(link, _addresses(channels, config, link)) for link in links],
         "sessions": [
             (
                 each,
-                each.status(_now_ms(page)),
+                each.status(now_ms),
                 people.get((page.project_id, each.subscriber_id or "")),
             )
             for each in sessions
@@ -49,90 +63,89 @@ async def sign_in(page: PageContext) -> Shown:
         "older": following and page.url("/sign-in", cursor=following),
         "statuses": statuses(page._),
         "tones": TONES,
-        "settings": page.service.section(AuthSettings),
+        "settings": settings,
     }
-    return Shown("sign_in.html", values)
+    return Render("sign_in.html", values)
 
 
 @pages.get("/sign-in/links/new", access="manage")
-async def new_link(page: PageContext) -> Shown:
-    return Shown("link.html", {"link": None, "addresses": None})
+async def new_link(page: PageContext) -> Render:
+    return Render("link.html", {"link": None, "addresses": None})
 
 
 @pages.post("/sign-in/links/new", access="manage", again=new_link)
-async def create_link(page: PageContext) -> Moved:
+async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
-    link = await page.get(StaticLinks).create(
-        page.tx, page.project_id, validate(StaticLinkBody, typed)
-    )
+    link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
     page.note(slug=link.slug)
-    return Moved(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
+    return Redirect(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
 
 
 @pages.get("/sign-in/links/{slug}", access="look")
-async def link(page: PageContext) -> Shown:
-    found = await page.get(StaticLinks).find(page.tx, page.project_id, page.params["slug"])
-    return Shown("link.html", {"link": found, "addresses": _addresses(page, found)})
+async def link(
+    page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
+) -> Render:
+    found = await static_links.find(page.tx, page.project_id, page.params["slug"])
+    return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
 @pages.post("/sign-in/links/{slug}", access="manage", again=link)
-async def change_link(page: PageContext) -> Moved:
+async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
-    await page.get(StaticLinks).change(page.tx, page.project_id, slug, body)
-    return Moved(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
+    await static_links.change(page.tx, page.project_id, slug, body)
+    return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
 @pages.post("/sign-in/links/{slug}/delete", access="manage")
-async def delete_link(page: PageContext) -> Moved:
-    await page.get(StaticLinks).delete(page.tx, page.project_id, page.params["slug"])
-    return Moved(page.url("/sign-in"), page._("Deleted."))
+async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
+    await static_links.delete(page.tx, page.project_id, page.params["slug"])
+    return Redirect(page.url("/sign-in"), page._("Deleted."))
 
 
 @pages.post("/sign-in/try", access="manage")
-async def begin_trial(page: PageContext) -> Shown:
+async def begin_trial(
+    page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
+) -> Render:
     """A sign-in like that of a site, of which the owner plays the user."""
-    page.service.channels.check_answers(page.project_id, None)
-    new = await page.get(SignIn).open_trial(page.tx, page.project_id)
-    channels, payload = page.service.channels, session_payload(new.token)
+    channels.check_answers(page.project_id, None)
+    new = await sign_ins.open_trial(page.tx, page.project_id)
+    payload = session_payload(new.token)
     links = channels.deep_links(page.project_id, payload, asks=True)
-    settings = page.service.section(AuthSettings)
     values = {
-        **_state(page, new.session),
+        **_state(page, new.session, clock.now_ms()),
         "links": [
             (messenger_name(settings, channels, name, page.project_id), url)
             for name, url in links.items()
         ],
         "qr": list(channels.qr_links(links, page.project_id, payload).values()),
     }
-    return Shown("trial.html", values)
+    return Render("trial.html", values)
 
 
 @pages.get("/sign-in/try/{session_id}", access="manage")
-async def trial(page: PageContext) -> Shown:
-    session = await page.get(SignIn).find_trial(page.tx, page.project_id, page.params["session_id"])
-    values: dict[str, Any] = _state(page, session)
+async def trial(
+    page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
+) -> Render:
+    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    values: dict[str, Any] = _state(page, session, clock.now_ms())
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
-        values["person"] = await page.service.subscribers.find(
-            page.tx, page.project_id, session.subscriber_id
-        )
+        values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
-    return Shown(template, {**values, "links": [], "qr": []})
+    return Render(template, {**values, "links": [], "qr": []})
 
 
 @pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
-async def exchange_code(page: PageContext) -> Shown:
+async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """What the site's server would do with the code, and what it gets."""
-    sign_in_service = page.get(SignIn)
-    session = await sign_in_service.find_trial(page.tx, page.project_id, page.params["session_id"])
-    code = sign_in_service.code_of(session, _now_ms(page)) or ""
-    session, person = await sign_in_service.verify(page.project_id, code, page.tx)
+    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    code = sign_ins.code_of(session, clock.now_ms()) or ""
+    session, person = await sign_ins.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
-    return Shown("exchanged.html", {"answer": answer, "person": person})
+    return Render("exchanged.html", {"answer": answer, "person": person})
 
 
-def _state(page: PageContext, session: Session) -> dict[str, Any]:
-    now_ms = _now_ms(page)
+def _state(page: PageContext, session: Session, now_ms: int) -> dict[str, Any]:
     return {
         "session": session,
         "status": session.status(now_ms),
@@ -142,13 +155,12 @@ def _state(page: PageContext, session: Session) -> dict[str, Any]:
     }
 
 
-def _addresses(page: PageContext, link: StaticLink) -> dict[str, Any]:
+def _addresses(channels: Channels, config: Settings, link: StaticLink) -> dict[str, Any]:
     """Where a link can be put: the hosted page, and the bots themselves."""
-    base_url = page.service.settings.base_url.rstrip("/")
-    links = page.service.channels.deep_links(page.project_id, link_payload(link.slug), asks=True)
+    base_url = config.base_url.rstrip("/")
     return {
         "page": f"{base_url}/login/{link.slug}",
-        "bots": links,
+        "bots": channels.deep_links(link.project_id, link_payload(link.slug), asks=True),
         "callback": with_code(link.callback_url, "CODE", "STATE"),
     }
 
@@ -159,7 +171,3 @@ def _typed(page: PageContext) -> dict[str, Any]:
         "callback_url": page.form.text("callback_url").strip(),
         "match": page.form.checked("match"),
     }
-
-
-def _now_ms(page: PageContext) -> int:
-    return page.service.clock.now_ms()

@@ -1,6 +1,6 @@
 """Where a sign-in stands, in words."""
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 #: How the states are coloured, beside their word.
 TONES = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from msgsvc_auth.models import Session, StaticLink
-from msgsvc_core.ids import ID_WIDTH, new_token
-from msgsvc_core.localized import Language
+from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.ids import ID_WIDTH, new_token
 from msgsvc_core.projects.models import Project
 from msgsvc_core.security import digest
 

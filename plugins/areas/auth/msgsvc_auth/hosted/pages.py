@@ -3,7 +3,6 @@
 import re
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -24,11 +23,9 @@ from msgsvc_auth.hosted.requests import (
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.models import MAX_WAIT_S
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.errors import BadRequest, Forbidden, NotFound
+from msgsvc_core.kernel.errors import BadRequest, Forbidden, NotFound
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages import static_files
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 STATIC = Path(__file__).parent / "static"
 
@@ -41,11 +38,13 @@ ENDED = ("denied", "expired")
 class HostedPages:
     """The routes. A path with `_` or `.` in it is no slug, so ours take no site's place."""
 
-    def __init__(self, service: "Service") -> None:
-        self._hosted = HostedSignIn(service)
-        self._texts = service.texts
-        self._tickets = Tickets(service.settings.base_url)
-        self._templates = PageTemplates(service.texts)
+    def __init__(
+        self, *, hosted: HostedSignIn, texts: Texts, tickets: Tickets, templates: PageTemplates
+    ) -> None:
+        self._hosted = hosted
+        self._texts = texts
+        self._tickets = tickets
+        self._templates = templates
 
     def routes(self) -> list[BaseRoute]:
         return [

@@ -13,10 +13,9 @@ from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, root_of
 from msgsvc_auth.hosted.service import site_host, site_root
 from msgsvc_auth.models import Status
-from msgsvc_core.errors import ApiError
-from msgsvc_core.localized import Language
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers, qr_code
-from msgsvc_core.texts import Texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment

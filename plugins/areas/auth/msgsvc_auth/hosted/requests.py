@@ -7,10 +7,9 @@ from starlette.requests import Request
 from msgsvc_auth.clients import Client
 from msgsvc_auth.hosted.models import Site, Visit
 from msgsvc_auth.models import MAX_STATE_LENGTH
-from msgsvc_core.errors import BadRequest
-from msgsvc_core.localized import Language
+from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import read_language
-from msgsvc_core.texts import Texts
 
 #: Marks the address by which a page goes on with what it has shown: that of a reload by the page
 #: itself. Nothing is opened there, so a browser that keeps no cookies does not begin again and again.

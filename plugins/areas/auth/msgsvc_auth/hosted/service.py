@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgsvc_auth.callbacks import with_code
@@ -15,12 +14,14 @@ from msgsvc_auth.models import Session, Status
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.errors import NotFound, RateLimitProject
-from msgsvc_core.ids import new_token
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound, RateLimitProject
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.limits import Limiter
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import digest
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: Seconds of the window in which the sign-ins of an address are counted.
 WINDOW_S = 3600
@@ -31,11 +32,26 @@ _SLUG = re.compile(r"[a-z0-9-]{3,48}")
 class HostedSignIn:
     """Opens sign-ins for browsers, and shows each to the browser that began it alone."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._sign_in = service.get(SignIn)
-        self._links = service.get(StaticLinks)
-        self._settings = service.section(AuthSettings)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        limiter: Limiter,
+        settings: AuthSettings,
+        projects: Projects,
+        channels: Channels,
+        sign_in: SignIn,
+        links: StaticLinks,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._limiter = limiter
+        self._settings = settings
+        self._projects = projects
+        self._channels = channels
+        self._sign_in = sign_in
+        self._links = links
 
     @property
     def pending_s(self) -> int:
@@ -50,10 +66,10 @@ class HostedSignIn:
     async def site(self, slug: str) -> Site:
         """Raises `NotFound`, the same for a slug that nobody has and one of a disabled project."""
         if _SLUG.fullmatch(slug):
-            async with self._service.db.read() as tx:
+            async with self._db.read() as tx:
                 link = await self._links.find_started(tx, slug)
                 if link is not None:
-                    project = await self._service.projects.find(tx, link.project_id)
+                    project = await self._projects.find(tx, link.project_id)
                     if project.status == "active":
                         return Site(link, project)
         raise NotFound("there is no sign-in page at this address")
@@ -65,10 +81,10 @@ class HostedSignIn:
         `RateLimitProject` for an address that has opened too many, `Unavailable` if no bot is ready.
         """
         if visit.channel is not None:
-            self._service.channels.check_name(site.project.project_id, visit.channel)
-        self._service.channels.check_answers(site.project.project_id, visit.channel)
+            self._channels.check_name(site.project.project_id, visit.channel)
+        self._channels.check_answers(site.project.project_id, visit.channel)
         # Before it is counted: whoever finds no bot ready has had no sign-in.
-        self._service.channels.deep_links(
+        self._channels.deep_links(
             site.project.project_id,
             session_payload(new_token()),
             None if visit.channel is None else [visit.channel],
@@ -76,7 +92,7 @@ class HostedSignIn:
         )
         await self._count(client)
         secret = Ticket.new_secret()
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             new = await self._sign_in.open_by_link(
                 tx,
                 site.link,
@@ -97,7 +113,7 @@ class HostedSignIn:
         if ticket is None:
             return None
         project_id = site.project.project_id
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             session_id = await store.find_session_id(
                 tx, project_id, _browser_digest(site, ticket.secret), digest(ticket.token)
             )
@@ -116,17 +132,17 @@ class HostedSignIn:
         session = held.session
         if self.status(held) != "pending" or session.lang == visit.lang:
             return held
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             await store.set_lang(tx, session.project_id, session.session_id, visit.lang)
         return held._replace(session=replace(session, lang=visit.lang))
 
     def status(self, held: Held) -> Status:
         """Where the sign-in stands; one whose code can't be shown any more has run out."""
-        status = held.session.status(self._service.clock.now_ms())
+        status = held.session.status(self._clock.now_ms())
         return "expired" if status == "confirmed" and self._code(held.session) is None else status
 
     def expires_in_s(self, held: Held) -> int:
-        return held.session.expires_in_s(self._service.clock.now_ms())
+        return held.session.expires_in_s(self._clock.now_ms())
 
     def location(self, site: Site, held: Held) -> str | None:
         """Where the browser takes the code: the callback that is registered now, and no other."""
@@ -137,7 +153,7 @@ class HostedSignIn:
         """How the person can answer. Raises `Unavailable` if no bot is ready."""
         session = held.session
         names = None if session.channel is None else [session.channel]
-        channels, payload = self._service.channels, session_payload(held.ticket.token)
+        channels, payload = self._channels, session_payload(held.ticket.token)
         links = channels.deep_links(session.project_id, payload, names, asks=True)
         starts = channels.start_messages(session.project_id, payload, links)
 
@@ -149,13 +165,13 @@ class HostedSignIn:
         ]
 
     def _code(self, session: Session) -> str | None:
-        return self._sign_in.code_of(session, self._service.clock.now_ms())
+        return self._sign_in.code_of(session, self._clock.now_ms())
 
     async def _count(self, client: Client) -> None:
         limit = self._settings.pages_per_hour_per_address
         # It bounds load, and guards no secret: without Redis people can still sign in. Those whose
         # address nobody knows are counted together.
-        window = await self._service.limiter.hit(
+        window = await self._limiter.hit(
             f"auth.pages:{client.network}", limit, WINDOW_S, when_away="count_locally"
         )
         if not window.allowed:

@@ -3,7 +3,7 @@
 from pydantic import ConfigDict, Field
 
 from msgsvc_auth.models import MAX_STATE_LENGTH
-from msgsvc_core.api.endpoint import Answer, Body, Query
+from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.subscribers.mini_app import MAX_INIT_DATA_LENGTH
 
 
@@ -19,7 +19,7 @@ class MiniAppQuery(Query):
     )
 
 
-class MiniAppSignInBody(Body):
+class MiniAppSignInBody(RequestModel):
     """What the page was given by the messenger."""
 
     init_data: str = Field(
@@ -31,7 +31,7 @@ class MiniAppSignInBody(Body):
     state: str = Field("", max_length=MAX_STATE_LENGTH, description="Comes back with the code.")
 
 
-class MiniAppSignInAnswer(Answer):
+class MiniAppSignInAnswer(ResponseModel):
     """Where the page goes on."""
 
     redirect: str = Field(description="The link's callback, with `code` and `state`.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.kernel.errors import Forbidden
 
 
 def check_same_origin(headers: Mapping[str, str], base_url: str) -> None:

@@ -4,8 +4,6 @@ The page runs inside the messenger, so there is no second device whose code coul
 person, and no bot has to ask: the platform's signature says who pressed Yes.
 """
 
-from typing import TYPE_CHECKING
-
 from msgsvc_auth.callbacks import with_code
 from msgsvc_auth.errors import AuthMiniAppUsed
 from msgsvc_auth.links import StaticLinks
@@ -14,32 +12,44 @@ from msgsvc_auth.mini_app.models import MiniAppSignInBody
 from msgsvc_auth.models import StaticLink
 from msgsvc_auth.payloads import PREFIX, link_payload
 from msgsvc_auth.service import SignIn
-from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import Channel, InvalidMiniApp, MiniAppUser
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.projects.models import Project
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import digest
 from msgsvc_core.subscribers import mini_app
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 
 class MiniAppSignIn:
-    """Signs in who opened a mini app, by a static link's slug."""
+    """Signs in who opened a mini app, by a static link's slug; with data no older than `minutes`."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._sign_in = service.get(SignIn)
-        self._links = service.get(StaticLinks)
-        self._minutes = service.section(AuthSettings).mini_app_minutes
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        projects: Projects,
+        channels: Channels,
+        sign_in: SignIn,
+        links: StaticLinks,
+        minutes: int,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._projects = projects
+        self._channels = channels
+        self._sign_in = sign_in
+        self._links = links
+        self._minutes = minutes
 
     async def find(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
         """The link, of whatever project. Raises `NotFound`, for a disabled project's as well."""
         link = await self._links.find_started(tx, slug)
         if link is not None:
-            project = await self._service.projects.find(tx, link.project_id)
+            project = await self._projects.find(tx, link.project_id)
             if project.status == "active":
                 return link, project
         raise NotFound(f"there is no static link {slug!r}")
@@ -51,22 +61,26 @@ class MiniAppSignIn:
         and data for another link, `AuthMiniAppUsed`, and `Conflict` where the bot can't write to the
         person.
         """
-        db = self._service.db
-        async with db.read() as tx:
+        async with self._db.read() as tx:
             link, _ = await self.find(tx, slug)
         channel = self._signer(link.project_id, body)
         opened = mini_app.verify(
-            self._service, channel, body.init_data, max_age_minutes=self._minutes
+            channel,
+            body.init_data,
+            max_age_minutes=self._minutes,
+            now_ms=self._clock.now_ms(),
         )
         _check_is_for(link, channel, opened)
         # Only now: anybody may post anything, and must not take the one writer of SQLite for it.
-        async with db.transaction() as tx:
+        async with self._db.transaction() as tx:
             if not await self._use(tx, channel, opened):
                 raise AuthMiniAppUsed(
                     "init_data: has signed in before; have the mini app opened again"
                 )
             # The chat before the person: updates from the messenger lock them in this order too.
-            chat_id = await mini_app.enter(self._service, tx, link.project_id, channel, opened)
+            chat_id = await mini_app.enter(
+                tx, link.project_id, channel, opened, now_ms=self._clock.now_ms()
+            )
             new = await self._sign_in.open_by_link(tx, link, state=body.state)
             confirmed = await self._sign_in.confirm(
                 tx, new.session, channel.key, opened.user, chat_id
@@ -76,10 +90,9 @@ class MiniAppSignIn:
 
     def _signer(self, project_id: str, body: MiniAppSignInBody) -> Channel:
         """The channel whose bot signed. The signature tells, so that no page needs to."""
-        channels = self._service.channels
         if body.channel is not None:
-            channels.check_name(project_id, body.channel)
-        for channel in channels.all_of(project_id):
+            self._channels.check_name(project_id, body.channel)
+        for channel in self._channels.all_of(project_id):
             if body.channel in {None, channel.name} and _has_signed(channel, body.init_data):
                 return channel
         raise ValidationFailed("init_data: no bot of the project has signed this")

@@ -1,7 +1,7 @@
 """The SQL of signed data that was used: each signs in once."""
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import some_of
+from msgsvc_core.db.sql import limited_delete
 
 
 async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
@@ -17,6 +17,6 @@ async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
 
 async def purge_uses(tx: Tx, expired_before_ms: int, most: int) -> int:
     """Forgets some data that has been refused for its age since then; returns how many."""
-    old = some_of("auth_mini_app_uses", "expires_at_ms < :expired_before_ms", tx.dialect)
+    old = limited_delete("auth_mini_app_uses", "expires_at_ms < :expired_before_ms", tx.dialect)
     params = {"expired_before_ms": expired_before_ms, "most": most}
     return await tx.execute(f"DELETE FROM auth_mini_app_uses WHERE {old}", params)

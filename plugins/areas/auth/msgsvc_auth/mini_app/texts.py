@@ -1,6 +1,6 @@
 """What the page says."""
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 
 def page_texts(_: Translate, project: str, site: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from msgsvc_billing.models import (
     PLAN_CHANGED,
 )
 from msgsvc_core.dashboard import Pages
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 pages = Pages("billing", package="msgsvc_billing.dashboard")
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from msgsvc_billing.models import DAY_MS, Usage
-from msgsvc_core.record import record
+from msgsvc_core.kernel.values import value_object
 
 #: Days of the chart, the width of one in units of the drawing, and its height.
 DAYS, STEP, HEIGHT = 30, 20, 120
 
 
-@record
+@value_object
 class Bar:
     """A day: where its bar is, and what it stands for."""
 
@@ -23,7 +23,7 @@ class Bar:
     height: float
 
 
-@record
+@value_object
 class Chart:
     """`most` is what the highest bar stands for."""
 

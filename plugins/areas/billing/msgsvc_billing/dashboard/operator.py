@@ -4,17 +4,17 @@ from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import MOST_CREDITS, NOTE_LENGTH, Billing
 from msgsvc_billing.statements import Statements
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import ValidationFailed
 
 #: Accounts, or lines, of one page.
 LIMIT = 50
 
 
 @pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
-async def accounts(page: PageContext) -> Shown:
-    billing = page.get(Billing)
+async def accounts(page: PageContext, billing: Billing) -> Render:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
     found = await billing.customers(page.tx, search, after, LIMIT + 1)
@@ -24,23 +24,25 @@ async def accounts(page: PageContext) -> Shown:
         following = page.url("/operator/billing", email=search, cursor=cursor)
     shown = [(each, billing.standing(each.state)) for each in found[:LIMIT]]
     unlimited = {name for name in billing.settings.plans if billing.is_unlimited(name)}
-    return Shown(
+    return Render(
         "accounts.html",
         {"accounts": shown, "search": search, "following": following, "unlimited": unlimited},
     )
 
 
 @pages.get("/billing/{account_id}", access="operate")
-async def account(page: PageContext) -> Shown:
-    billing, account_id = page.get(Billing), page.params["account_id"]
-    who = await page.service.accounts.find(page.tx, account_id)
+async def account(
+    page: PageContext, all_accounts: Accounts, billing: Billing, statements: Statements
+) -> Render:
+    account_id = page.params["account_id"]
+    who = await all_accounts.find(page.tx, account_id)
     state = await billing.state_of(page.tx, account_id)
     after = after_cursor(page.query.get("cursor") or None)
-    lines = await page.get(Statements).page(page.tx, LedgerFilter(account_id), after, LIMIT + 1)
+    lines = await statements.page(page.tx, LedgerFilter(account_id), after, LIMIT + 1)
     following = ""
     if len(lines) > LIMIT:
         following = f"{_url(page)}?cursor={next_cursor(lines[LIMIT - 1].entry_id)}"
-    return Shown(
+    return Render(
         "account.html",
         {
             "who": who,
@@ -49,7 +51,10 @@ async def account(page: PageContext) -> Shown:
             "standing": billing.standing(state),
             "grace_ends_ms": billing.grace_ends_ms(state),
             "unlimited": billing.is_unlimited(state.plan),
-            "plans": [(name, _described(page, name)) for name in billing.settings.plans],
+            "plans": [
+                (name, _described(page, name, billing.settings.terms(name).monthly_credits))
+                for name in billing.settings.plans
+            ],
             "lines": lines[:LIMIT],
             "following": following,
             "operations": operations(page._),
@@ -60,33 +65,32 @@ async def account(page: PageContext) -> Shown:
 
 
 @pages.post("/billing/{account_id}/grant", access="operate", again=account)
-async def grant(page: PageContext) -> Moved:
+async def grant(page: PageContext, billing: Billing) -> Redirect:
     given = page.form.text("credits").strip()
     try:
         count = int(given)
     except ValueError:
         raise ValidationFailed("credits: must be a whole number") from None
     account_id = page.params["account_id"]
-    await page.get(Billing).grant(page.tx, account_id, count, page.form.text("note").strip())
+    await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)
-    return Moved(_url(page), notice=page._("The credits are there."))
+    return Redirect(_url(page), notice=page._("The credits are there."))
 
 
 @pages.post("/billing/{account_id}/plan", access="operate", again=account)
-async def change_plan(page: PageContext) -> Moved:
+async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
-    await page.get(Billing).change_plan(page.tx, account_id, plan)
+    await billing.change_plan(page.tx, account_id, plan)
     page.note(account=account_id, plan=plan)
-    return Moved(_url(page), notice=page._("The plan is changed."))
+    return Redirect(_url(page), notice=page._("The plan is changed."))
 
 
 def _url(page: PageContext) -> str:
     return f"{page.root}/operator/billing/{page.params['account_id']}"
 
 
-def _described(page: PageContext, name: str) -> str:
+def _described(page: PageContext, name: str, monthly: int | None) -> str:
     """`basic: 700 credits a month`."""
-    monthly = page.get(Billing).settings.terms(name).monthly_credits
     if monthly is None:
         return page._("{plan}: without a limit", plan=name)
     credits_text = page._.ngettext("{count} credit a month", "{count} credits a month", monthly)

@@ -8,24 +8,23 @@ from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
 from msgsvc_core.api.pagination import after_cursor, next_cursor
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import NotFound, ValidationFailed
+from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 
 #: Lines of one page.
 LIMIT = 50
 
 
 @pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
-async def credits_left(page: PageContext) -> Shown:
-    billing, statements = page.get(Billing), page.get(Statements)
+async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Render:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
-        return Shown("unbilled.html")
+        return Render("unbilled.html")
     only = _only(page, state.account_id)
     used = await statements.used_of_days(page.tx, state.account_id, only, DAYS)
-    return Shown(
+    return Render(
         "credits.html",
         {
             "state": state,
@@ -42,11 +41,10 @@ async def credits_left(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/ledger", access="own")
-async def ledger_lines(page: PageContext) -> Shown:
-    statements = page.get(Statements)
+async def ledger_lines(page: PageContext, statements: Statements) -> Render:
     problem, wanted = "", None
     try:
-        wanted = await _wanted(page, page.tx)
+        wanted = await _wanted(page, page.tx, statements)
     except ValidationFailed as error:
         problem = error.message
     lines = []
@@ -58,7 +56,7 @@ async def ledger_lines(page: PageContext) -> Shown:
         asked = {"operation": page.query.get("operation"), "since": page.query.get("since")}
         cursor = next_cursor(lines[LIMIT - 1].entry_id)
         following = page.url("/billing/ledger", cursor=cursor, **asked)
-    return Shown(
+    return Render(
         "ledger.html",
         {
             "lines": lines[:LIMIT],
@@ -71,21 +69,23 @@ async def ledger_lines(page: PageContext) -> Shown:
 
 
 @pages.get("/billing/ledger/export", access="own", holds_connection=False)
-async def export_ledger(page: PageContext) -> Download | Moved:
+async def export_ledger(
+    page: PageContext, db: Database, clock: Clock, statements: Statements
+) -> Download | Redirect:
     if page.plan is not None and not page.plan.csv_export:
         said = page._("Your plan has no CSV export; a larger one has.")
-        return Moved(page.url("/billing/ledger"), notice=said)
-    async with page.service.db.read() as tx:
-        wanted = await _wanted(page, tx)
+        return Redirect(page.url("/billing/ledger"), notice=said)
+    async with db.read() as tx:
+        wanted = await _wanted(page, tx, statements)
     if wanted is None:
         raise NotFound("nobody pays for this project, so there is no ledger")
-    day = to_rfc3339(page.service.clock.now_ms()).partition("T")[0]
-    return Download(page.get(Statements).csv(wanted), f"credits-{day}.csv")
+    day = to_rfc3339(clock.now_ms()).partition("T")[0]
+    return Download(statements.csv(wanted), f"credits-{day}.csv")
 
 
-async def _wanted(page: PageContext, tx: Tx) -> LedgerFilter | None:
+async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFilter | None:
     """None where nobody pays. Raises `ValidationFailed` for what is no day."""
-    account_id = await page.get(Statements).payer_of(tx, page.project_id)
+    account_id = await statements.payer_of(tx, page.project_id)
     if account_id is None:
         return None
     operation, since = page.query.get("operation") or None, page.query.get("since")

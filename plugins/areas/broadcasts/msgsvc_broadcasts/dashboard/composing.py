@@ -7,14 +7,17 @@ from typing import Any
 from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
-from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
-from msgsvc_core.errors import ApiError, ValidationFailed
-from msgsvc_core.ids import new_id
-from msgsvc_core.local_time import ms_of
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.time_zones import ms_of
 from msgsvc_core.mailings import Audience, MailingMessage
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.security import SecretBox
 
 _PURPOSE = "broadcast form"
 
@@ -28,87 +31,94 @@ def declare(pages: Pages) -> None:
     pages.post("/broadcasts", access="manage", again=compose)(start)
 
 
-async def compose(page: PageContext) -> Shown:
+async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
     """An empty form, one like another broadcast, or what was typed."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
-        mailing = await page.get(Broadcasts).find(page.tx, page.project_id, job_id)
+        mailing = await broadcasts.find(page.tx, page.project_id, job_id)
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
         if mailing.per_minute:
             given = PostedForm({**given.values, "pace": [str(mailing.per_minute)]})
-    return Shown("compose.html", {"given": given, "offers": await choices(page)})
+    return Render("compose.html", {"given": given, "offers": await choices.of(page)})
 
 
-async def change(page: PageContext) -> Shown:
+async def change(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
     """The form again, from the last look."""
-    return await compose(page)
+    return await compose(page, broadcasts, choices)
 
 
-async def reach(page: PageContext) -> Shown:
+async def reach(page: PageContext, mailings: Mailings) -> Render:
     """A fragment: how many the chosen audience has now, and what that costs."""
     total, problem = None, None
     try:
         audience = validate(
             Audience, audience_of(asked(page)), "audience", languages=page.languages
         )
-        total = await page.service.mailings.reach(page.tx, page.project_id, audience)
+        total = await mailings.reach(page.tx, page.project_id, audience)
     except ApiError as error:
         if error.status >= 500:
             raise
         problem = error.message
-    cost = await page.service.mailings.cost(page.tx, page.project_id, total or 0)
-    return Shown("reach.html", {"total": total, "credits": cost, "why": problem})
+    cost = await mailings.cost(page.tx, page.project_id, total or 0)
+    return Render("reach.html", {"total": total, "credits": cost, "why": problem})
 
 
-async def review(page: PageContext) -> Shown:
+async def review(
+    page: PageContext,
+    broadcasts: Broadcasts,
+    mailings: Mailings,
+    messages: Messages,
+    secrets: SecretBox,
+) -> Render:
     """The last look: the message on each messenger, and to how many it goes."""
     body = _body(page)
-    broadcasts = page.get(Broadcasts)
     counted = await broadcasts.start(
         page.tx, page.project_id, body.model_copy(update={"dry_run": True})
     )
-    return Shown(
+    return Render(
         "review.html",
         {
             "body": body,
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "credits": counted.credits,
-            "shown": await looks(page, body.to_message(), body.audience.channels),
-            "job_id": _offered(page),
+            "shown": await looks(
+                page, mailings, messages, body.to_message(), body.audience.channels
+            ),
+            "job_id": _offered(page, secrets),
             "typed": _typed(page.form),
         },
     )
 
 
-async def start(page: PageContext) -> Moved:
+async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -> Redirect:
     """Sends it, or has it wait for its time; the same page sent twice is one broadcast."""
-    job_id = _chosen(page)
-    broadcasts, here = page.get(Broadcasts), page.url(f"/broadcasts/{job_id}")
+    job_id = _chosen(page, secrets)
+    here = page.url(f"/broadcasts/{job_id}")
     if await broadcasts.is_taken(page.tx, page.project_id, job_id):
-        return Moved(here)
+        return Redirect(here)
     taken = await broadcasts.start(page.tx, page.project_id, _body(page), job_id)
     page.note(broadcast=taken.job_id, total=taken.total)
     _ = page._
     told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
-    return Moved(here, notice=told)
+    return Redirect(here, notice=told)
 
 
-def _offered(page: PageContext) -> str:
+def _offered(page: PageContext, secrets: SecretBox) -> str:
     """An id for the broadcast, and a seal: only of this project, and only one that we made.
 
     By that of another project's broadcast, which the same account has paid for, it would cost nothing.
     """
     job_id = new_id("job")
-    return f"{job_id}.{page.service.secrets.derive(_PURPOSE, page.project_id, job_id).hex()}"
+    return f"{job_id}.{secrets.derive(_PURPOSE, page.project_id, job_id).hex()}"
 
 
-def _chosen(page: PageContext) -> str:
+def _chosen(page: PageContext, secrets: SecretBox) -> str:
     """Raises `ValidationFailed`."""
     job_id, _, seal = page.form.text("job_id").partition(".")
-    made = page.service.secrets.derive_all(_PURPOSE, page.project_id, job_id)
+    made = secrets.derive_all(_PURPOSE, page.project_id, job_id)
     fits = [compare_digest(seal.encode(), valid.hex().encode()) for valid in made]
     if not any(fits):
         raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
@@ -127,16 +137,19 @@ def _body(page: PageContext) -> BroadcastBody:
 
 
 async def looks(
-    page: PageContext, message: MailingMessage, channels: list[str] | None
+    page: PageContext,
+    mailings: Mailings,
+    messages: Messages,
+    message: MailingMessage,
+    channels: list[str] | None,
 ) -> list[tuple[str, list[Preview]]]:
     """How each messenger of an audience shows it, for each language in which it differs.
 
     Raises what `Mailings.samples` does.
     """
-    samples = await page.service.mailings.samples(page.tx, page.project_id, message)
-    previews = page.service.messages.previews
+    samples = await mailings.samples(page.tx, page.project_id, message)
     return [
-        (", ".join(each.langs), previews(page.project_id, each.message, channels))
+        (", ".join(each.langs), messages.previews(page.project_id, each.message, channels))
         for each in samples
     ]
 

@@ -8,10 +8,14 @@ from msgsvc_broadcasts.dashboard.composing import looks
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import Mailing, MailingMessage
+from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Broadcasts on the overview.
 _ON_CARD = 4
@@ -34,71 +38,73 @@ def declare(pages: Pages) -> None:
     pages.card(access="look", order=40)(card)
 
 
-async def listed(page: PageContext) -> Shown:
+async def listed(page: PageContext, mailings: Mailings) -> Render:
     """All, newest first."""
     query = validate(
         BroadcastQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
-    found = await page.service.mailings.page(
+    found = await mailings.page(
         page.tx, page.project_id, SOURCE, query.status, query.after, query.most
     )
     rows, following = query.cut(found, lambda mailing: mailing.job_id)
     more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
-    return Shown(
+    return Render(
         "list.html", {"rows": [_row(each) for each in rows], "more": more, "status": query.status}
     )
 
 
-async def card(page: PageContext) -> Shown:
+async def card(page: PageContext, mailings: Mailings) -> Render:
     """The last ones, those that run among them."""
-    found = await page.service.mailings.page(page.tx, page.project_id, SOURCE, None, None, _ON_CARD)
-    return Shown("card.html", {"rows": [_row(each) for each in found]})
+    found = await mailings.page(page.tx, page.project_id, SOURCE, None, None, _ON_CARD)
+    return Render("card.html", {"rows": [_row(each) for each in found]})
 
 
-async def broadcast(page: PageContext) -> Shown:
+async def broadcast(
+    page: PageContext, broadcasts: Broadcasts, mailings: Mailings, messages: Messages, clock: Clock
+) -> Render:
     """One: its message, its audience, how far it is, and what failed."""
-    values = await _progress(page)
+    values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
-    failed = await page.service.mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
+    failed = await mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
     reasons = Counter(each.reason or "unknown" for each in failed)
-    unknown = await page.service.mailings.recipients(page.tx, mailing, "unknown", None, 1)
-    return Shown(
+    unknown = await mailings.recipients(page.tx, mailing, "unknown", None, 1)
+    return Render(
         "broadcast.html",
         {
             **values,
-            "shown": await _shown(page, mailing),
+            "shown": await _shown(page, mailings, messages, mailing),
             "audience": mailing.shown_audience,
             "reasons": reasons.most_common(),
             "looked_at": len(failed) if len(failed) == _MOST_REASONS else 0,
             "can_resend": bool(unknown)
             and mailing.finished_at_ms is not None
-            and not await page.service.mailings.was_resent(page.tx, mailing),
-            "until_ms": page.service.mailings.recipients_until_ms(mailing),
+            and not await mailings.was_resent(page.tx, mailing),
+            "until_ms": mailings.recipients_until_ms(mailing),
         },
     )
 
 
-async def progress(page: PageContext) -> Shown:
+async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> Render:
     """A fragment: how far it is, asked for again while it goes on."""
-    return Shown("progress.html", await _progress(page))
+    return Render("progress.html", await _progress(page, broadcasts, clock))
 
 
-async def recipients(page: PageContext) -> Shown:
+async def recipients(
+    page: PageContext, broadcasts: Broadcasts, mailings: Mailings, subscribers: Subscribers
+) -> Render:
     """Who is in the audience, and what became of it for each."""
-    mailing = await _mailing(page)
+    mailing = await _mailing(page, broadcasts)
     query = validate(
         RecipientQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
-    found = await page.service.mailings.recipients(
-        page.tx, mailing, query.status, query.after, query.most
-    )
+    found = await mailings.recipients(page.tx, mailing, query.status, query.after, query.most)
     rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await page.service.subscribers.find_many(page.tx, keys)
+    people = await subscribers.find_many(page.tx, keys)
     here = f"/broadcasts/{mailing.job_id}/recipients"
-    return Shown(
+    return Render(
         "recipients.html",
         {
             "mailing": mailing,
@@ -109,51 +115,55 @@ async def recipients(page: PageContext) -> Shown:
     )
 
 
-async def pause(page: PageContext) -> Moved:
-    return await _change(page, page.service.mailings.pause, page._("It is paused."))
+async def pause(page: PageContext, mailings: Mailings) -> Redirect:
+    return await _change(page, mailings.pause, page._("It is paused."))
 
 
-async def resume(page: PageContext) -> Moved:
-    return await _change(page, page.service.mailings.resume, page._("It goes on."))
+async def resume(page: PageContext, mailings: Mailings) -> Redirect:
+    return await _change(page, mailings.resume, page._("It goes on."))
 
 
-async def cancel(page: PageContext) -> Moved:
-    return await _change(page, page.service.mailings.cancel, page._("Nobody else gets it."))
+async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
+    return await _change(page, mailings.cancel, page._("Nobody else gets it."))
 
 
-async def resend(page: PageContext) -> Moved:
+async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     """Another broadcast to those of whom nobody knows whether they got this one."""
     job_id = page.params["job_id"]
-    taken = await page.get(Broadcasts).resend_unknown(page.tx, page.project_id, job_id)
+    taken = await broadcasts.resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)
-    return Moved(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+    return Redirect(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
 
 
-async def _shown(page: PageContext, mailing: Mailing) -> list[tuple[str, list[Preview]]]:
+async def _shown(
+    page: PageContext, mailings: Mailings, messages: Messages, mailing: Mailing
+) -> list[tuple[str, list[Preview]]]:
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
         message = validate(MailingMessage, mailing.to_message(), languages=None)
-        return await looks(page, message, mailing.audience.get("channels"))
+        return await looks(page, mailings, messages, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:
             raise
         return []
 
 
-async def _change(page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str) -> Moved:
+async def _change(
+    page: PageContext, to: Callable[..., Awaitable[Mailing]], notice: str
+) -> Redirect:
     job_id = page.params["job_id"]
     await to(page.tx, page.project_id, job_id)
     page.note(broadcast=job_id)
-    return Moved(page.url(f"/broadcasts/{job_id}"), notice=notice)
+    return Redirect(page.url(f"/broadcasts/{job_id}"), notice=notice)
 
 
-async def _mailing(page: PageContext) -> Mailing:
-    return await page.get(Broadcasts).find(page.tx, page.project_id, page.params["job_id"])
+async def _mailing(page: PageContext, broadcasts: Broadcasts) -> Mailing:
+    return await broadcasts.find(page.tx, page.project_id, page.params["job_id"])
 
 
-async def _progress(page: PageContext) -> dict[str, Any]:
-    mailing = await _mailing(page)
-    now_ms = page.service.clock.now_ms()
+async def _progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> dict[str, Any]:
+    mailing = await _mailing(page, broadcasts)
+    now_ms = clock.now_ms()
     return {
         **_row(mailing),
         "eta_s": mailing.eta_seconds(now_ms),

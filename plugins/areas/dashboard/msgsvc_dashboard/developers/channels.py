@@ -5,10 +5,13 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
-from msgsvc_core.channels.own.models import CreateChannelBody, UpdateChannelBody
-from msgsvc_core.clock import from_rfc3339
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import NotFound
+from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.reception_health import ReceptionHealth
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
 
 #: How the states of a bot are coloured, beside their word.
@@ -25,81 +28,89 @@ TONES = {
 @pages.get(
     "/channels", access="look", nav=Nav("Channels", icon="plug", group="developers", order=30)
 )
-async def channels(page: PageContext) -> Shown:
-    service = page.service
-    found = await service.own_channels.page(
-        page.tx, page.project_id, None, PageQuery(limit=100).most
-    )
-    usable = service.channels.all_of(page.project_id)
+async def channels(
+    page: PageContext,
+    own_channels: ProjectChannels,
+    all_channels: Channels,
+    reception_health: ReceptionHealth,
+) -> Render:
+    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    usable = all_channels.all_of(page.project_id)
     shared = [each for each in usable if each.identity.project_id is None]
     values = {
-        "own": await service.own_channels.answers(page.tx, found),
+        "own": await own_channels.answers(page.tx, found),
         "shared": shared,
-        "receptions": await service.reception_health.shown(page.tx, shared),
+        "receptions": await reception_health.shown(page.tx, shared),
         "tones": TONES,
         "words": _words(page),
     }
-    return Shown("channels.html", values)
+    return Render("channels.html", values)
 
 
 @pages.get("/channels/new", access="manage")
-async def new_channel(page: PageContext) -> Shown:
-    kinds = page.service.channels.kinds.for_projects
+async def new_channel(page: PageContext, all_channels: Channels) -> Render:
+    kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
     fields = fields_of(kinds[chosen]) if chosen in kinds else []
-    return Shown("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
+    return Render("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
 
 
 @pages.post("/channels/new", access="manage", again=new_channel)
-async def create_channel(page: PageContext) -> Moved:
+async def create_channel(
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Redirect:
     plugin = page.form.text("plugin")
     body = validate(
         CreateChannelBody,
         {
             "name": page.form.text("name").strip(),
             "plugin": plugin,
-            "settings": _typed(page, _fields(page, plugin)),
+            "settings": _typed(page, _fields(page, all_channels, plugin)),
         },
     )
-    await page.service.own_channels.create(page.tx, page.project_id, body)
+    await own_channels.create(page.tx, page.project_id, body)
     page.note(channel=body.name)
-    return Moved(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
+    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
 
 
 @pages.get("/channels/{name}", access="look")
-async def channel(page: PageContext) -> Shown:
-    service, name = page.service, page.params["name"]
-    found = await service.own_channels.find(page.tx, page.project_id, name)
-    [answer] = await service.own_channels.answers(page.tx, [found])
+async def channel(
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Render:
+    name = page.params["name"]
+    found = await own_channels.find(page.tx, page.project_id, name)
+    [answer] = await own_channels.answers(page.tx, [found])
     since = answer.reception and answer.reception.since
     values = {
         "channel": answer,
         "interrupted_since_ms": since and from_rfc3339(since),
-        "fields": _fields(page, answer.plugin),
+        "fields": _fields(page, all_channels, answer.plugin),
         "tones": TONES,
         "words": _words(page),
         "health": None,
     }
-    return Shown("channel.html", values)
+    return Render("channel.html", values)
 
 
 @pages.post("/channels/{name}", access="manage", again=channel)
-async def change_channel(page: PageContext) -> Moved:
-    service, name = page.service, page.params["name"]
-    found = await service.own_channels.find(page.tx, page.project_id, name)
-    fields = _fields(page, found.plugin)
+async def change_channel(
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+) -> Redirect:
+    name = page.params["name"]
+    found = await own_channels.find(page.tx, page.project_id, name)
+    fields = _fields(page, all_channels, found.plugin)
     given: dict[str, Any] = _typed(page, fields)
     # What was emptied goes back to its default; a secret that is left empty stays.
     gone = {field.name: None for field in fields if field.sort not in {"secret", "switch"}}
     body = validate(UpdateChannelBody, {"settings": {**gone, **given}})
-    await service.own_channels.update(page.tx, page.project_id, name, body)
-    return Moved(page.url(f"/channels/{name}"), page._("Saved."))
+    await own_channels.update(page.tx, page.project_id, name, body)
+    return Redirect(page.url(f"/channels/{name}"), page._("Saved."))
 
 
 @pages.post("/channels/{name}/check", access="manage", holds_connection=False)
-async def check_channel(page: PageContext) -> Moved:
+async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
-    health, reception = await page.service.own_channels.check(page.project_id, name)
+    health, reception = await own_channels.check(page.project_id, name)
     if health.ok and reception is not None and reception.state == "interrupted":
         said = page._("It sends, but receives nothing: {why}", why=reception.detail or "")
     elif health.ok:
@@ -107,18 +118,18 @@ async def check_channel(page: PageContext) -> Moved:
         said = page._("It works: the messenger knows it as {bot}.", bot=who)
     else:
         said = page._("It does not work: {why}", why=health.detail)
-    return Moved(page.url(f"/channels/{name}"), said)
+    return Redirect(page.url(f"/channels/{name}"), said)
 
 
 @pages.post("/channels/{name}/delete", access="manage")
-async def delete_channel(page: PageContext) -> Moved:
+async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
-    await page.service.own_channels.delete(page.tx, page.project_id, name)
-    return Moved(page.url("/channels"), page._("Removed."))
+    await own_channels.delete(page.tx, page.project_id, name)
+    return Redirect(page.url("/channels"), page._("Removed."))
 
 
-def _fields(page: PageContext, plugin: str) -> list[SettingField]:
-    kind = page.service.channels.kinds.for_projects.get(plugin)
+def _fields(page: PageContext, all_channels: Channels, plugin: str) -> list[SettingField]:
+    kind = all_channels.kinds.for_projects.get(plugin)
     if kind is None:
         raise NotFound(page._("There is no such kind of messenger any more."))
     return fields_of(kind)

@@ -3,10 +3,11 @@
 import json
 from typing import get_args
 
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import NotFound
-from msgsvc_core.jobs import interventions, letters
-from msgsvc_core.jobs.letters import Filter
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.jobs import inspection
+from msgsvc_core.jobs.admin import JobAdmin
+from msgsvc_core.jobs.inspection import Filter
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.developers.area import pages
 
 #: Jobs of one page.
@@ -42,12 +43,12 @@ REFUSALS = (
 
 
 @pages.get("/jobs", access="operate", nav=Nav("Jobs", icon="log", group="project", order=200))
-async def jobs(page: PageContext) -> Shown:
+async def jobs(page: PageContext) -> Render:
     asked = page.query.get("state", "dead")
-    states: dict[str, letters.State] = {each: each for each in get_args(letters.State)}
+    states: dict[str, inspection.State] = {each: each for each in get_args(inspection.State)}
     state = states.get(asked)
     wanted = Filter(state, page.query.get("lane") or None, page.query.get("name") or None)
-    found = await letters.list_jobs(page.tx, wanted, MOST)
+    found = await inspection.list_jobs(page.tx, wanted, MOST)
     values = {
         "jobs": found,
         "wanted": wanted,
@@ -56,29 +57,29 @@ async def jobs(page: PageContext) -> Shown:
         "tones": TONES,
         "most": MOST,
     }
-    return Shown("jobs.html", values)
+    return Render("jobs.html", values)
 
 
 @pages.get("/jobs/{job_id}", access="operate")
-async def job(page: PageContext) -> Shown:
-    found = await letters.find(page.tx, page.params["job_id"])
+async def job(page: PageContext) -> Render:
+    found = await inspection.find(page.tx, page.params["job_id"])
     if found is None:
         raise NotFound(page._("There is no such job: what is done is not kept."))
     payload = json.dumps(found.payload, ensure_ascii=False, indent=2)
     values = {"job": found, "payload": payload, "words": _words(page), "tones": TONES}
-    return Shown("job.html", values)
+    return Render("job.html", values)
 
 
 @pages.post("/jobs/{job_id}/retry", access="operate", again=job)
-async def retry_job(page: PageContext) -> Moved:
-    await interventions.retry(page.service, page.tx, page.params["job_id"])
-    return Moved(page.url("/operator/jobs"), page._("It runs within a second or two."))
+async def retry_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
+    await job_admin.retry(page.tx, page.params["job_id"])
+    return Redirect(page.url("/operator/jobs"), page._("It runs within a second or two."))
 
 
 @pages.post("/jobs/{job_id}/discard", access="operate", again=job)
-async def discard_job(page: PageContext) -> Moved:
-    await interventions.discard(page.service, page.tx, page.params["job_id"])
-    return Moved(page.url("/operator/jobs"), page._("Removed."))
+async def discard_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
+    await job_admin.discard(page.tx, page.params["job_id"])
+    return Redirect(page.url("/operator/jobs"), page._("Removed."))
 
 
 def _words(page: PageContext) -> dict[str, str]:

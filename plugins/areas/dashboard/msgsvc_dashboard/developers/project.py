@@ -3,17 +3,19 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.localized import Localized
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
+from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 
 
 @pages.get("/settings", access="look", nav=Nav("Settings", icon="gear", group="project", order=90))
-async def project(page: PageContext) -> Shown:
-    found = await page.service.projects.find(page.tx, page.project_id)
-    texts = await page.service.projects.texts(page.tx, page.project_id)
-    limits = LimitsAnswer.of(page.service.settings.limits)
+async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
+    found = await projects.find(page.tx, page.project_id)
+    texts = await projects.texts(page.tx, page.project_id)
+    limits = LimitsAnswer.of(settings.limits)
     values = {
         "project": found,
         "welcome": _by_language(page, texts.welcome),
@@ -21,11 +23,11 @@ async def project(page: PageContext) -> Shown:
         "limits": limits.model_dump(),
         "langs": page.languages,
     }
-    return Shown("project.html", values)
+    return Render("project.html", values)
 
 
 @pages.post("/settings", access="manage", again=project)
-async def change_project(page: PageContext) -> Moved:
+async def change_project(page: PageContext, projects: Projects) -> Redirect:
     body = validate(
         ProjectBody,
         {
@@ -35,8 +37,8 @@ async def change_project(page: PageContext) -> Moved:
         },
         languages=page.languages,
     )
-    await page.service.projects.update(page.tx, page.project_id, body)
-    return Moved(page.url("/settings"), page._("Saved."))
+    await projects.update(page.tx, page.project_id, body)
+    return Redirect(page.url("/settings"), page._("Saved."))
 
 
 def _by_language(page: PageContext, text: Localized | None) -> dict[str, str]:

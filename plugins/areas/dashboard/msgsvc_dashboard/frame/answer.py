@@ -8,13 +8,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from msgsvc_core.accounts import AccountSession
-from msgsvc_core.accounts.service import Belonging
+from msgsvc_core.accounts.service import Accounts, Belonging
 from msgsvc_core.api.envelope import shown_message
-from msgsvc_core.dashboard import Download, Moved, Page, PageContext, Pages
+from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
-from msgsvc_core.errors import ApiError
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages import page_headers
-from msgsvc_core.service import Service
+from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.frame.addresses import asked_for, root_of
 from msgsvc_dashboard.frame.assets import Assets
 from msgsvc_dashboard.frame.gate import Gate
@@ -62,8 +64,21 @@ class Frame:
 class Answers:
     """Pages, fragments, redirects, downloads and refusals."""
 
-    def __init__(self, service: Service, gate: Gate, areas: list[Pages], assets: Assets) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        db: Database,
+        secrets: SecretBox,
+        texts: Texts,
+        accounts: Accounts,
+        gate: Gate,
+        areas: list[Pages],
+        assets: Assets,
+    ) -> None:
+        self._db = db
+        self._secrets = secrets
+        self._texts = texts
+        self._accounts = accounts
         self._gate = gate
         self._areas = {area.area: area for area in areas}
         self._assets = assets
@@ -78,11 +93,11 @@ class Answers:
         context: PageContext,
         result: Result,
     ) -> Response:
-        if isinstance(result, Moved):
+        if isinstance(result, Redirect):
             return self._moved(request, session, result)
         if isinstance(result, Download):
             return _download(result)
-        notice = read_notice(request, session, self._service.secrets)
+        notice = read_notice(request, session, self._secrets)
         values = {
             "page": context,
             "_": context._,
@@ -117,7 +132,7 @@ class Answers:
         html = self._renderer.render_frame(
             "refusal.html" if by_htmx else "problem.html",
             {
-                "_": self._service.texts.into(lang, __name__),
+                "_": self._texts.into(lang, __name__),
                 "lang": lang,
                 "theme": theme_of(request),
                 "static": self._static(request),
@@ -133,17 +148,17 @@ class Answers:
             headers["Retry-After"] = str(error.retry_after_s)
         return HTMLResponse(html, error.status, headers)
 
-    def _moved(self, request: Request, session: AccountSession, moved: Moved) -> Response:
+    def _moved(self, request: Request, session: AccountSession, moved: Redirect) -> Response:
         response = _redirect(request, moved.to)
         if moved.notice:
-            leave_notice(response, request, session, self._service.secrets, moved.notice)
+            leave_notice(response, request, session, self._secrets, moved.notice)
         return response
 
     async def _frame(
         self, page: Page, request: Request, context: PageContext, notice: Notice
     ) -> Frame:
-        async with self._service.db.read() as tx:
-            projects = await self._service.accounts.projects_of(tx, context.account.account_id)
+        async with self._db.read() as tx:
+            projects = await self._accounts.projects_of(tx, context.account.account_id)
         area = self._areas[page.area]
         path = request.url.path
         at_root = f"{context.root}/projects/{context.project.project_id}" if context.project else ""

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from babel.dates import format_date, format_datetime, format_timedelta
 from babel.numbers import format_decimal
 
-from msgsvc_core.clock import moment_of
 from msgsvc_core.dashboard import PageContext
+from msgsvc_core.kernel.clock import moment_of
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context
@@ -41,7 +41,7 @@ def day(context: "Context", value: int | date, page: PageContext | None = None) 
 def ago(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
     """`{{ at_ms | ago }}`: "3 hours ago", "in 2 days"."""
     reader = _reader(context, page)
-    passed = timedelta(milliseconds=at_ms - reader.service.clock.now_ms())
+    passed = timedelta(milliseconds=at_ms - reader.clock.now_ms())
     return format_timedelta(passed, add_direction=True, locale=reader.lang)
 
 

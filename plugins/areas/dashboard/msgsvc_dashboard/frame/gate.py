@@ -9,17 +9,23 @@ from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 
-from msgsvc_core.accounts import AccountSession, Plan
-from msgsvc_core.api.json_input import is_storable
+from msgsvc_core.accounts import AccountSession
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.billing import BillingGate, Plan
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import Forbidden, NotFound, ValidationFailed
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.http.json_input import is_storable
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Forbidden, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import Texts, package_of
 from msgsvc_core.members.models import Member, Role
+from msgsvc_core.members.service import Members
 from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
-from msgsvc_core.service import Service
-from msgsvc_core.texts import package_of
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.reading import reading
 
@@ -33,27 +39,67 @@ class Place(NamedTuple):
     plan: Plan | None = None
 
 
+class Places:
+    """Finds the project of a page, and who somebody is in it."""
+
+    def __init__(
+        self, *, billing: BillingGate, projects: Projects, members: Members, accounts: Accounts
+    ) -> None:
+        self._billing = billing
+        self._projects = projects
+        self._members = members
+        self._accounts = accounts
+
+    async def find(self, tx: Tx, project_id: str, account_id: str) -> Place:
+        """Raises `NotFound` for a project that is nobody's business of theirs."""
+        role = await self._accounts.role_in(tx, account_id, project_id)
+        if role is None:
+            raise NotFound("there is no such page")
+        return Place(
+            await self._projects.find(tx, project_id),
+            role,
+            await self._members.of_account(tx, project_id, account_id),
+            await self._billing.plan_of(tx, project_id),
+        )
+
+
 class Gate:
     """Lets those in who may, to what they may."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        texts: Texts,
+        accounts: Accounts,
+        places: Places,
+        settings: Settings,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._texts = texts
+        self._accounts = accounts
+        self._places = places
+        self._settings = settings
 
     async def session(self, request: Request) -> AccountSession | None:
         """Who is signed in; None for nobody."""
-        name = session_cookie(self._service.settings.base_url)
+        name = session_cookie(self._settings.base_url)
         token = request.cookies.get(name, "")
-        return await self._service.accounts.visit(token) if token else None
+        return await self._accounts.visit(token) if token else None
 
     def token(self, session: AccountSession) -> str:
         """What forms of ours carry."""
-        return csrf_token(self._service.secrets, session.session_id)
+        return csrf_token(self._secrets, session.session_id)
 
     def lang(self, request: Request, session: AccountSession | None = None) -> str:
         """What the account chose, else what the browser likes."""
         accepted = request.headers.get("accept-language", "")
         chosen = session.account.lang if session is not None else None
-        return chosen or read_language("", accepted, self._service.settings.default_lang)
+        return chosen or read_language("", accepted, self._settings.default_lang)
 
     async def context(self, page: Page, request: Request, session: AccountSession) -> PageContext:
         """What the handler gets, as yet without a transaction and a form.
@@ -62,20 +108,21 @@ class Gate:
         that their role does not open.
         """
         check_address(request)
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             place = await self._place(tx, page, request, session)
         lang = self.lang(request, session)
         asks_by_htmx = "hx-request" in request.headers
         context = PageContext(
-            service=self._service,
             account=session.account,
             project=place.project,
             role=place.role,
             member=place.member,
             plan=place.plan,
             lang=lang,
+            languages=self._settings.languages,
             timezone=ZoneInfo(session.account.timezone or "UTC"),
-            _=self._service.texts.into(lang, package_of(page.handler)),
+            clock=self._clock,
+            _=self._texts.into(lang, package_of(page.handler)),
             params=request.path_params,
             query=request.query_params,
             form=PostedForm(),
@@ -105,16 +152,7 @@ class Gate:
         if page.access in {"operate", "self"}:
             return Place()
         project_id = request.path_params["project_id"]
-        accounts, account_id = self._service.accounts, session.account.account_id
-        role = await accounts.role_in(tx, account_id, project_id)
-        if role is None:
-            raise NotFound("there is no such page")
-        return Place(
-            await self._service.projects.find(tx, project_id),
-            role,
-            await self._service.members.of_account(tx, project_id, account_id),
-            await accounts.plan_of(tx, await accounts.owner_of(tx, project_id)),
-        )
+        return await self._places.find(tx, project_id, session.account.account_id)
 
 
 def check_address(request: Request) -> None:

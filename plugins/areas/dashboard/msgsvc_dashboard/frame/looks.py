@@ -3,9 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from msgsvc_core.accounts import AccountSession
+from msgsvc_core.accounts import Accounts, AccountSession
+from msgsvc_core.db import Database
 from msgsvc_core.pages import known, page_headers
-from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
 from msgsvc_dashboard.frame.gate import Gate
 
@@ -23,7 +23,7 @@ def theme_of(request: Request) -> str:
 
 
 async def change_looks(
-    service: Service, gate: Gate, request: Request, session: AccountSession
+    db: Database, accounts: Accounts, gate: Gate, request: Request, session: AccountSession
 ) -> Response:
     """Leads back to the page on which the button was pressed."""
     async with gate.form(request, session) as form:
@@ -41,6 +41,6 @@ async def change_looks(
             samesite="lax",
         )
     if lang is not None:
-        async with service.db.transaction() as tx:
-            await service.accounts.speak(tx, session.account.account_id, lang)
+        async with db.transaction() as tx:
+            await accounts.speak(tx, session.account.account_id, lang)
     return response

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgsvc_core.dashboard import Page, PageContext
 from msgsvc_core.dashboard.declared import Group
-from msgsvc_core.texts import Translate, package_of
+from msgsvc_core.kernel.i18n import Translate, package_of
 from msgsvc_dashboard.frame.addresses import ROOT, beside
 
 #: The groups of a project's pages, from the top.

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.dashboard import PostedFile, PostedForm
-from msgsvc_core.errors import BadRequest, ValidationFailed
+from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
 from msgsvc_core.pages import check_text, file_name, posted_parts
 
 #: Values of one form: the builder of forms has the most.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinja2.runtime import Context
 
-    from msgsvc_core.texts import Translate
+    from msgsvc_core.kernel.i18n import Translate
 
 
 def _(text: str) -> str:
@@ -71,7 +71,7 @@ OF_FIELDS = (
     _("at most {most} rows"),
     _("at most {most} characters on one line"),
     _("give day and time"),
-    _("give a text, or one for en or ru"),
+    _("give a text, or one for {languages}"),
     _("give at least one of text, format, media and buttons"),
     _("from and to must differ"),
     _("this project has no tag {name}"),

@@ -5,9 +5,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import Pages, Shown
-from msgsvc_core.localized import own_name
+from msgsvc_core.dashboard import Pages, Render
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import own_name
 from msgsvc_dashboard.frame import formats, refusals
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Renderer:
         made.filters["worded"] = pass_context(refusals.in_page)
         return made
 
-    def render(self, area: str, shown: Shown, values: Mapping[str, Any]) -> str:
+    def render(self, area: str, shown: Render, values: Mapping[str, Any]) -> str:
         """`values` are what every page has; those of the handler win over none of them."""
         template = self._environment.get_template(f"{area}/{shown.template}")
         return template.render({**shown.values, **values})
@@ -73,7 +73,7 @@ class Renderer:
         return self._environment.get_template(template).render(values)
 
 
-def _fragment(renderer: Renderer, context: "Context", area: str, shown: Shown) -> "Markup":
+def _fragment(renderer: Renderer, context: "Context", area: str, shown: Render) -> "Markup":
     """What a part of a page shows that another area contributes."""
     from markupsafe import Markup  # noqa: PLC0415 - comes with jinja2
 

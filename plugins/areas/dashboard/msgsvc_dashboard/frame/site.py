@@ -1,6 +1,7 @@
 """Routes every page: who is signed in, whether they may, the transaction, the handler, the answer."""
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
@@ -10,15 +11,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from msgsvc_core.accounts import AccountSession
+from msgsvc_core.accounts import Accounts, AccountSession
+from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.dashboard import Page, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Page, PageContext, Pages, Render
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.declared import Card
-from msgsvc_core.errors import ApiError, NotFound, ProjectInactive
-from msgsvc_core.plugins import answers
-from msgsvc_core.service import Service
-from msgsvc_core.texts import package_of
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import ApiError, NotFound, ProjectInactive
+from msgsvc_core.kernel.i18n import Texts, package_of
+from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets
@@ -30,22 +32,36 @@ class CardShown(NamedTuple):
     """A part of the overview."""
 
     area: str
-    shown: Shown
+    shown: Render
     wide: bool
 
 
 class Site:
     """All pages of all areas."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._gate = Gate(service)
+    def __init__(
+        self,
+        *,
+        db: Database,
+        secrets: SecretBox,
+        texts: Texts,
+        accounts: Accounts,
+        audit: Audit,
+        gate: Gate,
+        find_areas: Callable[[], Sequence[Pages]],
+    ) -> None:
+        self._db = db
+        self._secrets = secrets
+        self._texts = texts
+        self._accounts = accounts
+        self._audit = audit
+        self._gate = gate
+        self._find_areas = find_areas
 
     @cached_property
     def areas(self) -> list[Pages]:
-        """Those of all plugins; the first time when every service is there."""
-        found = answers(self._service.plugins.hook.register_dashboard(service=self._service))
-        return sorted(found, key=lambda area: area.area)
+        """Those of all plugins; the first time when every plugin is there."""
+        return sorted(self._find_areas(), key=lambda area: area.area)
 
     @cached_property
     def _assets(self) -> Assets:
@@ -53,7 +69,15 @@ class Site:
 
     @cached_property
     def _answers(self) -> Answers:
-        return Answers(self._service, self._gate, self.areas, self._assets)
+        return Answers(
+            db=self._db,
+            secrets=self._secrets,
+            texts=self._texts,
+            accounts=self._accounts,
+            gate=self._gate,
+            areas=self.areas,
+            assets=self._assets,
+        )
 
     @property
     def pages(self) -> list[Page]:
@@ -63,8 +87,9 @@ class Site:
         """The parts of the overview that somebody may see."""
         cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
         return [
-            CardShown(card.area, cast("Shown", await card.handler(_for(page, card))), card.wide)
+            CardShown(card.area, cast("Render", await card.show(_for(page, card))), card.wide)
             for card in sorted(cards, key=lambda card: card.order)
+            if card.show is not None
         ]
 
     def routes(self) -> list[BaseRoute]:
@@ -126,28 +151,39 @@ class Site:
                 raise ProjectInactive(f"the project {project.name!r} is disabled")
             return await self._change(page, context)
         except ApiError as error:
-            if page.again is None or error.status >= 500:
+            if page.show_again is None or error.status >= 500:
                 raise
             context.error = error
-            async with self._service.db.read() as tx:
-                shown = await page.again(replace(context, _tx=tx))
-            return replace(shown, status=error.status) if isinstance(shown, Shown) else shown
+            async with self._db.read() as tx:
+                shown = await page.show_again(replace(context, _tx=tx))
+            return replace(shown, status=error.status) if isinstance(shown, Render) else shown
 
     async def _read(self, page: Page, context: PageContext) -> Result:
+        assert page.show is not None, "pages are bound"
         if not page.holds_connection:
-            return await page.handler(context)
-        async with self._service.db.read() as tx:
-            return await page.handler(replace(context, _tx=tx))
+            return await page.show(context)
+        async with self._db.read() as tx:
+            return await page.show(replace(context, _tx=tx))
 
     async def _change(self, page: Page, context: PageContext) -> Result:
         """In one transaction, with its entry in the audit log."""
+        assert page.show is not None, "pages are bound"
         if not page.holds_connection:
-            return await page.handler(context)
+            return await page.show(context)
         refused: ApiError | None = None
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             try:
-                result = await page.handler(replace(context, _tx=tx))
-                await self._service.audit.write_page(tx, context, page)
+                result = await page.show(replace(context, _tx=tx))
+                named = [value for name, value in context.params.items() if name != "project_id"]
+                await self._audit.write(
+                    tx,
+                    page.name,
+                    project_id=context.project.project_id if context.project else None,
+                    account_id=context.account.account_id,
+                    target=" ".join(map(str, named)) or None,
+                    detail=context.noted,
+                    ip=context.ip,
+                )
             except ApiError as error:
                 if not error.keeps_writes:
                     raise
@@ -164,7 +200,7 @@ class Site:
             session = await self._gate.session(request)
             if session is None:
                 return self._answers.to_sign_in(request)
-            return await change_looks(self._service, self._gate, request, session)
+            return await change_looks(self._db, self._accounts, self._gate, request, session)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
 

@@ -3,14 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_dashboard.overview import store
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: The events that charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
 COUNTED = frozenset(
@@ -36,13 +33,13 @@ _FIRST_DAY = date(1970, 1, 1)
 class Counts:
     """How often what happened in a project, by day in UTC."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
 
     @property
     def today(self) -> date:
         """The day that it is in UTC."""
-        return datetime.fromtimestamp(self._service.clock.now_ms() / 1000, UTC).date()
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
 
     async def count(self, tx: Tx, events: Sequence[Event]) -> None:
         """Adds those that are counted, in the transaction in which they happened."""

@@ -6,10 +6,17 @@ from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_dashboard.overview.counting import Counts
 
 
-async def fold(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """See `Counts.fold`."""
-    async with ctx.completing(*jobs) as tx:
-        await ctx.service.get(Counts).fold(tx)
+class FoldJob:
+    """The job that keeps the counts few."""
 
+    def __init__(self, *, counts: Counts) -> None:
+        self._counts = counts
 
-FOLD_JOB = JobSpec("dashboard.fold", fold, every_s=6 * 3600)
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec("dashboard.fold", self.fold, every_s=6 * 3600)
+
+    async def fold(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """See `Counts.fold`."""
+        async with ctx.completing(*jobs) as tx:
+            await self._counts.fold(tx)

@@ -1,6 +1,10 @@
 """The page itself."""
 
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Shown
+from msgsvc_core.accounts.messengers import MessengerSignIn
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
+from msgsvc_core.events import Events
+from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.charts import Chart, Series
 from msgsvc_dashboard.overview.counting import Counts, last_days
@@ -14,24 +18,34 @@ DAYS = 30
 
 
 @pages.get("", access="see", nav=Nav("Overview", icon="chart", group="overview", order=0))
-async def overview(page: PageContext) -> Shown:
-    charts = await _charts(page)
-    return Shown(
+async def overview(
+    page: PageContext,
+    site: Site,
+    counts: Counts,
+    events: Events,
+    channels: Channels,
+    projects: Projects,
+    messenger_sign_in: MessengerSignIn,
+) -> Render:
+    charts = await _charts(page, counts, events)
+    return Render(
         "overview.html",
         {
-            "cards": await page.get(Site).cards(page),
+            "cards": await site.cards(page),
             "charts": charts,
-            "steps": await first_steps(page) if page.may("manage") else [],
+            "steps": await first_steps(page, counts, channels, projects, events, site)
+            if page.may("manage")
+            else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),
             "days": DAYS,
-            "no_way_back": await has_no_way_back(page),
+            "no_way_back": await has_no_way_back(page, messenger_sign_in),
         },
     )
 
 
-async def _charts(page: PageContext) -> list[Chart]:
+async def _charts(page: PageContext, counts: Counts, events: Events) -> list[Chart]:
     """One for each kind of event that this service has at all."""
-    _, counts = page._, page.get(Counts)
+    _ = page._
     wanted = [
         ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
         ("sends", "", "delivery.failed", _("Failed"), "third"),
@@ -41,7 +55,7 @@ async def _charts(page: PageContext) -> list[Chart]:
         ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
         ("people", "", "subscription.deleted", _("Ended"), "fourth"),
     ]
-    catalogue = {*page.service.events.catalogue, "delivery.unknown"}
+    catalogue = {*events.catalogue, "delivery.unknown"}
     known = [one for one in wanted if one[2] in catalogue]
     found = await counts.by_day(page.tx, page.project_id, [one[2] for one in known], DAYS)
     days = last_days(counts.today, DAYS)

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext
+from msgsvc_core.events import Events
+from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.counting import Counts
 
@@ -18,9 +21,16 @@ class Step:
     action: str
 
 
-async def first_steps(page: PageContext) -> list[Step]:
+async def first_steps(
+    page: PageContext,
+    counts: Counts,
+    channels: Channels,
+    projects: Projects,
+    events: Events,
+    site: Site,
+) -> list[Step]:
     """None once all are done: then they have taught what they could."""
-    happened = await page.get(Counts).happened(
+    happened = await counts.happened(
         page.tx, page.project_id, ["subscription.created", "delivery.success", "auth.completed"]
     )
     _ = page._
@@ -28,50 +38,50 @@ async def first_steps(page: PageContext) -> list[Step]:
         Step(
             _("Connect a channel"),
             _("The bot of a messenger, by which people sign in and get messages."),
-            bool(page.service.channels.all_of(page.project_id)),
-            _address(page, "/channels"),
+            bool(channels.all_of(page.project_id)),
+            _address(page, site, "/channels"),
             _("Channels"),
         ),
         Step(
             _("Invite the first person"),
             _("Open your own subscription link in the messenger, and press Start."),
             "subscription.created" in happened,
-            _address(page, "/invite"),
+            _address(page, site, "/invite"),
             _("Get the link"),
         ),
         Step(
             _("Send a message"),
             _("Write to yourself, and see what arrives."),
             "delivery.success" in happened,
-            _address(page, "/messages/new"),
+            _address(page, site, "/messages/new"),
             _("Write"),
         ),
         Step(
             _("Create an API key"),
             _("With it your site or app sends messages and signs people in."),
-            bool(await page.service.projects.list_keys(page.project_id)),
-            _address(page, "/keys"),
+            bool(await projects.list_keys(page.project_id)),
+            _address(page, site, "/keys"),
             _("API keys"),
         ),
     ]
-    if "auth.completed" in page.service.events.catalogue:
+    if "auth.completed" in events.catalogue:
         steps.append(
             Step(
                 _("Try the sign-in"),
                 _("Sign in by the messenger as your users will."),
                 "auth.completed" in happened,
-                _address(page, "/sign-in"),
+                _address(page, site, "/sign-in"),
                 _("Try it"),
             )
         )
     return [] if all(step.done for step in steps) else steps
 
 
-def _address(page: PageContext, path: str) -> str:
+def _address(page: PageContext, site: Site, path: str) -> str:
     """Where that page is, if there is one that they may open."""
     found = [
         one
-        for one in page.get(Site).pages
+        for one in site.pages
         if one.method == "GET" and one.path == path and page.may(one.access)
     ]
     return page.url(path) if found else ""

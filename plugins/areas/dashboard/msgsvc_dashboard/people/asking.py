@@ -6,9 +6,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 
 Q = TypeVar("Q", bound=BaseModel)
 

@@ -1,16 +1,21 @@
 """Writes to one person: whom, what, how each messenger will show it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.charging import MESSAGE
-from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import ApiError, NotFound
+from msgsvc_core.billing import MESSAGE, BillingGate
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
+from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.content import read_content, read_variables
 from msgsvc_dashboard.people.declared import message_pages as pages
@@ -23,33 +28,116 @@ MOST_FOUND = 10
 MOST_TEMPLATES = 100
 
 
+class ComposeForm:
+    """What the form shows."""
+
+    def __init__(
+        self,
+        *,
+        templates: Templates,
+        messages: Messages,
+        permissions: Permissions,
+        subscribers: Subscribers,
+        default_lang: str,
+    ) -> None:
+        self._templates = templates
+        self._messages = messages
+        self._permissions = permissions
+        self._subscribers = subscribers
+        self._default_lang = default_lang
+
+    async def shown(
+        self, page: PageContext, previews: Sequence[Preview] = (), refused: str = ""
+    ) -> Render:
+        project_id = page.project_id
+        to = page.form.text("to") or page.query.get("to", "")
+        key = page.form.text("template") or page.query.get("template", "")
+        kept = self._templates.answers(
+            await self._templates.page(page.tx, project_id, None, MOST_TEMPLATES)
+        )
+        return Render(
+            "compose.html",
+            {
+                "person": await receiver(page, self._subscribers, to) if to else None,
+                "is_lost": bool(to),
+                "found": await self.search(page),
+                "who": page.query.get("who", ""),
+                "template": await self._template(page, key) if key else None,
+                "templates": kept,
+                "permissions": await self._permissions.all_of(page.tx, project_id),
+                "default_lang": self._default_lang,
+                "previews": previews,
+                "refused": refused,
+                "given": {},
+                "words": words,
+            },
+        )
+
+    async def search(self, page: PageContext) -> list[Subscriber]:
+        who = page.query.get("who", "").strip()
+        if not who:
+            return []
+        try:
+            query = validate(SubscriberQuery, {"query": who, "limit": MOST_FOUND})
+        except ApiError:
+            # Longer than any name.
+            return []
+        found = await self._subscribers.page(page.tx, page.project_id, query)
+        return found[:MOST_FOUND]
+
+    async def previews(self, page: PageContext) -> list[Preview]:
+        """By the channel of the person, if one is chosen already, else by each."""
+        form = page.form
+        to = form.text("to")
+        person = await receiver(page, self._subscribers, to) if to else None
+        lang = person.lang if person else page.lang
+        message: OutgoingMessage
+        if key := form.text("template"):
+            template = await self._templates.content_of(page.tx, page.project_id, key)
+            message = self._templates.try_out(template, read_variables(form), lang)
+        else:
+            message = validate(Content, read_content(form)).to_message()
+        channels = [person.channel] if person else None
+        return self._messages.previews(page.project_id, message, channels)
+
+    async def _template(self, page: PageContext, key: str) -> TemplateAnswer | None:
+        """None for one that is gone."""
+        try:
+            found = await self._templates.find(page.tx, page.project_id, key)
+            [answer] = self._templates.answers([found])
+        except NotFound:
+            return None
+        return answer
+
+
 @pages.get("/messages/new", access="answer")
-async def compose(page: PageContext) -> Shown:
-    return await _form(page, [])
+async def compose(page: PageContext, compose_form: ComposeForm) -> Render:
+    return await compose_form.shown(page)
 
 
 @pages.get("/messages/new/people", access="answer")
-async def people(page: PageContext) -> Shown:
+async def people(page: PageContext, compose_form: ComposeForm) -> Render:
     """Whom a search finds, for the page to put below its field."""
-    return Shown("compose_people.html", {"found": await _search(page), "words": words})
+    found = await compose_form.search(page)
+    return Render("compose_people.html", {"found": found, "words": words})
 
 
 @pages.post("/messages/new/preview", access="answer", asks=True)
-async def preview(page: PageContext) -> Shown:
+async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     """How it would look: alone for htmx, and with the whole form for browsers without scripts."""
     shown: list[Preview] = []
     refused = ""
     try:
-        shown = await _previews(page)
+        shown = await compose_form.previews(page)
     except ApiError as error:
         refused = error.message
     if page.fragment:
-        return Shown("compose_preview.html", {"previews": shown, "refused": refused})
-    return await _form(page, shown, refused)
+        return Render("compose_preview.html", {"previews": shown, "refused": refused})
+    return await compose_form.shown(page, shown, refused)
 
 
 @pages.post("/messages/new", access="answer", again=compose)
-async def send(page: PageContext) -> Moved:
+async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Redirect:
     form = page.form
     given: dict[str, Any] = {
         "subscriber_id": form.text("to"),
@@ -60,77 +148,12 @@ async def send(page: PageContext) -> Moved:
         given |= {"template": template, "variables": read_variables(form)}
     else:
         given |= read_content(form)
-    await page.service.admit(page.project_id, MESSAGE, page.tx)
-    message = await page.service.messages.queue(page.tx, page.project_id, validate(SendBody, given))
+    await billing.check(page.project_id, MESSAGE, page.tx)
+    message = await messages.queue(page.tx, page.project_id, validate(SendBody, given))
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (
         f"/messages/{message.message_id}"
         if page.may("look")
         else f"/subscribers/{message.subscriber_id}"
     )
-    return Moved(page.url(place), notice=page._("The message is on its way."))
-
-
-async def _form(page: PageContext, previews: list[Preview], refused: str = "") -> Shown:
-    service, project_id = page.service, page.project_id
-    to = page.form.text("to") or page.query.get("to", "")
-    key = page.form.text("template") or page.query.get("template", "")
-    kept = service.templates.answers(
-        await service.templates.page(page.tx, project_id, None, MOST_TEMPLATES)
-    )
-    return Shown(
-        "compose.html",
-        {
-            "person": await receiver(page, to) if to else None,
-            "is_lost": bool(to),
-            "found": await _search(page),
-            "who": page.query.get("who", ""),
-            "template": await _template(page, key) if key else None,
-            "templates": kept,
-            "permissions": await service.permissions.all_of(page.tx, project_id),
-            "default_lang": service.settings.default_lang,
-            "previews": previews,
-            "refused": refused,
-            "given": {},
-            "words": words,
-        },
-    )
-
-
-async def _template(page: PageContext, key: str) -> TemplateAnswer | None:
-    """None for one that is gone."""
-    templates = page.service.templates
-    try:
-        [answer] = templates.answers([await templates.find(page.tx, page.project_id, key)])
-    except NotFound:
-        return None
-    return answer
-
-
-async def _search(page: PageContext) -> list[Subscriber]:
-    who = page.query.get("who", "").strip()
-    if not who:
-        return []
-    try:
-        query = validate(SubscriberQuery, {"query": who, "limit": MOST_FOUND})
-    except ApiError:
-        # Longer than any name.
-        return []
-    found = await page.service.subscribers.page(page.tx, page.project_id, query)
-    return found[:MOST_FOUND]
-
-
-async def _previews(page: PageContext) -> list[Preview]:
-    """By the channel of the person, if one is chosen already, else by each."""
-    form, service = page.form, page.service
-    to = form.text("to")
-    person = await receiver(page, to) if to else None
-    lang = person.lang if person else page.lang
-    message: OutgoingMessage
-    if key := form.text("template"):
-        template = await service.templates.content_of(page.tx, page.project_id, key)
-        message = service.templates.try_out(template, read_variables(form), lang)
-    else:
-        message = validate(Content, read_content(form)).to_message()
-    channels = [person.channel] if person else None
-    return service.messages.previews(page.project_id, message, channels)
+    return Redirect(page.url(place), notice=page._("The message is on its way."))

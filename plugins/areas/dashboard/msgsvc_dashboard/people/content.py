@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.localized import Localized
+from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.messages.templates.models import TemplateContent
 
 #: Rows and buttons in each that a form offers: those that a message may have.

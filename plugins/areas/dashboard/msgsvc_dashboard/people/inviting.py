@@ -1,20 +1,36 @@
 """A link by which people subscribe, per messenger and as a QR code."""
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import PageContext, Render
+from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 
 DAY_S = 24 * 3600
 
 
 @pages.get("/invite", access="manage")
-async def invite(page: PageContext) -> Shown:
-    return Shown("invite.html", {"links": None, **await _choices(page)})
+async def invite(
+    page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
+) -> Render:
+    return Render(
+        "invite.html", {"links": None, **await _choices(page, tags, permissions, settings)}
+    )
 
 
 @pages.post("/invite", access="manage", again=invite)
-async def make_link(page: PageContext) -> Shown:
+async def make_link(
+    page: PageContext,
+    all_links: SubscriptionLinks,
+    channels: Channels,
+    settings: Settings,
+    tags: Tags,
+    permissions: Permissions,
+) -> Render:
     form = page.form
     new_tags = form.text("new_tags").replace(",", " ").split()
     days = form.number("days")
@@ -25,26 +41,28 @@ async def make_link(page: PageContext) -> Shown:
         "expires_in": days * DAY_S if isinstance(days, int) else days,
     }
     body = validate(LinkBody, given)
-    service, project_id = page.service, page.project_id
-    payload, expires_at_ms = await service.links.create(page.tx, project_id, body)
-    links = service.channels.deep_links(project_id, payload)
-    qr = service.channels.qr_links(links, project_id, payload)
+    project_id = page.project_id
+    payload, expires_at_ms = await all_links.create(page.tx, project_id, body)
+    links = channels.deep_links(project_id, payload)
+    qr = channels.qr_links(links, project_id, payload)
     page.note(tags=body.tags, permissions=body.permissions)
-    base, here = service.settings.base_url, page.root.removesuffix("/dashboard")
-    return Shown(
+    base, here = settings.base_url, page.root.removesuffix("/dashboard")
+    return Render(
         "invite.html",
         {
             # The pictures by the address that the page came from: its policy allows no other.
             "links": [(name, links[name], here + qr[name].removeprefix(base)) for name in links],
             "expires_at_ms": expires_at_ms,
-            **await _choices(page),
+            **await _choices(page, tags, permissions, settings),
         },
     )
 
 
-async def _choices(page: PageContext) -> dict[str, object]:
+async def _choices(
+    page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
+) -> dict[str, object]:
     return {
-        "tags": await page.service.tags.all_of(page.tx, page.project_id, 0),
-        "permissions": await page.service.permissions.all_of(page.tx, page.project_id),
-        "default_lang": page.service.settings.default_lang,
+        "tags": await tags.all_of(page.tx, page.project_id, 0),
+        "permissions": await permissions.all_of(page.tx, page.project_id),
+        "default_lang": settings.default_lang,
     }

@@ -3,10 +3,13 @@
 import json
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.dashboard import Nav, PageContext, Shown
-from msgsvc_core.errors import ApiError, SubscriberNotFound
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
 from msgsvc_core.messages.models import Message, MessageQuery
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.asking import asked, older
 from msgsvc_dashboard.people.declared import message_pages as pages
@@ -17,19 +20,21 @@ STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
 
 
 @pages.get("/messages", access="look", nav=Nav("Messages", "message", group="sending", order=10))
-async def messages(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
+async def messages(
+    page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
+) -> Render:
+    project_id = page.project_id
     query, refused = asked(page, MessageQuery, *FILTERS)
     found: list[Message] = []
     try:
-        found = await service.messages.page(page.tx, project_id, query)
+        found = await all_messages.page(page.tx, project_id, query)
     except ApiError as error:
         refused = error.message
     these, cursor = query.cut(found, lambda message: message.message_id)
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}
-    people = await service.subscribers.find_many(page.tx, sorted(keys))
-    return Shown(
+    people = await subscribers.find_many(page.tx, sorted(keys))
+    return Render(
         "messages.html",
         {
             "messages": these,
@@ -41,27 +46,29 @@ async def messages(page: PageContext) -> Shown:
             "words": words,
             "statuses": STATUSES,
             "reasons": [str(reason) for reason in Reason],
-            "channels": [channel.name for channel in service.channels.all_of(project_id)],
+            "channels": [channel.name for channel in channels.all_of(project_id)],
         },
     )
 
 
 @pages.get("/messages/{message_id}", access="look")
-async def message(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
-    found = await service.messages.find(page.tx, project_id, page.params["message_id"])
-    channel = service.channels.get(found.bot)
+async def message(
+    page: PageContext, all_messages: Messages, channels: Channels, subscribers: Subscribers
+) -> Render:
+    project_id = page.project_id
+    found = await all_messages.find(page.tx, project_id, page.params["message_id"])
+    channel = channels.get(found.bot)
     shown = found.content
     takes = channel.capabilities if channel is not None else None
     is_open = found.deleted_at_ms is None
     is_there = found.status == "sent" and is_open
-    return Shown(
+    return Render(
         "message_state.html" if page.fragment == "state" else "message.html",
         {
             "message": found,
-            "person": await receiver(page, found.subscriber_id),
+            "person": await receiver(page, subscribers, found.subscriber_id),
             "words": words,
-            "previews": service.messages.previews(project_id, shown, [found.channel]),
+            "previews": all_messages.previews(project_id, shown, [found.channel]),
             "metadata": json.dumps(found.metadata, ensure_ascii=False, indent=2)
             if found.metadata
             else "",
@@ -76,9 +83,11 @@ async def message(page: PageContext) -> Shown:
     )
 
 
-async def receiver(page: PageContext, subscriber_id: str) -> Subscriber | None:
+async def receiver(
+    page: PageContext, subscribers: Subscribers, subscriber_id: str
+) -> Subscriber | None:
     """None for who was erased meanwhile, or is not there at all."""
     try:
-        return await page.service.subscribers.find(page.tx, page.project_id, subscriber_id)
+        return await subscribers.find(page.tx, page.project_id, subscriber_id)
     except SubscriberNotFound:
         return None

@@ -1,10 +1,12 @@
 """What subscribers may be asked to allow; deleting what they granted asks for their number."""
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.content import by_language, read_text
 from msgsvc_dashboard.people.declared import permission_pages as pages
@@ -13,43 +15,45 @@ from msgsvc_dashboard.people.declared import permission_pages as pages
 @pages.get(
     "/permissions", access="look", nav=Nav("Permissions", "shield", group="people", order=40)
 )
-async def permissions(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
-    found = await service.permissions.all_of(page.tx, project_id)
-    counted = await service.permissions.count_active_roughly(
+async def permissions(
+    page: PageContext, all_permissions: Permissions, settings: Settings
+) -> Render:
+    project_id = page.project_id
+    found = await all_permissions.all_of(page.tx, project_id)
+    counted = await all_permissions.count_active_roughly(
         page.tx, project_id, found, words.MOST_COUNTED + 1
     )
-    return Shown(
+    return Render(
         "permissions.html",
         {
             "permissions": found,
             "active": counted,
-            "most": service.settings.limits.permissions,
+            "most": settings.limits.permissions,
             "words": words,
-            "default_lang": service.settings.default_lang,
+            "default_lang": settings.default_lang,
         },
     )
 
 
 @pages.get("/permissions/{permission_key}", access="look")
-async def permission(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
-    found = await service.permissions.find(page.tx, project_id, page.params["permission_key"])
-    counted = await service.permissions.count_active(page.tx, project_id, [found])
-    return Shown(
+async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Render:
+    project_id = page.project_id
+    found = await all_permissions.find(page.tx, project_id, page.params["permission_key"])
+    counted = await all_permissions.count_active(page.tx, project_id, [found])
+    return Render(
         "permission.html",
         {
             "permission": found,
             "active": counted.get(found.key, 0),
-            "title": by_language(found.title, service.settings.default_lang),
-            "description": by_language(found.description, service.settings.default_lang),
-            "default_lang": service.settings.default_lang,
+            "title": by_language(found.title, settings.default_lang),
+            "description": by_language(found.description, settings.default_lang),
+            "default_lang": settings.default_lang,
         },
     )
 
 
 @pages.post("/permissions", access="manage", again=permissions)
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     form = page.form
     body = validate(
         CreatePermissionBody,
@@ -62,12 +66,12 @@ async def create(page: PageContext) -> Moved:
         languages=page.languages,
     )
     page.note(permission=body.key)
-    await page.service.permissions.create(page.tx, page.project_id, body)
-    return Moved(page.url("/permissions"), notice=page._("The permission is there."))
+    await all_permissions.create(page.tx, page.project_id, body)
+    return Redirect(page.url("/permissions"), notice=page._("The permission is there."))
 
 
 @pages.post("/permissions/{permission_key}", access="manage", again=permission)
-async def edit(page: PageContext) -> Moved:
+async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     form, key = page.form, page.params["permission_key"]
     body = validate(
         UpdatePermissionBody,
@@ -79,18 +83,16 @@ async def edit(page: PageContext) -> Moved:
         languages=page.languages,
     )
     page.note(permission=key)
-    await page.service.permissions.update(page.tx, page.project_id, key, body)
-    return Moved(page.url("/permissions"), notice=page._("Saved."))
+    await all_permissions.update(page.tx, page.project_id, key, body)
+    return Redirect(page.url("/permissions"), notice=page._("Saved."))
 
 
 @pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
-async def delete(page: PageContext) -> Moved:
+async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = whole_number(page.form.text("confirmed").strip() or "0")
     if confirmed is None:
         raise ValidationFailed("confirmed: type the number of subscribers who granted it")
-    removed = await page.service.permissions.delete_confirmed(
-        page.tx, page.project_id, key, confirmed
-    )
+    removed = await all_permissions.delete_confirmed(page.tx, page.project_id, key, confirmed)
     page.note(permission=key, granted_by=removed)
-    return Moved(page.url("/permissions"), notice=page._("The permission is deleted."))
+    return Redirect(page.url("/permissions"), notice=page._("The permission is deleted."))

@@ -4,17 +4,18 @@ import json
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.dashboard import PageContext, Redirect
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
 
 @pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
-async def edit(page: PageContext) -> Moved:
+async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     form, subscriber_id = page.form, page.params["subscriber_id"]
-    person = await page.service.subscribers.find(page.tx, page.project_id, subscriber_id)
+    person = await subscribers.find(page.tx, page.project_id, subscriber_id)
     changes = {
         "external_id": form.text("external_id").strip() or None,
         "attributes": read_attributes(form.text("attributes")),
@@ -23,55 +24,52 @@ async def edit(page: PageContext) -> Moved:
     if form.text("lang") != person.lang:
         changes["lang"] = form.text("lang")
     body = validate(UpdateSubscriberBody, changes, languages=page.languages)
-    await page.service.subscribers.change(page.tx, page.project_id, subscriber_id, body)
+    await subscribers.change(page.tx, page.project_id, subscriber_id, body)
     return _back(page, page._("Saved."))
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/add", access="manage", again=subscriber)
-async def add_tag(page: PageContext) -> Moved:
+async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
-    await page.service.tags.add(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await subscribers.add_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("They carry the tag now."))
 
 
 @pages.post("/subscribers/{subscriber_id}/tags/remove", access="manage", again=subscriber)
-async def remove_tag(page: PageContext) -> Moved:
+async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
     page.note(tag=tag)
-    await page.service.tags.remove(page.tx, page.project_id, page.params["subscriber_id"], tag)
+    await subscribers.remove_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
     return _back(page, page._("The tag is gone from them."))
 
 
 @pages.post("/subscribers/{subscriber_id}/permission", access="manage", again=subscriber)
-async def set_permission(page: PageContext) -> Moved:
+async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirect:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
-    await page.service.permissions.set(
-        page.tx, page.project_id, page.params["subscriber_id"], key, granted
-    )
+    subscriber_id = page.params["subscriber_id"]
+    await subscribers.set_permission(page.tx, page.project_id, subscriber_id, key, granted)
     said = page._("The permission is granted.") if granted else page._("The permission is revoked.")
     return _back(page, said)
 
 
 @pages.post("/subscribers/{subscriber_id}/unsubscribe", access="manage", again=subscriber)
-async def unsubscribe(page: PageContext) -> Moved:
-    await page.service.subscribers.leave(
-        page.tx, page.project_id, page.params["subscriber_id"], reason="api"
-    )
+async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
+    await subscribers.leave(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
     return _back(page, page._("They get no more messages."))
 
 
 @pages.post("/subscribers/{subscriber_id}/subscribe", access="manage", again=subscriber)
-async def subscribe_again(page: PageContext) -> Moved:
-    await page.service.subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
+async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
+    await subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
     return _back(page, page._("They are subscribed again."))
 
 
 @pages.post("/subscribers/{subscriber_id}/erase", access="manage", again=subscriber)
-async def erase(page: PageContext) -> Moved:
-    await page.service.subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
-    return Moved(
+async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
+    await subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
+    return Redirect(
         page.url("/subscribers"),
         notice=page._(
             "The person is erased. What is left in messages and events follows in moments."
@@ -92,6 +90,6 @@ def read_attributes(text: str) -> dict[str, Any]:
     return value
 
 
-def _back(page: PageContext, notice: str) -> Moved:
+def _back(page: PageContext, notice: str) -> Redirect:
     page.note(subscriber=page.params["subscriber_id"])
-    return Moved(page.url(f"/subscribers/{page.params['subscriber_id']}"), notice=notice)
+    return Redirect(page.url(f"/subscribers/{page.params['subscriber_id']}"), notice=notice)

@@ -4,10 +4,18 @@ import json
 from datetime import UTC, datetime
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.dashboard import Download, Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import ApiError, ValidationFailed
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.asking import asked, older
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
@@ -28,17 +36,23 @@ FILTERS = (
     access="see",
     nav=Nav("Subscribers", "people", group="people", order=10, also=("/invite",)),
 )
-async def subscribers(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
+async def subscribers(
+    page: PageContext,
+    all_subscribers: Subscribers,
+    tags: Tags,
+    permissions: Permissions,
+    channels: Channels,
+) -> Render:
+    project_id = page.project_id
     query, refused = asked(page, SubscriberQuery, *FILTERS)
     found: list[Subscriber] = []
     try:
-        found = await service.subscribers.page(page.tx, project_id, query)
+        found = await all_subscribers.page(page.tx, project_id, query)
     except ApiError as error:
         refused = error.message
     people, cursor = query.cut(found, query.place_of)
     given = {name: page.query.get(name, "") for name in FILTERS}
-    return Shown(
+    return Render(
         "subscribers.html",
         {
             "people": people,
@@ -49,34 +63,43 @@ async def subscribers(page: PageContext) -> Shown:
             "next": older(page, "/subscribers", cursor, *FILTERS),
             "export": page.url("/subscribers/export", **{**given, "query": ""}),
             "may_export": may_export(page),
-            "tags": await service.tags.all_of(page.tx, project_id, 0),
-            "permissions": await service.permissions.all_of(page.tx, project_id),
-            "channels": [channel.name for channel in service.channels.all_of(project_id)],
+            "tags": await tags.all_of(page.tx, project_id, 0),
+            "permissions": await permissions.all_of(page.tx, project_id),
+            "channels": [channel.name for channel in channels.all_of(project_id)],
         },
     )
 
 
 @pages.get("/subscribers/export", access="manage", holds_connection=False)
-async def export(page: PageContext) -> Download | Moved:
+async def export(
+    page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
+) -> Download | Redirect:
     if not may_export(page):
-        return Moved(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
+        return Redirect(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
         raise ValidationFailed(refused)
-    now = datetime.fromtimestamp(page.service.clock.now_ms() / 1000, UTC)
-    pieces = to_csv(page.service, page.project_id, filters)
+    now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
+    pieces = to_csv(db, all_subscribers, page.project_id, filters)
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
 
 
 @pages.get("/subscribers/{subscriber_id}", access="see")
-async def subscriber(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
+async def subscriber(
+    page: PageContext,
+    all_subscribers: Subscribers,
+    messages: Messages,
+    tags: Tags,
+    permissions: Permissions,
+    settings: Settings,
+) -> Render:
+    project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
-    person = await service.subscribers.find(page.tx, project_id, subscriber_id)
+    person = await all_subscribers.find(page.tx, project_id, subscriber_id)
     query, refused = asked(page, PageQuery)
-    moments, cursor = await service.subscribers.history(page.tx, project_id, subscriber_id, query)
+    moments, cursor = await messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
-    return Shown(
+    return Render(
         "subscriber.html",
         {
             "person": person,
@@ -87,9 +110,9 @@ async def subscriber(page: PageContext) -> Shown:
             "moments": moments,
             "is_first": query.cursor is None,
             "next": older(page, f"/subscribers/{subscriber_id}", cursor),
-            "tags": await service.tags.all_of(page.tx, project_id, 0),
-            "permissions": await service.permissions.all_of(page.tx, project_id),
-            "default_lang": service.settings.default_lang,
+            "tags": await tags.all_of(page.tx, project_id, 0),
+            "permissions": await permissions.all_of(page.tx, project_id),
+            "default_lang": settings.default_lang,
         },
     )
 

@@ -3,14 +3,17 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.previews import Preview
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     TemplateContent,
     UpdateTemplateBody,
 )
+from msgsvc_core.messages.templates.service import Templates
 from msgsvc_dashboard.people.content import (
     of_template,
     read_content,
@@ -25,59 +28,61 @@ Tried = tuple[list[str], Previews, str]
 
 
 @pages.get("/new-template", access="manage")
-async def new(page: PageContext) -> Shown:
+async def new(page: PageContext) -> Render:
     return _form(page, "", {"format": "markdown"}, [], [], "")
 
 
 @pages.post("/new-template", access="manage", again=new)
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, templates: Templates) -> Redirect:
     given = {"key": page.form.text("key").strip(), **read_content(page.form, page.languages)}
     body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
-    await page.service.templates.create(page.tx, page.project_id, body)
-    return Moved(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
+    await templates.create(page.tx, page.project_id, body)
+    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
 
 
 @pages.get("/templates/{template}", access="look")
-async def template(page: PageContext) -> Shown:
+async def template(
+    page: PageContext, templates: Templates, settings: Settings, messages: Messages
+) -> Render:
     key = page.params["template"]
-    content = await page.service.templates.content_of(page.tx, page.project_id, key)
-    given = of_template(content, page.service.settings.default_lang)
-    return _form(page, key, given, *_tried(page, content))
+    content = await templates.content_of(page.tx, page.project_id, key)
+    given = of_template(content, settings.default_lang)
+    return _form(page, key, given, *_tried(page, templates, messages, content))
 
 
 @pages.post("/templates/{template}", access="manage", again=template)
-async def edit(page: PageContext) -> Moved:
+async def edit(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     given = {"media": None, **read_content(page.form, page.languages)}
     body = validate(UpdateTemplateBody, given, languages=page.languages)
     page.note(template=key)
-    await page.service.templates.update(page.tx, page.project_id, key, body)
-    return Moved(page.url(f"/templates/{key}"), notice=page._("Saved."))
+    await templates.update(page.tx, page.project_id, key, body)
+    return Redirect(page.url(f"/templates/{key}"), notice=page._("Saved."))
 
 
 @pages.post("/templates/{template}/delete", access="manage", again=template)
-async def delete(page: PageContext) -> Moved:
+async def delete(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     page.note(template=key)
-    await page.service.templates.delete(page.tx, page.project_id, key)
-    return Moved(page.url("/templates"), notice=page._("The template is deleted."))
+    await templates.delete(page.tx, page.project_id, key)
+    return Redirect(page.url("/templates"), notice=page._("The template is deleted."))
 
 
 @pages.post("/template-preview", access="look", asks=True)
-async def preview(page: PageContext) -> Shown:
+async def preview(page: PageContext, templates: Templates, messages: Messages) -> Render:
     """How what is in the form would look: alone for htmx, else with the form."""
     tried: Tried
     try:
         given = read_content(page.form, page.languages)
         content = validate(TemplateContent, given, languages=page.languages)
-        tried = _tried(page, content)
+        tried = _tried(page, templates, messages, content)
     except ApiError as error:
         tried = [], [], error.message
     if page.fragment:
         variables, shown, refused = tried
         values = {"shown": shown, "variables": variables, "refused": refused}
-        return Shown("template_preview.html", values)
+        return Render("template_preview.html", values)
     return _form(page, page.form.text("of"), {}, *tried)
 
 
@@ -88,7 +93,7 @@ def _form(
     variables: list[str],
     shown: Previews,
     refused: str,
-) -> Shown:
+) -> Render:
     values: dict[str, Any] = {
         "key": key,
         "given": given,
@@ -96,26 +101,28 @@ def _form(
         "shown": shown,
         "refused": refused,
     }
-    return Shown("template.html", values)
+    return Render("template.html", values)
 
 
-def _tried(page: PageContext, content: TemplateContent) -> Tried:
+def _tried(
+    page: PageContext, templates: Templates, messages: Messages, content: TemplateContent
+) -> Tried:
     variables: list[str] = []
     try:
-        variables = page.service.templates.variables_of(content)
-        return variables, _previews(page, content), ""
+        variables = templates.variables_of(content)
+        return variables, _previews(page, messages, templates, content), ""
     except ApiError as error:
         return variables, [], error.message
 
 
-def _previews(page: PageContext, content: TemplateContent) -> Previews:
-    service, values = page.service, read_variables(page.form)
+def _previews(
+    page: PageContext, messages: Messages, templates: Templates, content: TemplateContent
+) -> Previews:
+    values = read_variables(page.form)
     return [
         (
             lang,
-            service.messages.previews(
-                page.project_id, service.templates.try_out(content, values, lang)
-            ),
+            messages.previews(page.project_id, templates.try_out(content, values, lang)),
         )
         for lang in page.languages
     ]

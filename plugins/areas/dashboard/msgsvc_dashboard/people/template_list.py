@@ -1,7 +1,9 @@
 """The templates of a project."""
 
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.dashboard import Nav, PageContext, Shown
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.messages.templates.service import Templates
 from msgsvc_dashboard.people.asking import asked, older
 from msgsvc_dashboard.people.content import by_language
 from msgsvc_dashboard.people.declared import template_pages as pages
@@ -12,18 +14,17 @@ from msgsvc_dashboard.people.declared import template_pages as pages
     access="look",
     nav=Nav("Templates", "template", group="sending", order=30, also=("/new-template",)),
 )
-async def templates(page: PageContext) -> Shown:
-    service = page.service
+async def templates(page: PageContext, all_templates: Templates, settings: Settings) -> Render:
     query, refused = asked(page, PageQuery)
-    found = await service.templates.page(page.tx, page.project_id, query.after, query.most)
+    found = await all_templates.page(page.tx, page.project_id, query.after, query.most)
     these, cursor = query.cut(found, lambda template: template.template_id)
-    lang = service.settings.default_lang
-    return Shown(
+    lang = settings.default_lang
+    return Render(
         "templates.html",
         {
             "templates": [
                 (stored, answer, by_language(answer.text, lang))
-                for stored, answer in zip(these, service.templates.answers(these), strict=True)
+                for stored, answer in zip(these, all_templates.answers(these), strict=True)
             ],
             "refused": refused,
             "next": older(page, "/templates", cursor),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from msgsvc_core.events.contract import Event
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 
 #: Counts of a list stop here: "1,000+" says as much as an exact number, and takes no walk.
 MOST_COUNTED = 1000

@@ -1,16 +1,12 @@
 """What a browser keeps about signing in."""
 
-from typing import TYPE_CHECKING
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_core.accounts.models import Browser, SignedIn
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard.browser import session_cookie
 from msgsvc_dashboard.frame.addresses import root_of
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: That the account was signed in here before; forms are ours; what waits for a code, or for a Yes.
 DEVICE, FORM, TICKET, WAITING = (
@@ -35,10 +31,10 @@ class Cookies:
     `SameSite=Lax`: they come along with links that lead here, and not with forms of other sites.
     """
 
-    def __init__(self, service: "Service") -> None:
-        self._days = service.settings.accounts.session_days
-        self._secure = service.settings.base_url.startswith("https:")
-        self.session_name = session_cookie(service.settings.base_url)
+    def __init__(self, *, settings: Settings) -> None:
+        self._days = settings.accounts.session_days
+        self._secure = settings.base_url.startswith("https:")
+        self.session_name = session_cookie(settings.base_url)
 
     def read(self, request: Request, name: str) -> str:
         return request.cookies.get(self._name(name), "")

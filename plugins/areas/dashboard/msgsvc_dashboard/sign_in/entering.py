@@ -1,6 +1,5 @@
 """What follows when somebody has shown who they are: the session, or first a code."""
 
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 from zoneinfo import available_timezones
 
@@ -8,20 +7,20 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from msgsvc_core.accounts.models import CodeNeeded, SignedIn
+from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.dashboard import PostedForm
+from msgsvc_core.db import Database
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
 from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
 from msgsvc_dashboard.sign_in.rendering import HEADERS
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 
 class Entering:
     """Leads on to where somebody wanted to go."""
 
-    def __init__(self, service: "Service", cookies: Cookies) -> None:
-        self._service = service
+    def __init__(self, *, db: Database, accounts: Accounts, cookies: Cookies) -> None:
+        self._db = db
+        self._accounts = accounts
         self._cookies = cookies
 
     async def go_on(
@@ -42,8 +41,8 @@ class Entering:
         """The browser's, for who has chosen none."""
         account = done.session.account
         if account.timezone is None and timezone in available_timezones():
-            async with self._service.db.transaction() as tx:
-                await self._service.accounts.change(tx, account.account_id, timezone=timezone)
+            async with self._db.transaction() as tx:
+                await self._accounts.change(tx, account.account_id, timezone=timezone)
 
 
 def wanted(request: Request, to: str) -> str:

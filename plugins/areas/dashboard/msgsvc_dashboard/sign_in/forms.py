@@ -4,26 +4,23 @@ Without that, another site could sign somebody in to an account of its own, and 
 """
 
 from hmac import compare_digest
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.dashboard.browser import CSRF_FIELD
-from msgsvc_core.ids import new_token
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 
 class Forms:
     """Their token goes with a cookie."""
 
-    def __init__(self, service: "Service", cookies: Cookies) -> None:
-        self._secrets = service.secrets
+    def __init__(self, *, secrets: SecretBox, cookies: Cookies) -> None:
+        self._secrets = secrets
         self._cookies = cookies
 
     def begin(self, request: Request) -> tuple[str, str]:

@@ -1,23 +1,21 @@
 """Signing in by a messenger: the link, the number, and in when somebody has picked it there."""
 
-from typing import TYPE_CHECKING
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import Refused, TooMany
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.errors import NotFound
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_dashboard.frame.addresses import root_of
-from msgsvc_dashboard.frame.gate import Gate
-from msgsvc_dashboard.sign_in.cookies import WAITING, Cookies
-from msgsvc_dashboard.sign_in.entering import Entering, see_other, step, wanted
-from msgsvc_dashboard.sign_in.forms import Forms
-from msgsvc_dashboard.sign_in.rendering import HEADERS, Rendering
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_dashboard.sign_in.cookies import WAITING
+from msgsvc_dashboard.sign_in.entering import see_other, step, wanted
+from msgsvc_dashboard.sign_in.rendering import HEADERS
+from msgsvc_dashboard.sign_in.tools import PageTools
 
 #: Seconds between two looks of a browser without scripts.
 REFRESH_S = 5
@@ -29,30 +27,33 @@ class MessengerPages:
 
     def __init__(
         self,
-        service: "Service",
-        gate: Gate,
-        cookies: Cookies,
-        forms: Forms,
-        rendering: Rendering,
-        entering: Entering,
+        *,
+        db: Database,
+        accounts: Accounts,
+        sign_in: SignIn,
+        messenger_sign_in: MessengerSignIn,
+        tools: PageTools,
     ) -> None:
-        self._service = service
-        self._cookies = cookies
-        self._forms = forms
-        self._rendering = rendering
-        self._entering = entering
+        self._db = db
+        self._accounts = accounts
+        self._sign_in = sign_in
+        self._messenger_sign_in = messenger_sign_in
+        self._cookies = tools.cookies
+        self._forms = tools.forms
+        self._rendering = tools.rendering
+        self._entering = tools.entering
 
     async def page(self, request: Request) -> Response:
         """POST begins; GET shows the links and the number until somebody has picked it, and then signs
         in."""
-        if not self._service.messenger_sign_in.is_on:
+        if not self._messenger_sign_in.is_on:
             raise NotFound("there is no such page")
         if request.method == "POST":
             return await self._begin(request)
         to = wanted(request, request.query_params.get("next", ""))
         token, secret = self._kept(request)
-        async with self._service.db.read() as tx:
-            waiting = await self._service.messenger_sign_in.waiting(tx, secret)
+        async with self._db.read() as tx:
+            waiting = await self._messenger_sign_in.waiting(tx, secret)
         if waiting is None or waiting.purpose != "sign_in":
             return see_other(f"{root_of(request)}/sign-in")
         if waiting.status == "confirmed":
@@ -68,7 +69,7 @@ class MessengerPages:
         return self._rendering.page(
             request,
             "messenger.html",
-            messengers=self._service.messenger_sign_in.ways(token),
+            messengers=self._messenger_sign_in.ways(token),
             number=waiting.number,
             here=step(request, "messenger", to),
             status_url=step(request, "messenger/status", ""),
@@ -78,8 +79,8 @@ class MessengerPages:
     async def status(self, request: Request) -> Response:
         """What the page's script asks for: `{"status": "pending"}` until there is something new."""
         _token, secret = self._kept(request)
-        async with self._service.db.read() as tx:
-            waiting = await self._service.messenger_sign_in.waiting(tx, secret)
+        async with self._db.read() as tx:
+            waiting = await self._messenger_sign_in.waiting(tx, secret)
         status = "ended" if waiting is None else waiting.status
         return JSONResponse({"status": status}, headers=HEADERS)
 
@@ -87,13 +88,13 @@ class MessengerPages:
         form = await self._forms.read(request)
         to = wanted(request, form.text("next"))
         browser = self._cookies.browser(request)
-        waits = await self._service.sign_in.throttle.request(browser)
+        waits = await self._sign_in.throttle.request(browser)
         if waits is not None:
             values = {"next": to, "email": "", "by_messenger": True}
             return self._rendering.too_many(request, "password.html", waits.retry_after_s, **values)
-        async with self._service.db.transaction() as tx:
-            begun = await self._service.messenger_sign_in.begin(tx, "sign_in", browser)
-        if not self._service.messenger_sign_in.ways(begun.token):
+        async with self._db.transaction() as tx:
+            begun = await self._messenger_sign_in.begin(tx, "sign_in", browser)
+        if not self._messenger_sign_in.ways(begun.token):
             raise no_bot_ready()
         response = see_other(step(request, "messenger", to))
         self._cookies.write(response, request, WAITING, f"{begun.token}.{begun.secret}")
@@ -101,12 +102,12 @@ class MessengerPages:
 
     async def _enter(self, request: Request, secret: str, to: str) -> Response:
         browser = self._cookies.browser(request)
-        async with self._service.db.transaction() as tx:
-            account_id = await self._service.messenger_sign_in.claim(tx, secret)
+        async with self._db.transaction() as tx:
+            account_id = await self._messenger_sign_in.claim(tx, secret)
             if account_id is None:
                 raise NotFound("this sign-in was used, or has expired; begin again")
-            account = await self._service.accounts.find(tx, account_id)
-            outcome = await self._service.sign_in.enter(tx, account, browser, "messenger")
+            account = await self._accounts.find(tx, account_id)
+            outcome = await self._sign_in.enter(tx, account, browser, "messenger")
         if isinstance(outcome, Refused | TooMany):
             raise NotFound("this account can't sign in")
         return await self._entering.go_on(request, outcome, PostedForm(), to)

@@ -3,27 +3,26 @@
 from collections.abc import Awaitable, Callable
 from functools import partial, update_wrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import Refused, TooMany
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.api.envelope import api_error
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database
 from msgsvc_core.pages import static_files
 from msgsvc_dashboard.frame.addresses import ROOT, root_of
-from msgsvc_dashboard.frame.gate import Gate
 from msgsvc_dashboard.frame.refusals import worded
-from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
-from msgsvc_dashboard.sign_in.entering import Entering, see_other, wanted
-from msgsvc_dashboard.sign_in.forms import Forms
+from msgsvc_dashboard.sign_in.cookies import TICKET
+from msgsvc_dashboard.sign_in.entering import see_other, wanted
 from msgsvc_dashboard.sign_in.links import LinkPages
 from msgsvc_dashboard.sign_in.messengers import MessengerPages
-from msgsvc_dashboard.sign_in.rendering import Rendering
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
+from msgsvc_dashboard.sign_in.tools import PageTools
 
 STATIC = Path(__file__).parent / "static"
 
@@ -33,16 +32,30 @@ Handler = Callable[[Request], Awaitable[Response]]
 class SignInPages:
     """The routes, and the pages of password and code."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._gate = Gate(service)
-        self._cookies = Cookies(service)
-        self._forms = Forms(service, self._cookies)
-        self._rendering = Rendering(service, self._cookies, self._forms)
-        self._entering = Entering(service, self._cookies)
-        parts = (service, self._gate, self._cookies, self._forms, self._rendering, self._entering)
-        self._messengers = MessengerPages(*parts)
-        self._links = LinkPages(*parts)
+    def __init__(
+        self,
+        *,
+        db: Database,
+        channels: Channels,
+        accounts: Accounts,
+        sign_in: SignIn,
+        messenger_sign_in: MessengerSignIn,
+        tools: PageTools,
+        messengers: MessengerPages,
+        links: LinkPages,
+    ) -> None:
+        self._db = db
+        self._channels = channels
+        self._accounts = accounts
+        self._sign_in = sign_in
+        self._messenger_sign_in = messenger_sign_in
+        self._gate = tools.gate
+        self._cookies = tools.cookies
+        self._forms = tools.forms
+        self._rendering = tools.rendering
+        self._entering = tools.entering
+        self._messengers = messengers
+        self._links = links
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -80,8 +93,8 @@ class SignInPages:
         root = root_of(request)
         if session is None:
             return see_other(f"{root}/sign-in")
-        async with self._service.db.read() as tx:
-            projects = await self._service.accounts.projects_of(tx, session.account.account_id)
+        async with self._db.read() as tx:
+            projects = await self._accounts.projects_of(tx, session.account.account_id)
         if len(projects) == 1:
             return see_other(f"{root}/projects/{projects[0].project_id}")
         return see_other(f"{root}/account/projects")
@@ -95,7 +108,7 @@ class SignInPages:
             return self._ask(request, to)
         form = await self._forms.read(request)
         email, to = form.text("email"), form.text("next")
-        outcome = await self._service.sign_in.by_password(
+        outcome = await self._sign_in.by_password(
             email, form.text("password"), self._cookies.browser(request)
         )
         if isinstance(outcome, TooMany):
@@ -114,21 +127,21 @@ class SignInPages:
         return self._rendering.page(request, "password.html", status, error=error, **values)
 
     def _values(self, to: str, email: str) -> dict[str, object]:
-        sign_in = self._service.messenger_sign_in
-        by_messenger = sign_in.is_on and bool(self._service.channels.shared)
+        sign_in = self._messenger_sign_in
+        by_messenger = sign_in.is_on and bool(self._channels.shared)
         return {"next": to, "email": email, "by_messenger": by_messenger}
 
     async def code(self, request: Request) -> Response:
         """The second factor's code."""
         ticket = self._cookies.read(request, TICKET)
-        if not self._service.sign_in.is_waiting(ticket):
+        if not self._sign_in.is_waiting(ticket):
             return see_other(f"{root_of(request)}/sign-in")
         if request.method != "POST":
             to = wanted(request, request.query_params.get("next", ""))
             return self._rendering.page(request, "code.html", next=to)
         form = await self._forms.read(request)
         to = form.text("next")
-        outcome = await self._service.sign_in.by_code(
+        outcome = await self._sign_in.by_code(
             ticket, form.text("code"), self._cookies.browser(request)
         )
         if isinstance(outcome, TooMany):
@@ -147,8 +160,8 @@ class SignInPages:
             account_id = session.account.account_id
             async with (
                 self._gate.form(request, session),
-                self._service.db.transaction() as tx,
+                self._db.transaction() as tx,
             ):
-                await self._service.accounts.end_session(tx, account_id, session.session_id)
+                await self._accounts.end_session(tx, account_id, session.session_id)
         self._cookies.leave(response, request)
         return response

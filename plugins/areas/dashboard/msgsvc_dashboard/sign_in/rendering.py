@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_core.localized import LANGUAGES
+from msgsvc_core.kernel.i18n import LANGUAGES, Texts
 from msgsvc_core.pages import new_templates, page_headers, qr_code, read_language
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
@@ -17,8 +17,7 @@ from msgsvc_dashboard.sign_in.forms import Forms
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from msgsvc_core.service import Service
-    from msgsvc_core.texts import Translate
+    from msgsvc_core.kernel.i18n import Translate
 
 #: No referrer: addresses of links are secrets.
 HEADERS = page_headers()
@@ -27,8 +26,9 @@ HEADERS = page_headers()
 class Rendering:
     """Renders the pages in both languages, each with the token of its forms."""
 
-    def __init__(self, service: "Service", cookies: Cookies, forms: Forms) -> None:
-        self._service = service
+    def __init__(self, *, default_lang: str, texts: Texts, cookies: Cookies, forms: Forms) -> None:
+        self._default_lang = default_lang
+        self._texts = texts
         self._cookies = cookies
         self._forms = forms
 
@@ -42,17 +42,17 @@ class Rendering:
         return read_language(
             request.query_params.get("lang", ""),
             request.headers.get("accept-language", ""),
-            self._service.settings.default_lang,
+            self._default_lang,
         )
 
     def translate(self, request: Request) -> "Translate":
-        return self._service.texts.into(self.lang(request), __name__)
+        return self._texts.into(self.lang(request), __name__)
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         lang = self.lang(request)
         nonce, token = self._forms.begin(request)
         html = self._templates.get_template(template).render(
-            _=self._service.texts.into(lang, __name__),
+            _=self._texts.into(lang, __name__),
             lang=lang,
             root=root_of(request),
             static=f"{root_of(request)}/sign-in/_static",

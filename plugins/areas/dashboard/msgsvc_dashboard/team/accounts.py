@@ -1,11 +1,14 @@
 """For who runs the installation: all accounts, and whose projects are."""
 
 from msgsvc_core.accounts import Account
+from msgsvc_core.accounts.links import AccountLinks
 from msgsvc_core.accounts.models import LinkPurpose
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
-from msgsvc_core.errors import Conflict
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_dashboard.team.declared import OPERATOR
 
 ACCOUNTS = "/operator/accounts"
@@ -14,61 +17,63 @@ ACCOUNTS = "/operator/accounts"
 @OPERATOR.get(
     "/accounts", access="operate", nav=Nav("Accounts", icon="people", group="overview", order=10)
 )
-async def accounts(page: PageContext) -> Shown:
+async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     """The newest first."""
     query = _query(page)
-    found = await page.service.accounts.page(page.tx, query.after, query.most)
+    found = await all_accounts.page(page.tx, query.after, query.most)
     listed, cursor = query.cut(found, lambda account: account.account_id)
     older = page.url(ACCOUNTS, cursor=cursor) if cursor else ""
-    return Shown("accounts.html", {"accounts": listed, "older": older})
+    return Render("accounts.html", {"accounts": listed, "older": older})
 
 
 @OPERATOR.post("/accounts", access="operate", again=accounts)
-async def create(page: PageContext) -> Shown:
+async def create(page: PageContext, all_accounts: Accounts, account_links: AccountLinks) -> Render:
     """The link is shown this once."""
     form = page.form
-    account = await page.service.accounts.create(
+    account = await all_accounts.create(
         page.tx,
         email=form.text("email"),
         name=form.text("name"),
         is_operator=form.checked("is_operator"),
     )
     page.note(created=account.account_id)
-    return await _link(page, account, "password")
+    return await _link(page, account_links, account, "password")
 
 
 @OPERATOR.post("/accounts/{account_id}/link", access="operate")
-async def make_link(page: PageContext) -> Shown:
+async def make_link(
+    page: PageContext, all_accounts: Accounts, sign_in: SignIn, account_links: AccountLinks
+) -> Render:
     """A link for who can't sign in."""
-    account = await page.service.accounts.find(page.tx, page.params["account_id"])
+    account = await all_accounts.find(page.tx, page.params["account_id"])
     wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
     page.note(purpose=wanted)
     if wanted == "password":
-        await page.service.sign_in.reset(page.tx, account.account_id)
-    return await _link(page, account, wanted)
+        await sign_in.reset(page.tx, account.account_id)
+    return await _link(page, account_links, account, wanted)
 
 
 @OPERATOR.post("/accounts/{account_id}/disable", access="operate", again=accounts)
-async def disable(page: PageContext) -> Moved:
+async def disable(page: PageContext, all_accounts: Accounts) -> Redirect:
     account_id = _somebody_else(page)
-    await page.service.accounts.set_active(page.tx, account_id, active=False)
-    return Moved(page.url(ACCOUNTS), page._("They are signed out, and can't sign in."))
+    await all_accounts.set_active(page.tx, account_id, active=False)
+    return Redirect(page.url(ACCOUNTS), page._("They are signed out, and can't sign in."))
 
 
 @OPERATOR.post("/accounts/{account_id}/enable", access="operate", again=accounts)
-async def enable(page: PageContext) -> Moved:
-    await page.service.accounts.set_active(page.tx, page.params["account_id"], active=True)
-    return Moved(page.url(ACCOUNTS), page._("They can sign in again."))
+async def enable(page: PageContext, all_accounts: Accounts) -> Redirect:
+    await all_accounts.set_active(page.tx, page.params["account_id"], active=True)
+    return Redirect(page.url(ACCOUNTS), page._("They can sign in again."))
 
 
 @OPERATOR.post("/accounts/{account_id}/operator", access="operate", again=accounts)
-async def set_operator(page: PageContext) -> Moved:
+async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
     """Runs the installation from now on, or no more."""
     account_id = _somebody_else(page)
     wanted = page.form.text("wanted") == "yes"
-    await page.service.accounts.change(page.tx, account_id, is_operator=wanted)
+    await all_accounts.change(page.tx, account_id, is_operator=wanted)
     page.note(wanted=wanted)
-    return Moved(page.url(ACCOUNTS), page._("Saved."))
+    return Redirect(page.url(ACCOUNTS), page._("Saved."))
 
 
 @OPERATOR.get(
@@ -76,12 +81,12 @@ async def set_operator(page: PageContext) -> Moved:
     access="operate",
     nav=Nav("All projects", icon="database", group="overview", order=20),
 )
-async def projects(page: PageContext) -> Shown:
+async def projects(page: PageContext, all_accounts: Accounts) -> Render:
     query = _query(page)
-    found = await page.service.accounts.all_projects(page.tx, query.after, query.most)
+    found = await all_accounts.all_projects(page.tx, query.after, query.most)
     listed, cursor = query.cut(found, lambda each: each[0].project_id)
     older = page.url("/operator/projects", cursor=cursor) if cursor else ""
-    return Shown("all_projects.html", {"projects": listed, "older": older})
+    return Render("all_projects.html", {"projects": listed, "older": older})
 
 
 def _somebody_else(page: PageContext) -> str:
@@ -92,11 +97,12 @@ def _somebody_else(page: PageContext) -> str:
     return account_id
 
 
-async def _link(page: PageContext, account: Account, purpose: LinkPurpose) -> Shown:
-    links = page.service.account_links
-    token = await links.for_account(page.tx, account.account_id, purpose)
-    values = {"account": account, "link": links.url(token), "purpose": purpose}
-    return Shown("account_link.html", values)
+async def _link(
+    page: PageContext, account_links: AccountLinks, account: Account, purpose: LinkPurpose
+) -> Render:
+    token = await account_links.for_account(page.tx, account.account_id, purpose)
+    values = {"account": account, "link": account_links.url(token), "purpose": purpose}
+    return Render("account_link.html", values)
 
 
 def _query(page: PageContext) -> PageQuery:

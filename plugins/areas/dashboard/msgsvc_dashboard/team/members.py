@@ -3,8 +3,14 @@
 from functools import partial
 from typing import cast
 
+from msgsvc_core.accounts.links import AccountLinks
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import (
     LINK_EXPIRES_IN_S,
     AddMemberBody,
@@ -13,27 +19,36 @@ from msgsvc_core.members.models import (
     Role,
     UpdateMemberBody,
 )
+from msgsvc_core.members.service import Members
 from msgsvc_core.pages import qr_code
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
 
 
 @TEAM.get("/members", access="manage", nav=Nav("Team", icon="team", group="project", order=10))
-async def members(page: PageContext) -> Shown:
+async def members(
+    page: PageContext,
+    all_members: Members,
+    accounts: Accounts,
+    plans: AccountPlans,
+    team: Team,
+    account_links: AccountLinks,
+) -> Render:
     """The newest first, before them whose project it is."""
     given = {name: page.query[name] for name in ("cursor", "role") if page.query.get(name)}
     query = validate(MemberQuery, given, whole="query")
-    service, project_id = page.service, page.project_id
-    found = await service.members.page(page.tx, project_id, query)
+    project_id = page.project_id
+    found = await all_members.page(page.tx, project_id, query)
     listed, cursor = query.cut(found, lambda member: member.member_id)
-    owner_id = await service.accounts.owner_of(page.tx, project_id)
-    owner = None if owner_id is None else await service.accounts.find(page.tx, owner_id)
-    return Shown(
+    owner_id = await plans.owner_of(page.tx, project_id)
+    owner = None if owner_id is None else await accounts.find(page.tx, owner_id)
+    return Render(
         "members.html",
         {
             "members": listed,
-            "accounts": await service.team.accounts_of(page.tx, project_id),
-            "invited": await service.account_links.invited(page.tx, project_id),
+            "accounts": await team.accounts_of(page.tx, project_id),
+            "invited": await account_links.invited(page.tx, project_id),
             "owner": owner,
             "roles": roles(page),
             "older": page.url("/members", role=query.role, cursor=cursor) if cursor else "",
@@ -43,90 +58,91 @@ async def members(page: PageContext) -> Shown:
 
 
 @TEAM.post("/members", access="manage", again=members)
-async def invite(page: PageContext) -> Shown:
+async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Render:
     """The link is shown this once."""
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
-    member, token = await page.service.team.invite(
+    member, token = await team.invite(
         page.tx, page.project_id, validate(AddMemberBody, values), by=_role(page)
     )
     page.note(member_id=member.member_id, role=member.role)
-    return _invitation(page, member, token)
+    return _invitation(page, account_links, member, token)
 
 
 @TEAM.get("/members/{member_id}", access="manage")
-async def member(page: PageContext) -> Shown:
-    service, project_id = page.service, page.project_id
-    found = await service.members.find(page.tx, project_id, page.params["member_id"])
-    people = await service.subscribers.find_many(
+async def member(
+    page: PageContext,
+    all_members: Members,
+    subscribers: Subscribers,
+    team: Team,
+    account_links: AccountLinks,
+    channels: Channels,
+) -> Render:
+    project_id = page.project_id
+    found = await all_members.find(page.tx, project_id, page.params["member_id"])
+    people = await subscribers.find_many(
         page.tx, [(project_id, each) for each in found.subscriber_ids]
     )
-    return Shown(
+    return Render(
         "member.html",
         {
             "member": found,
-            "account": await service.team.account_of(page.tx, project_id, found.member_id),
-            "invited": (await service.account_links.invited(page.tx, project_id)).get(
-                found.member_id
-            ),
+            "account": await team.account_of(page.tx, project_id, found.member_id),
+            "invited": (await account_links.invited(page.tx, project_id)).get(found.member_id),
             "subscribers": list(people.values()),
             "roles": roles(page),
-            "shown_name": partial(page.service.channels.display_name, project_id=page.project_id),
+            "shown_name": partial(channels.display_name, project_id=page.project_id),
         },
     )
 
 
 @TEAM.post("/members/{member_id}", access="manage", again=member)
-async def change(page: PageContext) -> Moved:
+async def change(page: PageContext, team: Team, all_members: Members) -> Redirect:
     """Name, e-mail and role."""
-    service, project_id = page.service, page.project_id
-    before = await service.team.manageable(
-        page.tx, project_id, page.params["member_id"], by=_role(page)
-    )
+    project_id = page.project_id
+    before = await team.manageable(page.tx, project_id, page.params["member_id"], by=_role(page))
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
     body = validate(UpdateMemberBody, values)
     if body.role is not None and body.role != before.role:
-        await service.team.change_role(
-            page.tx, project_id, before.member_id, body.role, by=_role(page)
-        )
+        await team.change_role(page.tx, project_id, before.member_id, body.role, by=_role(page))
     others = body.model_dump(include={"name", "email"})
-    await service.members.change(page.tx, project_id, before.member_id, UpdateMemberBody(**others))
+    await all_members.change(page.tx, project_id, before.member_id, UpdateMemberBody(**others))
     page.note(role=body.role, before=before.role)
-    return Moved(page.url(f"/members/{before.member_id}"), page._("Saved."))
+    return Redirect(page.url(f"/members/{before.member_id}"), page._("Saved."))
 
 
 @TEAM.post("/members/{member_id}/invitation", access="manage", again=member)
-async def invite_again(page: PageContext) -> Shown:
+async def invite_again(
+    page: PageContext, team: Team, all_members: Members, account_links: AccountLinks
+) -> Render:
     member_id = page.params["member_id"]
-    token = await page.service.team.invite_again(
-        page.tx, page.project_id, member_id, by=_role(page)
-    )
-    found = await page.service.members.find(page.tx, page.project_id, member_id)
-    return _invitation(page, found, token)
+    token = await team.invite_again(page.tx, page.project_id, member_id, by=_role(page))
+    found = await all_members.find(page.tx, page.project_id, member_id)
+    return _invitation(page, account_links, found, token)
 
 
 @TEAM.post("/members/{member_id}/remove", access="manage", again=member)
-async def remove(page: PageContext) -> Moved:
-    removed = await page.service.team.remove(
-        page.tx, page.project_id, page.params["member_id"], by=_role(page)
-    )
+async def remove(page: PageContext, team: Team) -> Redirect:
+    removed = await team.remove(page.tx, page.project_id, page.params["member_id"], by=_role(page))
     page.note(role=removed.role)
     notice = page._("{name} works here no more.", name=removed.name)
-    return Moved(page.url("/members"), notice)
+    return Redirect(page.url("/members"), notice)
 
 
 @TEAM.post("/members/{member_id}/messenger", access="manage", again=member)
-async def link_messenger(page: PageContext) -> Shown:
+async def link_messenger(
+    page: PageContext, team: Team, member_links: MemberLinks, all_channels: Channels
+) -> Render:
     """Links by which somebody answers customers from a messenger."""
     member_id = page.params["member_id"]
-    found = await page.service.team.manageable(page.tx, page.project_id, member_id, by=_role(page))
-    payload, expires_at_ms = await page.service.member_links.create(
+    found = await team.manageable(page.tx, page.project_id, member_id, by=_role(page))
+    payload, expires_at_ms = await member_links.create(
         page.tx, page.project_id, member_id, LINK_EXPIRES_IN_S
     )
-    channels = page.service.channels
+    channels = all_channels
     links = channels.deep_links(page.project_id, payload)
-    return Shown(
+    return Render(
         "member_messenger.html",
         {
             "member": found,
@@ -140,13 +156,11 @@ async def link_messenger(page: PageContext) -> Shown:
 
 
 @TEAM.post("/members/{member_id}/messengers/{subscriber_id}/unlink", access="manage", again=member)
-async def unlink_messenger(page: PageContext) -> Moved:
+async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Redirect:
     member_id = page.params["member_id"]
-    await page.service.team.manageable(page.tx, page.project_id, member_id, by=_role(page))
-    await page.service.members.unlink(
-        page.tx, page.project_id, member_id, page.params["subscriber_id"]
-    )
-    return Moved(page.url(f"/members/{member_id}"), page._("Unlinked."))
+    await team.manageable(page.tx, page.project_id, member_id, by=_role(page))
+    await all_members.unlink(page.tx, page.project_id, member_id, page.params["subscriber_id"])
+    return Redirect(page.url(f"/members/{member_id}"), page._("Unlinked."))
 
 
 def _role(page: PageContext) -> Role:
@@ -154,12 +168,14 @@ def _role(page: PageContext) -> Role:
     return cast("Role", page.role)
 
 
-def _invitation(page: PageContext, member: Member, token: str) -> Shown:
-    return Shown(
+def _invitation(
+    page: PageContext, account_links: AccountLinks, member: Member, token: str
+) -> Render:
+    return Render(
         "invited.html",
         {
             "member": member,
-            "link": page.service.account_links.url(token),
+            "link": account_links.url(token),
             "role": roles(page)[member.role],
         },
     )

@@ -1,41 +1,51 @@
 """The messengers that sign somebody in."""
 
+from msgsvc_core.accounts.audit import Audit
+from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.accounts.models import Browser
 from msgsvc_core.channels.failures import no_bot_ready
-from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import NotFound
+from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import account, check_own
+from msgsvc_dashboard.team.account import account
 from msgsvc_dashboard.team.declared import ACCOUNT
+from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
 @ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
-async def link(page: PageContext) -> Shown:
+async def link(
+    page: PageContext,
+    messenger_sign_in: MessengerSignIn,
+    db: Database,
+    audit: Audit,
+    owner: Reauthentication,
+) -> Render:
     """The links to the bots; whoever picks the page's number there signs in by it from then on.
 
     Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
     """
-    service, mine = page.service, page.account
-    sign_in = service.messenger_sign_in
+    mine = page.account
+    sign_in = messenger_sign_in
     if not sign_in.is_on:
         raise NotFound("there is no such page")
-    await check_own(page)
-    async with service.db.transaction() as tx:
+    await owner.check(page)
+    async with db.transaction() as tx:
         begun = await sign_in.begin(tx, "link", Browser(page.ip, ""), mine.account_id)
-        await service.audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)
+        await audit.write(tx, "account.link", account_id=mine.account_id, ip=page.ip)
     ways = sign_in.ways(begun.token)
     if not ways:
         raise no_bot_ready()
-    return Shown(
+    return Render(
         "link_messenger.html",
         {"ways": [(way, qr_code(way.link)) for way in ways], "number": begun.number},
     )
 
 
 @ACCOUNT.post("/messengers/unlink", access="self", again=account)
-async def unlink(page: PageContext) -> Moved:
+async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")
-    await page.service.messenger_sign_in.unlink(page.tx, page.account.account_id, bot, user_id)
+    await messenger_sign_in.unlink(page.tx, page.account.account_id, bot, user_id)
     page.note(bot=bot)
-    return Moved(page.url("/account") + "#messengers", page._("Unlinked."))
+    return Redirect(page.url("/account") + "#messengers", page._("Unlinked."))

@@ -1,6 +1,9 @@
 """The projects of whoever is signed in."""
 
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.accounts.messengers import MessengerSignIn
+from msgsvc_core.accounts.plans import AccountPlans
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.words import roles
@@ -9,22 +12,27 @@ from msgsvc_dashboard.team.words import roles
 @ACCOUNT.get(
     "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
 )
-async def projects(page: PageContext) -> Shown:
-    accounts, account_id = page.service.accounts, page.account.account_id
-    return Shown(
+async def projects(
+    page: PageContext,
+    all_accounts: Accounts,
+    plans: AccountPlans,
+    messenger_sign_in: MessengerSignIn,
+) -> Render:
+    accounts, account_id = all_accounts, page.account.account_id
+    return Render(
         "projects.html",
         {
             "projects": await accounts.projects_of(page.tx, account_id),
-            "plan": await accounts.plan_of(page.tx, account_id),
+            "plan": await plans.plan_of(page.tx, account_id),
             "roles": roles(page),
-            "no_way_back": await has_no_way_back(page),
+            "no_way_back": await has_no_way_back(page, messenger_sign_in),
         },
     )
 
 
 @ACCOUNT.post("/projects", access="self", again=projects)
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
-    made = await page.service.accounts.create_project(page.tx, page.account, name)
+    made = await accounts.create_project(page.tx, page.account, name)
     page.note(project_id=made.project_id)
-    return Moved(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))
+    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))

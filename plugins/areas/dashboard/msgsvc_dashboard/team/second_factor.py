@@ -3,76 +3,113 @@
 from urllib.parse import urlsplit
 
 from msgsvc_core.accounts import totp
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.accounts.audit import Audit
+from msgsvc_core.accounts.second_factor import SecondFactor
+from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
-from msgsvc_dashboard.team.account import check_own
 from msgsvc_dashboard.team.declared import ACCOUNT
+from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 PATH = "/account/second-factor"
 
 
 @ACCOUNT.get("/second-factor", access="self")
-async def second_factor(page: PageContext) -> Shown:
-    return await _shown(page)
+async def second_factor(
+    page: PageContext, accounts: Accounts, settings: Settings, all_second_factor: SecondFactor
+) -> Render:
+    return await _shown(page, accounts, settings, all_second_factor)
 
 
 @ACCOUNT.post("/second-factor", access="self", again=second_factor)
-async def offer(page: PageContext) -> Shown:
+async def offer(
+    page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
+) -> Render:
     """A new secret, which counts once a code of it is entered.
 
     Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
     """
-    return await _shown(page, await page.service.second_factor.offer(page.tx, page.account))
+    return await _shown(
+        page,
+        accounts,
+        settings,
+        all_second_factor,
+        await all_second_factor.offer(page.tx, page.account),
+    )
 
 
 @ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor, holds_connection=False)
-async def confirm(page: PageContext) -> Shown:
+async def confirm(
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
+) -> Render:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
-    service, mine = page.service, page.account
-    await check_own(page)
-    async with service.db.transaction() as tx:
-        codes = await service.second_factor.confirm(tx, mine.account_id, page.form.text("code"))
-        await service.audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
-    return Shown("recovery_codes.html", {"codes": codes})
+    mine = page.account
+    await owner.check(page)
+    async with db.transaction() as tx:
+        codes = await all_second_factor.confirm(tx, mine.account_id, page.form.text("code"))
+        await audit.write(tx, "account.confirm", account_id=mine.account_id, ip=page.ip)
+    return Render("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
-async def renew_codes(page: PageContext) -> Shown:
+async def renew_codes(
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
+) -> Render:
     """New recovery codes; the old ones work no more."""
-    await check_own(page)
-    service, account_id = page.service, page.account.account_id
-    async with service.db.transaction() as tx:
-        codes = await service.second_factor.renew_codes(tx, account_id)
-        await service.audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
-    return Shown("recovery_codes.html", {"codes": codes})
+    await owner.check(page)
+    account_id = page.account.account_id
+    async with db.transaction() as tx:
+        codes = await all_second_factor.renew_codes(tx, account_id)
+        await audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
+    return Render("recovery_codes.html", {"codes": codes})
 
 
 @ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
-async def remove(page: PageContext) -> Moved:
-    await check_own(page)
-    service, account_id = page.service, page.account.account_id
-    async with service.db.transaction() as tx:
-        await service.second_factor.remove(tx, account_id)
-        await service.audit.write(
-            tx, "account.remove_second_factor", account_id=account_id, ip=page.ip
-        )
-    return Moved(page.url("/account"), page._("The second factor is removed."))
+async def remove(
+    page: PageContext,
+    db: Database,
+    all_second_factor: SecondFactor,
+    audit: Audit,
+    owner: Reauthentication,
+) -> Redirect:
+    await owner.check(page)
+    account_id = page.account.account_id
+    async with db.transaction() as tx:
+        await all_second_factor.remove(tx, account_id)
+        await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
+    return Redirect(page.url("/account"), page._("The second factor is removed."))
 
 
-async def _shown(page: PageContext, secret: str = "") -> Shown:
+async def _shown(
+    page: PageContext,
+    accounts: Accounts,
+    settings: Settings,
+    all_second_factor: SecondFactor,
+    secret: str = "",
+) -> Render:
     """The page as things stand; with the `secret` that was made just now, if one was."""
-    service, account_id = page.service, page.account.account_id
-    mine = await service.accounts.find(page.tx, account_id)
-    host = urlsplit(service.settings.base_url).hostname or "msgsvc"
+    account_id = page.account.account_id
+    mine = await accounts.find(page.tx, account_id)
+    host = urlsplit(settings.base_url).hostname or "msgsvc"
     link = totp.enrolment_link(secret, mine.email, host) if secret else ""
-    return Shown(
+    return Render(
         "second_factor.html",
         {
             "mine": mine,
             "secret": secret,
             "code": qr_code(link) if link else "",
-            "waits": await service.second_factor.offered(page.tx, account_id) is not None,
-            "codes_left": await service.second_factor.codes_left(page.tx, account_id),
+            "waits": await all_second_factor.offered(page.tx, account_id) is not None,
+            "codes_left": await all_second_factor.codes_left(page.tx, account_id),
         },
     )

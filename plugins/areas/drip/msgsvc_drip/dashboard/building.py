@@ -3,10 +3,10 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
-from msgsvc_core.dashboard.writing import choices
-from msgsvc_core.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.writing import MessageChoices
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.values import whole_number
 from msgsvc_drip.dashboard.chains import chain, drawn, find
 from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
 from msgsvc_drip.models import Chain, UpdateDripBody
@@ -25,76 +25,78 @@ def declare(pages: Pages) -> None:
     pages.post("/drips/{drip_id}/steps/{number}/remove", access="manage", again=chain)(remove_step)
 
 
-async def new_step(page: PageContext) -> Shown:
+async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """An empty step, after another or before them all."""
-    found = await find(page)
+    found = await find(page, drips)
     place = page.form.text("place") or page.query.get("place") or str(len(found.course.steps))
-    return await _form(page, found, page.form, place=place)
+    return await _form(page, choices, found, page.form, place=place)
 
 
-async def add_step(page: PageContext) -> Moved | Shown:
-    found = await find(page)
+async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
+    found = await find(page, drips)
     steps, place = _steps(found), whole_number(page.form.text("place"))
     if place is None or place > len(steps):
         raise ValidationFailed("place: there is no such place in the chain")
     steps.insert(place, step_of(page.form))
-    return await _saved(page, steps, page._("The step is added."))
+    return await _saved(page, drips, steps, page._("The step is added."))
 
 
-async def step(page: PageContext) -> Shown:
+async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """A step as it is, or as it was typed."""
-    found = await find(page)
+    found = await find(page, drips)
     place = _place(page, found)
     given = page.form
     if not given.values:
         given = form_of_step(found.course.steps[place])
-    return await _form(page, found, given, number=place + 1)
+    return await _form(page, choices, found, given, number=place + 1)
 
 
-async def change_step(page: PageContext) -> Moved | Shown:
-    found = await find(page)
+async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
+    found = await find(page, drips)
     steps, place = _steps(found), _place(page, found)
     steps[place] = step_of(page.form, steps[place])
-    return await _saved(page, steps, page._("The step is changed."))
+    return await _saved(page, drips, steps, page._("The step is changed."))
 
 
-async def move_step(page: PageContext) -> Moved | Shown:
+async def move_step(page: PageContext, drips: Drips) -> Redirect | Render:
     """Towards the beginning, or the end."""
-    found = await find(page)
+    found = await find(page, drips)
     steps, place = _steps(found), _place(page, found)
     to = place + (1 if page.form.text("to") == "later" else -1)
     if 0 <= to < len(steps):
         steps[place], steps[to] = steps[to], steps[place]
-    return await _saved(page, steps, page._("The step is moved."))
+    return await _saved(page, drips, steps, page._("The step is moved."))
 
 
-async def remove_step(page: PageContext) -> Moved | Shown:
-    found = await find(page)
+async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
+    found = await find(page, drips)
     steps = _steps(found)
     if len(steps) == 1:
         raise Conflict("a chain has one step at least: change this one, or remove the chain")
     del steps[_place(page, found)]
-    return await _saved(page, steps, page._("The step is removed."))
+    return await _saved(page, drips, steps, page._("The step is removed."))
 
 
-async def _saved(page: PageContext, steps: Steps, notice: str) -> Moved | Shown:
+async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> Redirect | Render:
     """Where the chain is on the page already, it alone is shown anew."""
     version = whole_number(page.form.text("version"))
     if version is None:
         raise ValidationFailed("version: look at the chain once more")
     body = validate(UpdateDripBody, {"steps": steps}, languages=page.languages)
     drip_id = page.params["drip_id"]
-    changed = await page.get(Drips).update(page.tx, page.project_id, drip_id, body, version=version)
+    changed = await drips.update(page.tx, page.project_id, drip_id, body, version=version)
     page.note(drip=drip_id, version=changed.version)
     if page.fragment == "chain":
-        return Shown("links.html", await drawn(page, changed))
-    return Moved(page.url(f"/drips/{drip_id}"), notice=notice)
+        return Render("links.html", await drawn(page, drips, changed))
+    return Redirect(page.url(f"/drips/{drip_id}"), notice=notice)
 
 
-async def _form(page: PageContext, found: Chain, given: PostedForm, **place: object) -> Shown:
+async def _form(
+    page: PageContext, choices: MessageChoices, found: Chain, given: PostedForm, **place: object
+) -> Render:
     values = {"number": None, "place": "", **place}
-    return Shown(
-        "step.html", {"chain": found, "given": given, "offers": await choices(page), **values}
+    return Render(
+        "step.html", {"chain": found, "given": given, "offers": await choices.of(page), **values}
     )
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, PostedForm, Shown
-from msgsvc_core.dashboard.writing import choices
+from msgsvc_core.dashboard import Nav, PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_drip.dashboard.filled_in import step_of
 from msgsvc_drip.models import Chain, CreateDripBody, UpdateDripBody
 from msgsvc_drip.service import Drips
@@ -25,88 +25,90 @@ def declare(pages: Pages) -> None:
     pages.post("/drips/{drip_id}/delete", access="manage", again=chain)(delete)
 
 
-async def find(page: PageContext) -> Chain:
+async def find(page: PageContext, drips: Drips) -> Chain:
     """The chain that the address names. Raises `NotFound`."""
-    return await page.get(Drips).find(page.tx, page.project_id, page.params["drip_id"])
+    return await drips.find(page.tx, page.project_id, page.params["drip_id"])
 
 
-async def drawn(page: PageContext, chain: Chain) -> dict[str, Any]:
+async def drawn(page: PageContext, drips: Drips, chain: Chain) -> dict[str, Any]:
     """What shows a chain with who is where."""
-    return {"chain": chain, "counts": await page.get(Drips).counts(page.tx, chain)}
+    return {"chain": chain, "counts": await drips.counts(page.tx, chain)}
 
 
-async def listed(page: PageContext) -> Shown:
+async def listed(page: PageContext, drips: Drips) -> Render:
     """All, newest first."""
     query = validate(
         PageQuery, {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
     )
-    found = await page.get(Drips).page(page.tx, page.project_id, query.after, query.most)
+    found = await drips.page(page.tx, page.project_id, query.after, query.most)
     rows, following = query.cut(found, lambda each: each.drip_id)
     more = page.url("/drips", cursor=following) if following else ""
-    return Shown("list.html", {"chains": rows, "more": more})
+    return Render("list.html", {"chains": rows, "more": more})
 
 
-async def compose(page: PageContext) -> Shown:
+async def compose(page: PageContext, choices: MessageChoices) -> Render:
     """An empty chain with its first step."""
-    return Shown("compose.html", {"given": page.form, "offers": await choices(page), "chain": None})
+    return Render(
+        "compose.html", {"given": page.form, "offers": await choices.of(page), "chain": None}
+    )
 
 
-async def create(page: PageContext) -> Moved:
+async def create(page: PageContext, drips: Drips) -> Redirect:
     form = page.form
     given = {**_given(form), "steps": [step_of(form)], "status": form.text("status", "paused")}
-    made = await page.get(Drips).create(
+    made = await drips.create(
         page.tx, page.project_id, validate(CreateDripBody, given, languages=page.languages)
     )
     page.note(drip=made.drip_id)
-    return Moved(
+    return Redirect(
         page.url(f"/drips/{made.drip_id}"),
         notice=page._("The chain has its first step. Add the others now."),
     )
 
 
-async def chain(page: PageContext) -> Shown:
+async def chain(page: PageContext, drips: Drips) -> Render:
     """One, drawn, with who is where."""
-    return Shown("chain.html", await drawn(page, await find(page)))
+    return Render("chain.html", await drawn(page, drips, await find(page, drips)))
 
 
-async def edit(page: PageContext) -> Shown:
+async def edit(page: PageContext, drips: Drips) -> Render:
     """What leads into a chain and out of it, to be changed."""
-    found, given = await find(page), page.form
+    found, given = await find(page, drips), page.form
     if not given.values:
         given = PostedForm({name: [text] for name, text in _values(found).items()})
-    return Shown("edit.html", {"given": given, "chain": found})
+    return Render("edit.html", {"given": given, "chain": found})
 
 
-async def change(page: PageContext) -> Moved:
+async def change(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     body = validate(UpdateDripBody, _given(page.form))
-    await page.get(Drips).update(page.tx, page.project_id, drip_id, body)
+    await drips.update(page.tx, page.project_id, drip_id, body)
     return _moved(page, page._("It is changed."))
 
 
-async def pause(page: PageContext) -> Moved:
+async def pause(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
-    await page.get(Drips).set_status(page.tx, page.project_id, drip_id, "paused")
+    await drips.set_status(page.tx, page.project_id, drip_id, "paused")
     return _moved(page, page._("It is paused."))
 
 
-async def resume(page: PageContext) -> Moved:
+async def resume(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
-    await page.get(Drips).set_status(page.tx, page.project_id, drip_id, "active")
+    await drips.set_status(page.tx, page.project_id, drip_id, "active")
     return _moved(page, page._("It goes on."))
 
 
-async def delete(page: PageContext) -> Moved:
-    found = await find(page)
-    await page.get(Drips).delete(page.tx, page.project_id, found.drip_id)
+async def delete(page: PageContext, drips: Drips) -> Redirect:
+    found = await find(page, drips)
+    await drips.delete(page.tx, page.project_id, found.drip_id)
     page.note(drip=found.drip_id, name=found.name)
-    return Moved(page.url("/drips"), notice=page._("The chain is removed."))
+    return Redirect(page.url("/drips"), notice=page._("The chain is removed."))
 
 
-def _moved(page: PageContext, notice: str) -> Moved:
+def _moved(page: PageContext, notice: str) -> Redirect:
     drip_id = page.params["drip_id"]
     page.note(drip=drip_id)
-    return Moved(page.url(f"/drips/{drip_id}"), notice=notice)
+    return Redirect(page.url(f"/drips/{drip_id}"), notice=notice)
 
 
 def _given(form: PostedForm) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, Shown
-from msgsvc_core.errors import NotFound
+from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip.dashboard.chains import find
 from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips
@@ -22,19 +23,19 @@ def declare(pages: Pages) -> None:
     pages.post(f"{one}/cancel", access="manage", again=listed)(cancel_person)
 
 
-async def listed(page: PageContext) -> Shown:
+async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:
     """Newest first."""
-    chain = await find(page)
+    chain = await find(page, drips)
     asked: dict[str, Any] = {
         name: page.query[name] for name in ("status", "cursor") if page.query.get(name)
     }
     query = validate(EnrollmentQuery, asked)
-    found = await page.get(Drips).enrollments(page.tx, page.project_id, chain.drip_id, query)
+    found = await drips.enrollments(page.tx, page.project_id, chain.drip_id, query)
     rows, following = query.cut(found, lambda each: each.enrollment_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await page.service.subscribers.find_many(page.tx, keys)
+    people = await subscribers.find_many(page.tx, keys)
     more = page.url(f"/drips/{chain.drip_id}/people", status=query.status, cursor=following)
-    return Shown(
+    return Render(
         "people.html",
         {
             "chain": chain,
@@ -45,34 +46,36 @@ async def listed(page: PageContext) -> Shown:
     )
 
 
-async def enroll(page: PageContext) -> Moved:
+async def enroll(page: PageContext, drips: Drips) -> Redirect:
     """By our id of the person, or by the integrator's."""
     drip_id, person = page.params["drip_id"], page.form.text("person").strip()
     name = "subscriber_id" if person.startswith("sub_") else "external_id"
     body = validate(EnrollBody, {name: person})
-    made = await page.get(Drips).enroll(page.tx, page.project_id, drip_id, body)
+    made = await drips.enroll(page.tx, page.project_id, drip_id, body)
     page.note(drip=drip_id, enrollment=made.enrollment_id)
-    return Moved(page.url(f"/drips/{drip_id}/people"), notice=page._("They begin the chain now."))
+    return Redirect(
+        page.url(f"/drips/{drip_id}/people"), notice=page._("They begin the chain now.")
+    )
 
 
-async def pause_person(page: PageContext) -> Moved:
-    return await _change(page, page.get(Drips).pause, page._("They stay where they are."))
+async def pause_person(page: PageContext, drips: Drips) -> Redirect:
+    return await _change(page, drips.pause, page._("They stay where they are."))
 
 
-async def resume_person(page: PageContext) -> Moved:
-    return await _change(page, page.get(Drips).resume, page._("They go on."))
+async def resume_person(page: PageContext, drips: Drips) -> Redirect:
+    return await _change(page, drips.resume, page._("They go on."))
 
 
-async def cancel_person(page: PageContext) -> Moved:
-    return await _change(page, page.get(Drips).cancel, page._("The chain has ended for them."))
+async def cancel_person(page: PageContext, drips: Drips) -> Redirect:
+    return await _change(page, drips.cancel, page._("The chain has ended for them."))
 
 
 async def _change(
     page: PageContext, to: Callable[..., Awaitable[Enrollment]], notice: str
-) -> Moved:
+) -> Redirect:
     drip_id, enrollment_id = page.params["drip_id"], page.params["enrollment_id"]
     changed = await to(page.tx, page.project_id, enrollment_id)
     if changed.drip_id != drip_id:
         raise NotFound(f"there is no enrollment {enrollment_id!r} in this chain")
     page.note(drip=drip_id, enrollment=enrollment_id)
-    return Moved(page.url(f"/drips/{drip_id}/people"), notice=notice)
+    return Redirect(page.url(f"/drips/{drip_id}/people"), notice=notice)

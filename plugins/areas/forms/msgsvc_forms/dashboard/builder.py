@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Shown
-from msgsvc_core.errors import Conflict
+from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.draft import Draft
 from msgsvc_forms.dashboard.reading import HAS, other_languages, to_body
@@ -19,7 +19,7 @@ _WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
 
 
 @pages.get("/forms/new", access="manage")
-async def new_form(page: PageContext) -> Shown:
+async def new_form(page: PageContext) -> Render:
     """A new form, or what was typed of it and refused."""
     if "fields" in page.form:
         return _shown(page, Draft.posted(page.form))
@@ -27,18 +27,18 @@ async def new_form(page: PageContext) -> Shown:
 
 
 @pages.post("/forms/new", access="manage", again=new_form)
-async def create_form(page: PageContext) -> Moved:
+async def create_form(page: PageContext, forms: Forms) -> Redirect:
     draft = Draft.posted(page.form)
     body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
     wanted = validate(CreateFormBody, body)
-    made = await page.get(Forms).create(page.tx, page.project_id, wanted)
+    made = await forms.create(page.tx, page.project_id, wanted)
     page.note(form=made.form_id)
     notice = page._("The form is ready. Share it with people.")
-    return Moved(page.url(f"/forms/{made.form_id}/share"), notice=notice)
+    return Redirect(page.url(f"/forms/{made.form_id}/share"), notice=notice)
 
 
 @pages.post("/forms/draft", access="manage", holds_connection=False)
-async def draft_form(page: PageContext) -> Shown:
+async def draft_form(page: PageContext) -> Render:
     """The builder after one of its buttons; nothing is kept yet."""
     draft = Draft.posted(page.form)
     draft.step(page.form.text("do"), page.form.text("new_type", "text"))
@@ -46,9 +46,9 @@ async def draft_form(page: PageContext) -> Shown:
 
 
 @pages.get("/forms/{form_id}/edit", access="manage")
-async def edit_form(page: PageContext) -> Shown:
+async def edit_form(page: PageContext, forms: Forms) -> Render:
     """A form as it is kept, or what was typed of it and refused."""
-    form = await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
         # Who was told that somebody else changed it has been told.
         return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
@@ -56,9 +56,9 @@ async def edit_form(page: PageContext) -> Shown:
 
 
 @pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
-async def change_form(page: PageContext) -> Moved:
+async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     """Keeps a new version, unless somebody else has made one meanwhile."""
-    forms, form_id = page.get(Forms), page.params["form_id"]
+    forms, form_id = all_forms, page.params["form_id"]
     form = await forms.find(page.tx, page.project_id, form_id, hold=True)
     draft = Draft.posted(page.form)
     if draft.version != str(form.version):
@@ -81,13 +81,13 @@ async def change_form(page: PageContext) -> Moved:
     back = page.url(f"/forms/{form_id}/edit")
     wanted = validate(Definition, body.changed(form.definition))
     if wanted.model_dump() == form.definition.model_dump():
-        return Moved(back, notice=page._("Nothing has changed."))
+        return Redirect(back, notice=page._("Nothing has changed."))
     changed = await forms.update(page.tx, page.project_id, form_id, body)
     page.note(form=form_id, version=changed.version)
-    return Moved(back, notice=page._("Saved as version {number}.", number=changed.version))
+    return Redirect(back, notice=page._("Saved as version {number}.", number=changed.version))
 
 
-def _shown(page: PageContext, draft: Draft) -> Shown:
+def _shown(page: PageContext, draft: Draft) -> Render:
     values: dict[str, Any] = {
         "draft": draft,
         "types": get_args(FieldType),
@@ -97,7 +97,7 @@ def _shown(page: PageContext, draft: Draft) -> Shown:
     }
     if page.error is not None:
         values |= _located(page, page.error.message)
-    return Shown("builder.html", values)
+    return Render("builder.html", values)
 
 
 def _located(page: PageContext, message: str) -> dict[str, Any]:

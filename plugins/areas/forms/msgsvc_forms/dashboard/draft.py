@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.localized import Localized
+from msgsvc_core.kernel.i18n import Localized
 from msgsvc_forms.dashboard import options
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.fields import FormField

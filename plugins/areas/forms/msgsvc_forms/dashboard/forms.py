@@ -1,12 +1,13 @@
 """Which forms a project has, where people find one, and its end."""
 
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Shown
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.models import SubmissionFilters
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
-from msgsvc_forms.sharing import shown, snippet
+from msgsvc_forms.sharing import Sharing
 
 #: Beyond it submissions are "many": a page never counts them all.
 MOST_COUNTED = 100
@@ -19,50 +20,58 @@ MOST_FORMS = 100
 
 
 @pages.get("/forms", access="look", nav=Nav("Forms", icon="form", group="intake", order=10))
-async def forms(page: PageContext) -> Shown:
-    found = await page.get(Forms).page(page.tx, page.project_id, None, MOST_FORMS)
+async def forms(
+    page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
+) -> Render:
+    found = await all_forms.page(page.tx, page.project_id, None, MOST_FORMS)
     rows = []
     for form in found:
         given = (page.tx, page.project_id, form.form_id)
-        newest = await page.get(Forms).submissions(*given, SubmissionFilters(), None, 1)
+        newest = await all_forms.submissions(*given, SubmissionFilters(), None, 1)
         rows.append(
             {
                 "form": form,
-                "count": await page.get(Forms).count(*given, spam=False, most=MOST_COUNTED),
-                "spam": await page.get(Forms).count(*given, spam=True, most=MOST_COUNTED),
+                "count": await all_forms.count(*given, spam=False, most=MOST_COUNTED),
+                "spam": await all_forms.count(*given, spam=True, most=MOST_COUNTED),
                 "last_ms": newest[0].created_at_ms if newest else None,
             }
         )
-    limit = page.service.section(FormsSettings).forms_per_project
-    values = {"rows": rows, "limit": limit, "most": MOST_COUNTED, "say": Wording(page)}
-    return Shown("forms.html", values)
+    values = {
+        "rows": rows,
+        "limit": settings.forms_per_project,
+        "most": MOST_COUNTED,
+        "say": Wording(page, config.default_lang),
+    }
+    return Render("forms.html", values)
 
 
 @pages.get("/forms/{form_id}/share", access="look")
-async def share(page: PageContext) -> Shown:
+async def share(
+    page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
+) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
-    form = await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
-    answer = shown(page.service, form)
-    base_url = page.service.settings.base_url
+    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    answer = sharing.shown(form)
+    base_url = settings.base_url
     mounted_at = page.root.removesuffix("/dashboard")
     given = (page.tx, page.project_id, form.form_id)
     values = {
         "form": form,
         "answer": answer,
-        "say": Wording(page),
+        "say": Wording(page, settings.default_lang),
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
-        "snippet": snippet(page.service, form, page.lang),
-        "count": await page.get(Forms).count(*given, spam=False, most=MOST_NAMED),
-        "spam": await page.get(Forms).count(*given, spam=True, most=MOST_NAMED),
+        "snippet": sharing.snippet(form, page.lang),
+        "count": await all_forms.count(*given, spam=False, most=MOST_NAMED),
+        "spam": await all_forms.count(*given, spam=True, most=MOST_NAMED),
         "most": MOST_NAMED,
     }
-    return Shown("share.html", values)
+    return Render("share.html", values)
 
 
 @pages.post("/forms/{form_id}/delete", access="manage")
-async def delete_form(page: PageContext) -> Moved:
-    form = await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
-    await page.get(Forms).delete(page.tx, page.project_id, form.form_id)
+async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
+    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    await all_forms.delete(page.tx, page.project_id, form.form_id)
     page.note(form=form.form_id, slug=form.slug)
-    return Moved(page.url("/forms"), notice=page._("The form is deleted."))
+    return Redirect(page.url("/forms"), notice=page._("The form is deleted."))

@@ -3,10 +3,13 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Download, Moved, PageContext, Shown
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
+from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
-from msgsvc_core.json_text import from_json
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.errors import Forbidden
+from msgsvc_core.kernel.json import from_json
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.export import to_csv
@@ -19,9 +22,9 @@ SHOWN_ANSWERS = 3
 
 
 @pages.get("/forms/{form_id}", access="look")
-async def submissions(page: PageContext) -> Shown:
+async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
-    forms = page.get(Forms)
+    forms = all_forms
     form = await forms.find(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
@@ -44,79 +47,84 @@ async def submissions(page: PageContext) -> Shown:
         "spam": query.spam,
         "source": query.source or "",
         "shown_answers": SHOWN_ANSWERS,
-        "say": Wording(page),
+        "say": Wording(page, settings.default_lang),
         "may_export": _may_export(page),
     }
-    return Shown("submissions.html", values)
+    return Render("submissions.html", values)
 
 
 @pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
-async def submission(page: PageContext) -> Shown:
+async def submission(
+    page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
+) -> Render:
     """One submission, with the questions of its own version of the form."""
-    forms, form = page.get(Forms), await _form(page)
+    forms, form = all_forms, await _form(page, all_forms)
     row = await forms.find_submission(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
     version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
-    files = await page.service.files.find_many(page.tx, page.project_id, files_of(row.ordered))
+    files = await all_files.find_many(page.tx, page.project_id, files_of(row.ordered))
     values = {
         "form": form,
         "definition": (version or form).definition,
         "row": row,
         "leads": from_json(row.leads),
-        "files": {file.file_id: (file, _address(page, file)) for file in files},
-        "say": Wording(page),
+        "files": {
+            file.file_id: (file, _address(page, all_files, settings.base_url, file))
+            for file in files
+        },
+        "say": Wording(page, settings.default_lang),
     }
-    return Shown("submission.html", values)
+    return Render("submission.html", values)
 
 
 @pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
-async def export(page: PageContext) -> Download:
+async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
-    async with page.service.db.read() as tx:
-        await page.get(Forms).find(tx, page.project_id, form_id)
+    async with db.read() as tx:
+        await forms.find(tx, page.project_id, form_id)
     if not _may_export(page):
         raise Forbidden(page._("Your plan has no export of files; a larger one has."))
-    pieces = to_csv(page.service, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
+    pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
     return Download(pieces, f"submissions-{form_id}.csv")
 
 
 @pages.post(
     "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
 )
-async def not_spam(page: PageContext) -> Moved:
+async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     """Takes in what was taken for spam, as if it had just been sent."""
-    form = await _form(page)
+    form = await _form(page, forms)
     submission_id = page.params["submission_id"]
-    await page.get(Forms).clear_spam(page.tx, page.project_id, form.form_id, submission_id)
+    await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     notice = page._("It is no spam: it was taken in, and its routes were followed.")
-    return Moved(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
+    return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
-async def empty_spam(page: PageContext) -> Moved:
+async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     """Deletes all the spam that there is; a job does it, in steps."""
     form_id = page.params["form_id"]
-    await page.get(Forms).empty_spam(page.tx, page.project_id, form_id)
+    await forms.empty_spam(page.tx, page.project_id, form_id)
     page.note(form=form_id)
     notice = page._("The spam is being deleted.")
-    return Moved(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
+    return Redirect(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
-async def delete_submission(page: PageContext) -> Moved:
-    form = await _form(page)
+async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
+    form = await _form(page, forms)
     submission_id = page.params["submission_id"]
-    await page.get(Forms).delete_submission(page.tx, page.project_id, form.form_id, submission_id)
+    await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
-    return Moved(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
+    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
 
 
-async def _form(page: PageContext) -> Form:
-    return await page.get(Forms).find(page.tx, page.project_id, page.params["form_id"])
+async def _form(page: PageContext, forms: Forms) -> Form:
+    return await forms.find(page.tx, page.project_id, page.params["form_id"])
 
 
 def _is_spam(page: PageContext) -> bool:
@@ -127,9 +135,9 @@ def _may_export(page: PageContext) -> bool:
     return page.plan is None or page.plan.csv_export
 
 
-def _address(page: PageContext, file: StoredFile) -> str:
+def _address(page: PageContext, files: Files, base_url: str, file: StoredFile) -> str:
     """Where this browser reads a file: at the host of the page, which its policy asks for."""
     if not file.is_ready:
         return ""
-    url, _expires_s = page.service.files.address(file)
-    return page.root.removesuffix("/dashboard") + url.removeprefix(page.service.settings.base_url)
+    url, _expires_s = files.address(file)
+    return page.root.removesuffix("/dashboard") + url.removeprefix(base_url)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.localized import Localized, in_language
+from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.summary import readable
 
@@ -11,9 +11,9 @@ from msgsvc_forms.summary import readable
 class Wording:
     """For templates: `say(title)` is a text, `answer(definition, given)` an answer as people read it."""
 
-    def __init__(self, page: PageContext) -> None:
+    def __init__(self, page: PageContext, default_lang: str) -> None:
         self._page = page
-        self._default_lang = page.service.settings.default_lang
+        self._default_lang = default_lang
 
     def __call__(self, text: Localized | None) -> str:
         return "" if text is None else in_language(text, self._page.lang, self._default_lang)

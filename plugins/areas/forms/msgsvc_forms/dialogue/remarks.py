@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_forms.dialogue.outcomes import Remark
 from msgsvc_forms.dialogue.script import Script
 from msgsvc_forms.texts import explain

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.localized import Localized, in_language
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Localized, Translate, in_language
 from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.course import next_field
 from msgsvc_forms.definition import Definition

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from msgsvc_core.api.json_input import shortened
-from msgsvc_core.db import Tx
-from msgsvc_core.errors import PayloadTooLarge, ValidationFailed
-from msgsvc_core.json_text import to_json
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import PayloadTooLarge, ValidationFailed
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.validation_messages import shortened
+from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
-from msgsvc_core.service import Service
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
 from msgsvc_forms.course import path
@@ -39,9 +42,9 @@ MOST_NAMED = 3
 class WrongAnswers(ValidationFailed):
     """Answers that their fields do not take, by key, of the version of the form that was filled in."""
 
-    def __init__(self, service: Service, form: Form, wrong: Mapping[str, WrongAnswer]) -> None:
+    def __init__(self, texts: Texts, form: Form, wrong: Mapping[str, WrongAnswer]) -> None:
         self.form, self.wrong = form, wrong
-        _ = service.texts.into("en", __name__)
+        _ = texts.into("en", __name__)
         found = []
         for key, each in list(wrong.items())[:MOST_NAMED]:
             field = form.definition.field(key)
@@ -72,11 +75,26 @@ class _Read:
 class Intake:
     """Takes submissions of the web."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._forms = service.get(Forms)
-        self._settings = service.section(FormsSettings)
-        self._tokens = PageTokens(service.secrets)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        limiter: Limiter,
+        texts: Texts,
+        files: Files,
+        forms: Forms,
+        tokens: PageTokens,
+        settings: FormsSettings,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._limiter = limiter
+        self._texts = texts
+        self._files = files
+        self._forms = forms
+        self._tokens = tokens
+        self._settings = settings
 
     @property
     def token_s(self) -> int:
@@ -84,7 +102,7 @@ class Intake:
         return self._settings.page_hours * 3600
 
     def new_token(self, form: Form) -> str:
-        return self._tokens.new(form, self._service.clock.now_ms())
+        return self._tokens.new(form, self._clock.now_ms())
 
     def renewed_token(self, form: Form, posted: Posted) -> str:
         """For a page that is shown again with what was typed.
@@ -92,14 +110,14 @@ class Intake:
         Whoever had a token of the form, as old as it may be, has taken their time over it already:
         sending it again at once is no sign of a machine.
         """
-        now_ms = self._service.clock.now_ms()
+        now_ms = self._clock.now_ms()
         if self._tokens.read(form.form_id, posted.text(TOKEN)) is not None:
             now_ms -= form.definition.min_fill_seconds * 1000
         return self._tokens.new(form, now_ms)
 
     async def find(self, form_id: str) -> Form:
         """The newest version. Raises `NotFound`."""
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             return await self._forms.find_public(tx, form_id)
 
     async def version_of(self, form: Form, posted: Posted) -> Form:
@@ -107,7 +125,7 @@ class Intake:
         token = self._tokens.read(form.form_id, posted.text(TOKEN))
         if token is None or token.version == form.version:
             return form
-        async with self._service.db.read() as tx:
+        async with self._db.read() as tx:
             known = await self._forms.find_version(tx, form.project_id, form.form_id, token.version)
         return known or form
 
@@ -126,10 +144,10 @@ class Intake:
         """
         read = self._read(await self.version_of(form, posted), posted)
         if read.wrong and read.spam != "honeypot":
-            raise WrongAnswers(self._service, read.form, read.wrong)
+            raise WrongAnswers(self._texts, read.form, read.wrong)
         once_key = await asyncio.to_thread(_once_key, read)
         if once_key is not None:
-            async with self._service.db.read() as tx:
+            async with self._db.read() as tx:
                 if (there := await self._forms.find_once(tx, form, once_key)) is not None:
                     return there
         # Spam has slots of its own, so that it can't take those of people.
@@ -138,7 +156,7 @@ class Intake:
         await self._count(
             f"forms.{kind}:{form.form_id}", limit, "of this form", "submissions_per_minute"
         )
-        async with self._service.db.transaction() as tx:
+        async with self._db.transaction() as tx:
             return await self._keep(tx, read, once_key, lang)
 
     def _read(self, form: Form, posted: Posted) -> _Read:
@@ -161,7 +179,7 @@ class Intake:
 
     def _token(self, form: Form, posted: Posted) -> PageToken | None:
         token = self._tokens.read(form.form_id, posted.text(TOKEN))
-        age_ms = 0 if token is None else self._service.clock.now_ms() - token.issued_ms
+        age_ms = 0 if token is None else self._clock.now_ms() - token.issued_ms
         if token is not None and age_ms <= self.token_s * 1000:
             return token
         if token is None and not form.definition.min_fill_seconds and not posted.text(TOKEN):
@@ -176,7 +194,7 @@ class Intake:
         if any(honeypot) if isinstance(honeypot, list) else honeypot:
             return "honeypot"
         least_ms = definition.min_fill_seconds * 1000
-        if token is not None and self._service.clock.now_ms() - token.issued_ms < least_ms:
+        if token is not None and self._clock.now_ms() - token.issued_ms < least_ms:
             return "too_fast"
         return None
 
@@ -203,7 +221,7 @@ class Intake:
         )
         if added and set(added) != set(files_of(submission.ordered)):
             # The same came at the same moment, and was first.
-            await self._service.files.remove(tx, read.form.project_id, added)
+            await self._files.remove(tx, read.form.project_id, added)
         return submission
 
     async def _check_room(self, tx: Tx, read: _Read, file_bytes: int) -> None:
@@ -212,7 +230,7 @@ class Intake:
             return
         # Look and keep under one lock, or many at once would all find the same room.
         await tx.lock(f"files of the forms of {read.form.project_id}")
-        limit, now_ms = self._settings.file_bytes_per_day, self._service.clock.now_ms()
+        limit, now_ms = self._settings.file_bytes_per_day, self._clock.now_ms()
         full_ms = await self._forms.full_until(
             tx,
             read.form.project_id,
@@ -234,11 +252,11 @@ class Intake:
         stored = []
         for posted in files:
             try:
-                file = await self._service.files.add(
+                file = await self._files.add(
                     tx, form.project_id, filename=posted.filename, content=posted.file
                 )
             except (ValidationFailed, PayloadTooLarge):
-                raise WrongAnswers(self._service, form, {key: WrongAnswer("bad_file")}) from None
+                raise WrongAnswers(self._texts, form, {key: WrongAnswer("bad_file")}) from None
             stored.append(
                 {
                     "file_id": file.file_id,
@@ -252,7 +270,7 @@ class Intake:
 
     async def _count(self, key: str, limit: int, whose: str, setting: str) -> None:
         # It bounds load, and guards no secret: without Redis each process counts alone.
-        window = await self._service.limiter.hit(key, limit, WINDOW_S, when_away="count_locally")
+        window = await self._limiter.hit(key, limit, WINDOW_S, when_away="count_locally")
         if not window.allowed:
             raise FormRateLimited(
                 f"more than {limit} submissions {whose} in {WINDOW_S} s"

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_forms.definition import Definition
 
 #: Seconds for which a browser may remember what it was allowed.

@@ -9,10 +9,10 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from msgsvc_core.api.envelope import api_error, envelope
-from msgsvc_core.errors import ApiError, NotFound
-from msgsvc_core.ids import is_id
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import ApiError, NotFound
+from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.pages import page_headers, read_language, static_files
-from msgsvc_core.service import Service
 from msgsvc_forms.errors import FormRateLimited
 from msgsvc_forms.models import Form
 from msgsvc_forms.settings import FormsSettings
@@ -28,11 +28,14 @@ STATIC = Path(__file__).parent / "static"
 class WebForms:
     """The routes. A path with `_` in its place is no form's, so ours take none's."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._intake = Intake(service)
-        self._pages = FormPages(service)
-        self._origins = Origins(service.settings.base_url)
+    def __init__(
+        self, *, intake: Intake, pages: FormPages, config: Settings, settings: FormsSettings
+    ) -> None:
+        self._intake = intake
+        self._pages = pages
+        self._config = config
+        self._settings = settings
+        self._origins = Origins(config.base_url)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -99,7 +102,7 @@ class WebForms:
             async with self._reading(request) as posted:
                 submission = await self._intake.take(form, posted, self._lang(request, posted))
         except Exception as error:  # noqa: BLE001 - the edge; `api_error` logs it
-            return envelope(api_error(error), self._service.settings.errors_url)
+            return envelope(api_error(error), self._config.errors_url)
         body = {
             "submission_id": submission.submission_id,
             "form_id": form.form_id,
@@ -156,8 +159,8 @@ class WebForms:
     def _reading(self, request: Request) -> AbstractAsyncContextManager[Posted]:
         return reading(
             request,
-            self._service.settings.server.max_body_bytes,
-            self._service.section(FormsSettings).max_body_bytes,
+            self._config.server.max_body_bytes,
+            self._settings.max_body_bytes,
         )
 
     async def _find(self, request: Request) -> Form:
@@ -171,8 +174,8 @@ class WebForms:
         return read_language(
             chosen or request.query_params.get("lang", ""),
             request.headers.get("accept-language", ""),
-            self._service.settings.default_lang,
-            self._service.settings.languages,
+            self._config.default_lang,
+            self._config.languages,
         )
 
 

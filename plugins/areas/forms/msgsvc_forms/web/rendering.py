@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from msgsvc_core.api.types import origin_of
-from msgsvc_core.errors import ApiError
-from msgsvc_core.localized import in_language
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Texts, in_language
 from msgsvc_core.pages import new_templates, page_headers
-from msgsvc_core.service import Service
+from msgsvc_core.security.http_urls import origin_of
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
 from msgsvc_forms.course import always_asked
@@ -44,10 +43,10 @@ class Shown:
 class FormPages:
     """Renders the pages in each of the languages that forms may be written in."""
 
-    def __init__(self, service: Service) -> None:
-        self._texts = service.texts
-        self._default_lang = service.settings.default_lang
-        self._languages = service.settings.languages
+    def __init__(self, *, texts: Texts, default_lang: str, languages: Sequence[str]) -> None:
+        self._texts = texts
+        self._default_lang = default_lang
+        self._languages = languages
 
     @cached_property
     def _templates(self) -> "Environment":

@@ -4,7 +4,7 @@ import hmac
 import re
 from dataclasses import dataclass
 
-from msgsvc_core.ids import ID_WIDTH, encode_base62, new_token
+from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62, new_token
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_forms.models import Form
 

@@ -1,17 +1,19 @@
 """What an agent writes goes to the customer, or the agent is told why it does not."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import InboundContext
-from msgsvc_core.channels.calls import enqueue_send
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
+from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.updates import ReceivedFile
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.errors import ApiError, BillingBlocked
 from msgsvc_core.files import StoredFile
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.texts import Translate
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.agents.desk import AgentDesk
@@ -19,15 +21,26 @@ from msgsvc_helpdesk.agents.models import Seat
 from msgsvc_helpdesk.models import Actor, Answered, Ticket
 from msgsvc_helpdesk.service import Tickets
 
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
-
 
 class Answering:
     """Answers customers in the name of agents who write to the bot."""
 
-    def __init__(self, service: "Service", tickets: Tickets, desk: AgentDesk) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        texts: Texts,
+        members: Members,
+        outbox: BotOutbox,
+        files: Files,
+        subscribers: Subscribers,
+        tickets: Tickets,
+        desk: AgentDesk,
+    ) -> None:
+        self._texts = texts
+        self._members = members
+        self._outbox = outbox
+        self._files = files
+        self._subscribers = subscribers
         self._tickets = tickets
         self._desk = desk
 
@@ -75,14 +88,12 @@ class Answering:
         waiting = await store.take_file(tx, file.project_id, file.file_id)
         if waiting is None:
             return
-        member = await self._service.members.of_subscriber(
-            tx, file.project_id, waiting["subscriber_id"]
-        )
+        member = await self._members.of_subscriber(tx, file.project_id, waiting["subscriber_id"])
         key = (file.project_id, waiting["subscriber_id"])
-        subscriber = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
         if subscriber is None:
             return
-        _ = self._service.texts.into(subscriber.lang, __name__)
+        _ = self._texts.into(subscriber.lang, __name__)
         if member is None or not member.is_agent:
             said = _("You do not answer customers here any more. Nobody has got your message.")
         elif not file.is_ready:
@@ -92,7 +103,7 @@ class Answering:
             ticket = await self._tickets.hold(tx, file.project_id, waiting["ticket_id"])
             said = await self._send_file(tx, seat, ticket, file, waiting["text"], _)
         message = OutgoingMessage(said, silent=True)
-        await enqueue_send(self._service, tx, subscriber.bot, subscriber.chat_id, message)
+        await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, message)
 
     async def _send_file(
         self, tx: Tx, seat: Seat, ticket: Ticket, file: StoredFile, text: str, _: Translate
@@ -151,7 +162,7 @@ class Answering:
     ) -> list[StoredFile]:
         """Notes the files of an answer; the words go with the first that comes."""
         subscriber_id = seat.subscriber.subscriber_id
-        noted = await self._service.files.receive(ctx, seat.project_id, subscriber_id, files)
+        noted = await self._files.receive(ctx, seat.project_id, subscriber_id, files)
         for file in noted:
             if file.status == "pending":
                 said, text = text, ""

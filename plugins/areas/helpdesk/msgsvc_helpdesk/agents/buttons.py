@@ -4,8 +4,8 @@ No part is secret: whoever presses is looked up, and may do what an agent of the
 """
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext
-from msgsvc_core.channels.outgoing import Button
 from msgsvc_core.channels.updates import ButtonPressed
+from msgsvc_core.content.outgoing import Button
 
 PREFIX = "hd:"
 

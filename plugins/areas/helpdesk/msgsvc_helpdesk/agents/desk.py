@@ -6,27 +6,29 @@ in a messenger, has all agents told of it alike.
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgsvc_core.channels import calls
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.channels.outbox import BotOutbox, OnComplete
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.files import StoredFile
-from msgsvc_core.ids import new_id
+from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.members import Member
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.members import Member, Members
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.texts import Translate
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store as ticket_store
 from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.models import AGAIN, CLOSED, FRESH, MERGED, MINE, Kind, Note, Seat
 from msgsvc_helpdesk.models import SYSTEM, Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: The job that is told how a message to an agent was sent.
 SENT_JOB = "helpdesk.agent_told"
@@ -41,8 +43,27 @@ MOST_ENTRIES = 10
 class AgentDesk:
     """Tells agents in their messengers."""
 
-    def __init__(self, service: "Service", tickets: Tickets) -> None:
-        self._service = service
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        texts: Texts,
+        jobs: JobQueue,
+        channels: Channels,
+        outbox: BotOutbox,
+        members: Members,
+        subscribers: Subscribers,
+        files: Files,
+        tickets: Tickets,
+    ) -> None:
+        self._clock = clock
+        self._texts = texts
+        self._jobs = jobs
+        self._channels = channels
+        self._outbox = outbox
+        self._members = members
+        self._subscribers = subscribers
+        self._files = files
         self._tickets = tickets
 
     # ---- what happened --------------------------------------------------------------------------
@@ -134,11 +155,11 @@ class AgentDesk:
             return
         key = {"project_id": before.project_id, "member_id": before.member_id}
         job = NewJob(GONE_JOB, key, project_id=before.project_id)
-        await self._service.jobs.enqueue(tx, job)
+        await self._jobs.enqueue(tx, job)
 
     async def left_by(self, tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
         """Ids of tickets of a member who answers no customers; none of one who does."""
-        member = (await self._service.members.find_many(tx, project_id, [member_id])).get(member_id)
+        member = (await self._members.find_many(tx, project_id, [member_id])).get(member_id)
         if member is not None and member.is_agent:
             return []
         return await store.tickets_of(tx, project_id, member_id, most)
@@ -149,8 +170,7 @@ class AgentDesk:
             text = _(
                 "Questions of customers come to this chat. /tickets shows those that wait for an answer."
             )
-            await calls.enqueue_send(
-                self._service,
+            await self._outbox.send(
                 tx,
                 seat.subscriber.bot,
                 seat.subscriber.chat_id,
@@ -179,7 +199,7 @@ class AgentDesk:
             for member in members
             for subscriber_id in member.subscriber_ids
         ]
-        known = await self._service.subscribers.find_many(tx, keys)
+        known = await self._subscribers.find_many(tx, keys)
         return [
             Seat(member, subscriber)
             for member in members
@@ -190,7 +210,7 @@ class AgentDesk:
 
     async def offer(self, tx: Tx, ticket: Ticket) -> None:
         """Shows a ticket that nobody has to every agent."""
-        agents = await self._service.members.list_agents(tx, ticket.project_id)
+        agents = await self._members.list_agents(tx, ticket.project_id)
         # Nobody is asked to take what they wrote themselves.
         seats = [
             seat
@@ -219,7 +239,7 @@ class AgentDesk:
             told = texts.state(ticket, shown, await self.name_of(tx, ticket), _, words)
             await self._send(tx, seat, ticket, "card", told, shown)
         for entry in await self._entries(tx, ticket):
-            for file in await self._files(tx, entry):
+            for file in await self._files_of(tx, entry):
                 if file.is_ready:
                     await self._send(
                         tx, seat, ticket, "word", [self._with_file(seat, ticket, file)]
@@ -258,14 +278,12 @@ class AgentDesk:
         if ticket.assignee_id is None:
             return ""
         ids = [ticket.assignee_id]
-        member = (await self._service.members.find_many(tx, ticket.project_id, ids)).get(ids[0])
+        member = (await self._members.find_many(tx, ticket.project_id, ids)).get(ids[0])
         return ticket.assignee_id if member is None else member.name
 
     def tells_replies(self, bot: str) -> bool:
         """Whether the messenger of this bot tells which message a person answers."""
-        return bot in self._service.channels and (
-            self._service.channels[bot].capabilities.tells_replies
-        )
+        return bot in self._channels and (self._channels[bot].capabilities.tells_replies)
 
     # ---- parts ----------------------------------------------------------------------------------
 
@@ -274,11 +292,11 @@ class AgentDesk:
         if ticket.assignee_id is None:
             return None
         ids = [ticket.assignee_id]
-        member = (await self._service.members.find_many(tx, ticket.project_id, ids)).get(ids[0])
+        member = (await self._members.find_many(tx, ticket.project_id, ids)).get(ids[0])
         return member if member is not None and member.is_agent else None
 
     async def _tell_word(self, tx: Tx, seat: Seat, ticket: Ticket, entry: Entry) -> None:
-        files = await self._files(tx, entry)
+        files = await self._files_of(tx, entry)
         told = texts.word(ticket, entry, files, self._into(seat))
         told += [self._with_file(seat, ticket, file) for file in files if file.is_ready]
         await self._send(tx, seat, ticket, "word", told)
@@ -292,31 +310,27 @@ class AgentDesk:
 
     async def _words(self, tx: Tx, ticket: Ticket, _: Translate) -> str:
         entries = await self._entries(tx, ticket)
-        files = {entry.entry_id: await self._files(tx, entry) for entry in entries}
+        files = {entry.entry_id: await self._files_of(tx, entry) for entry in entries}
         return texts.words_of(entries, files, _)
 
-    async def _files(self, tx: Tx, entry: Entry) -> list[StoredFile]:
-        return await self._service.files.find_many(tx, entry.project_id, entry.file_ids)
+    async def _files_of(self, tx: Tx, entry: Entry) -> list[StoredFile]:
+        return await self._files.find_many(tx, entry.project_id, entry.file_ids)
 
     def _with_file(self, seat: Seat, ticket: Ticket, file: StoredFile) -> OutgoingMessage:
-        return OutgoingMessage(
-            texts.head(ticket, self._into(seat)), media=self._service.files.media(file)
-        )
+        return OutgoingMessage(texts.head(ticket, self._into(seat)), media=self._files.media(file))
 
     def _into(self, seat: Seat) -> Translate:
-        return self._service.texts.into(seat.subscriber.lang, __name__)
+        return self._texts.into(seat.subscriber.lang, __name__)
 
     async def _edit(self, tx: Tx, note: Note, ticket: Ticket, name: str) -> None:
         assert note.message_ref is not None
         key = (note.project_id, note.subscriber_id)
-        agent: Subscriber | None = (await self._service.subscribers.find_many(tx, [key])).get(key)
+        agent: Subscriber | None = (await self._subscribers.find_many(tx, [key])).get(key)
         if agent is None:
             return
-        _ = self._service.texts.into(agent.lang, __name__)
+        _ = self._texts.into(agent.lang, __name__)
         [message] = texts.state(ticket, note.shown, name, _)
-        await calls.enqueue_edit(
-            self._service, tx, note.bot, note.chat_id, note.message_ref, message
-        )
+        await self._outbox.edit(tx, note.bot, note.chat_id, note.message_ref, message)
 
     async def _send(
         self,
@@ -341,14 +355,14 @@ class AgentDesk:
                 message_ref=None,
                 kind=kind if number == len(told) else "word",
                 shown=shown,
-                created_at_ms=self._service.clock.now_ms(),
+                created_at_ms=self._clock.now_ms(),
             )
             if not await store.insert_note(tx, note):
                 return
             key = {"project_id": note.project_id, "note_id": note.note_id, "shown": note.shown}
-            then = calls.Then(SENT_JOB, key)
-            await calls.enqueue_send(
-                self._service, tx, subscriber.bot, subscriber.chat_id, message, then=then
+            then = OnComplete(SENT_JOB, key)
+            await self._outbox.send(
+                tx, subscriber.bot, subscriber.chat_id, message, on_complete=then
             )
 
 

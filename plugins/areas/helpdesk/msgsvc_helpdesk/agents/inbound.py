@@ -5,24 +5,24 @@ messenger sends; whoever never was one does not notice that there is anything he
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
-from msgsvc_core.channels.outgoing import OutgoingMessage
-from msgsvc_core.errors import ApiError
-from msgsvc_core.ids import new_id
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.members.service import Members
 from msgsvc_core.messages.store import find_by_ref
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import store as ticket_store
 from msgsvc_helpdesk.agents import buttons, store, texts
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
 from msgsvc_helpdesk.changes import HOUR_MS
-from msgsvc_helpdesk.models import Actor, Heard, Ticket
+from msgsvc_helpdesk.models import Actor, CustomerMessage, Ticket
 from msgsvc_helpdesk.service import Tickets
-
-if TYPE_CHECKING:
-    from msgsvc_core.service import Service
 
 #: An answer to a ticket's message comes before a dialogue under way, for it says what it is about.
 REPLY_PRIORITY = 10
@@ -40,11 +40,24 @@ Press = Callable[[InboundContext, Seat, Ticket, Sequence[str]], Awaitable[str | 
 class AgentBot:
     """Does what agents ask for in their chats."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
-        self._tickets = service.get(Tickets)
-        self._desk = service.get(AgentDesk)
-        self._answering = service.get(Answering)
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        projects: Projects,
+        members: Members,
+        subscribers: Subscribers,
+        tickets: Tickets,
+        desk: AgentDesk,
+        answering: Answering,
+    ) -> None:
+        self._clock = clock
+        self._projects = projects
+        self._members = members
+        self._subscribers = subscribers
+        self._tickets = tickets
+        self._desk = desk
+        self._answering = answering
         self._presses: dict[str, Press] = {
             "take": self._take,
             "close": self._close,
@@ -164,7 +177,7 @@ class AgentBot:
         if held.assignee_id not in {None, seat.member.member_id}:
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
-        until_ms = self._service.clock.now_ms() + hours * HOUR_MS
+        until_ms = self._clock.now_ms() + hours * HOUR_MS
         await self._tickets.snooze(
             ctx.tx, seat.project_id, ticket.ticket_id, until_ms, _actor(seat)
         )
@@ -251,7 +264,10 @@ class AgentBot:
                 text = draft.text
             elif action == "own":
                 ticket, _is_new = await self._tickets.hear(
-                    ctx.tx, seat.project_id, seat.subscriber.subscriber_id, Heard(draft.text)
+                    ctx.tx,
+                    seat.project_id,
+                    seat.subscriber.subscriber_id,
+                    CustomerMessage(draft.text),
                 )
                 text = ctx._("It is in your own ticket #{number}.", number=ticket.number)
             await ctx.edit(ctx.update.message_ref, OutgoingMessage(text))
@@ -293,9 +309,9 @@ class AgentBot:
 
     async def _seats(self, ctx: InboundContext) -> list[Seat]:
         """As whom the person may act by this bot."""
-        found = await self._service.members.of_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        found = await self._members.of_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
         keys = [(member.project_id, subscriber_id) for subscriber_id, member in found]
-        known = await self._service.subscribers.find_many(ctx.tx, keys)
+        known = await self._subscribers.find_many(ctx.tx, keys)
         return [
             Seat(member, known[key])
             for key, (_id, member) in zip(keys, found, strict=True)
@@ -306,7 +322,7 @@ class AgentBot:
         ]
 
     async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
-        return (await self._service.projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.find(ctx.tx, project_id)).status == "active"
 
     async def _seat(self, ctx: InboundContext, project_id: str | None) -> Seat | None:
         return next(

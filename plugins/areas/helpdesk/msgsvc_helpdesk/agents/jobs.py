@@ -6,15 +6,21 @@ from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_helpdesk.agents.desk import SENT_JOB, AgentDesk
 
 
-async def note_sent(ctx: JobContext, jobs: Sequence[Job]) -> None:
-    """Keeps what the messenger calls each message, by which an answer to it is known."""
-    desk = ctx.service.get(AgentDesk)
-    for job in jobs:
-        told = job.payload
-        async with ctx.completing(job) as tx:
-            await desk.sent(
-                tx, told["project_id"], told["note_id"], told["shown"], told["message_ref"]
-            )
+class SentNotes:
+    """The job that is told how messages to agents were sent."""
 
+    def __init__(self, *, desk: AgentDesk) -> None:
+        self._desk = desk
 
-SENT_SPEC = JobSpec(SENT_JOB, note_sent)
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(SENT_JOB, self.note_sent)
+
+    async def note_sent(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Keeps what the messenger calls each message, by which an answer to it is known."""
+        for job in jobs:
+            told = job.payload
+            async with ctx.completing(job) as tx:
+                await self._desk.sent(
+                    tx, told["project_id"], told["note_id"], told["shown"], told["message_ref"]
+                )

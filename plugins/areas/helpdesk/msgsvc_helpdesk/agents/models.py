@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from msgsvc_core.channels.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members import Member
-from msgsvc_core.record import record
 from msgsvc_core.subscribers.models import Subscriber
 
 #: `offer`: a ticket that nobody has, to every agent. `card`: a ticket to who has it. `word`: something
@@ -16,7 +16,7 @@ Kind = Literal["offer", "card", "word"]
 FRESH, AGAIN, MINE, CLOSED, MERGED = "fresh", "again", "mine", "closed", "merged"
 
 
-@record
+@value_object
 class Note:
     """A message of the bot to an agent about a ticket."""
 
@@ -33,7 +33,7 @@ class Note:
     created_at_ms: int
 
 
-@record
+@value_object
 class Seat:
     """A chat in which an agent works."""
 
@@ -45,7 +45,7 @@ class Seat:
         return self.member.project_id
 
 
-@record
+@value_object
 class Draft:
     """A text of an agent that went nowhere yet; `ticket_id` is the one that they have open."""
 
@@ -53,7 +53,7 @@ class Draft:
     ticket_id: str | None
 
 
-@record
+@value_object
 class Told:
     """A message and what it is."""
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import kept
+from msgsvc_core.db.sql import for_key_share
 from msgsvc_helpdesk.agents.models import FRESH, Draft, Note
 
 _COLUMNS = (
@@ -22,7 +22,7 @@ async def insert_note(tx: Tx, note: Note) -> bool:
     return bool(
         await tx.execute(
             f"INSERT INTO helpdesk_agent_messages ({_COLUMNS}) SELECT {values}"
-            f" FROM core_subscribers WHERE {_THIS_SUBSCRIBER}{kept(tx.dialect)}",
+            f" FROM core_subscribers WHERE {_THIS_SUBSCRIBER}{for_key_share(tx.dialect)}",
             asdict(note),
         )
     )
@@ -118,7 +118,7 @@ async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[
     await tx.execute(
         f"INSERT INTO helpdesk_agent_chats (project_id, subscriber_id, {columns})"
         f" SELECT project_id, subscriber_id, {bound} FROM core_subscribers"
-        f" WHERE {_THIS_SUBSCRIBER}{kept(tx.dialect)}"
+        f" WHERE {_THIS_SUBSCRIBER}{for_key_share(tx.dialect)}"
         " ON CONFLICT (project_id, subscriber_id) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in values),
         {"project_id": project_id, "subscriber_id": subscriber_id, **values},

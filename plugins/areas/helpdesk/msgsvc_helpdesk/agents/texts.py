@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgsvc_core.channels.markup import utf16_length
-from msgsvc_core.channels.outgoing import Button, OutgoingMessage
-from msgsvc_core.clock import to_rfc3339
+from msgsvc_core.content.markup import utf16_length
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.files import StoredFile
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.texts import Translate
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.models import Entry, Ticket
 

@@ -1,21 +1,23 @@
 """Which member of the project somebody at the dashboard is: tickets are answered by members."""
 
+from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.errors import Forbidden
+from msgsvc_core.kernel.errors import Forbidden
+from msgsvc_core.members import Members
 from msgsvc_core.members.models import AddMemberBody, Member
 
 
-async def who_reads(page: PageContext) -> Member | None:
+async def who_reads(page: PageContext, members: Members) -> Member | None:
     """The member who has this page open; None for an owner who has not answered anybody yet."""
     if page.member is not None or page.role != "owner":
         return page.member
     # Somebody may have added them by their e-mail, without an invitation.
-    agents = await page.service.members.list_agents(page.tx, page.project_id)
+    agents = await members.list_agents(page.tx, page.project_id)
     return next((one for one in agents if one.email == page.account.email), None)
 
 
-async def who_acts(page: PageContext) -> Member:
+async def who_acts(page: PageContext, members: Members, accounts: Accounts) -> Member:
     """The member who does what a form says. An owner who is no member yet becomes one by that.
 
     Raises `Forbidden` for who is no member, and no owner either.
@@ -24,15 +26,15 @@ async def who_acts(page: PageContext) -> Member:
         return page.member
     # Two forms at once make one member.
     await page.tx.lock(f"member {page.account.email} of {page.project_id}")
-    known = await who_reads(page)
+    known = await who_reads(page, members)
     if known is not None:
         return known
     if page.role != "owner":
         raise Forbidden("only members of the project answer its customers")
     body = {"name": page.account.name or page.account.email, "email": page.account.email}
-    member = await page.service.members.add(
+    member = await members.add(
         page.tx, page.project_id, validate(AddMemberBody, {**body, "role": "owner"})
     )
     account_id = page.account.account_id
-    await page.service.accounts.make_member(page.tx, page.project_id, member.member_id, account_id)
+    await accounts.make_member(page.tx, page.project_id, member.member_id, account_id)
     return member

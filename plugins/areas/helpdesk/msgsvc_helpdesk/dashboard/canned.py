@@ -4,64 +4,66 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
 from msgsvc_helpdesk.dashboard.area import pages
 
 
 @pages.get("/canned-answers", access="see")
-async def canned_answers(page: PageContext) -> Shown:
-    answers = page.get(CannedAnswers)
+async def canned_answers(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
+    answers = all_canned_answers
     query = validate(PageQuery, {"cursor": page.query.get("cursor") or None})
     found = await answers.page(page.tx, page.project_id, query.after, query.most)
     shown, following = query.cut(
         [answers.shown(one) for one in found], lambda one: one.canned_answer_id
     )
-    return Shown("canned_answers.html", {"answers": shown, "next_cursor": following})
+    return Render("canned_answers.html", {"answers": shown, "next_cursor": following})
 
 
 @pages.get("/new-canned-answer", access="manage")
-async def new_canned_answer(page: PageContext) -> Shown:
-    return Shown("canned_answer.html", {"answer": None, "texts": dict.fromkeys(page.languages, "")})
+async def new_canned_answer(page: PageContext) -> Render:
+    return Render(
+        "canned_answer.html", {"answer": None, "texts": dict.fromkeys(page.languages, "")}
+    )
 
 
 @pages.post("/new-canned-answer", access="manage", again=new_canned_answer)
-async def create_canned_answer(page: PageContext) -> Moved:
+async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     body = {"key": page.form.text("key").strip(), **_written(page)}
-    made = await page.get(CannedAnswers).create(
+    made = await all_canned_answers.create(
         page.tx, page.project_id, validate(CreateCannedBody, body, languages=page.languages)
     )
     page.note(key=made.key)
-    return Moved(page.url("/canned-answers"), notice=page._("Saved."))
+    return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
 
 
 @pages.get("/canned-answers/{canned_answer}", access="manage")
-async def canned_answer(page: PageContext) -> Shown:
-    answers = page.get(CannedAnswers)
+async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
+    answers = all_canned_answers
     found = answers.shown(
         await answers.find(page.tx, page.project_id, page.params["canned_answer"])
     )
     kept = found.text if isinstance(found.text, dict) else {"en": found.text}
     texts = {**dict.fromkeys(page.languages, ""), **kept}
-    return Shown("canned_answer.html", {"answer": found, "texts": texts})
+    return Render("canned_answer.html", {"answer": found, "texts": texts})
 
 
 @pages.post("/canned-answers/{canned_answer}", access="manage", again=canned_answer)
-async def change_canned_answer(page: PageContext) -> Moved:
+async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
     body = validate(UpdateCannedBody, _written(page), languages=page.languages)
-    await page.get(CannedAnswers).update(page.tx, page.project_id, key, body)
+    await all_canned_answers.update(page.tx, page.project_id, key, body)
     page.note(key=key)
-    return Moved(page.url("/canned-answers"), notice=page._("Saved."))
+    return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
 
 
 @pages.post("/canned-answers/{canned_answer}/delete", access="manage")
-async def delete_canned_answer(page: PageContext) -> Moved:
+async def delete_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
-    await page.get(CannedAnswers).delete(page.tx, page.project_id, key)
+    await all_canned_answers.delete(page.tx, page.project_id, key)
     page.note(key=key)
-    return Moved(page.url("/canned-answers"), notice=page._("The canned answer is deleted."))
+    return Redirect(page.url("/canned-answers"), notice=page._("The canned answer is deleted."))
 
 
 def _written(page: PageContext) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from datetime import datetime, timedelta
 
+from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import Moved, PageContext
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.dashboard import PageContext, Redirect
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
@@ -36,10 +39,12 @@ MORNING = 9
 @pages.post(
     "/tickets/{ticket_id}/reply", access="answer", again=ticket_page, upload_bytes=UPLOAD_BYTES
 )
-async def reply(page: PageContext) -> Moved:
+async def reply(
+    page: PageContext, files: Files, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Answers the customer: a text, and each file as a message after it."""
-    ticket, actor = await _begun(page)
-    parts = await _parts(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
+    parts = await _parts(page, files)
     for number, (text, file_id) in enumerate(parts, start=1):
         # What the ticket becomes, it becomes with the last of them.
         then = page.form.text("status", "pending") if number == len(parts) else "pending"
@@ -49,34 +54,36 @@ async def reply(page: PageContext) -> Moved:
         said = Answered(
             wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
         )
-        await page.get(Tickets).reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+        await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
     return _back(page, ticket, page._("Your answer is on its way."))
 
 
 @pages.post("/tickets/{ticket_id}/note", access="answer", again=ticket_page)
-async def note(page: PageContext) -> Moved:
+async def note(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Keeps a note that the customer never sees."""
-    ticket, actor = await _begun(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
     text = page.form.text("note").strip()
     if not text:
         raise ValidationFailed(page._("Write the note first."))
     wanted = validate(ReplyBody, {"text": text, "internal": True})
     said = Answered(wanted.text or "", internal=True)
-    await page.get(Tickets).reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+    await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
     return _back(page, ticket, page._("The note is kept."))
 
 
 @pages.post("/tickets/{ticket_id}/assign", access="answer", again=ticket_page)
-async def assign(page: PageContext) -> Moved:
+async def assign(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Gives the ticket to somebody, to whoever acts (`me`), or to nobody."""
-    ticket, actor = await _begun(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
     whom = page.form.text("assignee_id")
     wanted = validate(
         AssignBody, {"assignee_id": actor.member_id if whom == "me" else whom or None}
     )
-    await page.get(Tickets).assign(
-        page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor
-    )
+    await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
     page.note(assignee_id=wanted.assignee_id)
     notice = page._("The ticket has another agent now.")
     return _back(
@@ -85,10 +92,12 @@ async def assign(page: PageContext) -> Moved:
 
 
 @pages.post("/tickets/{ticket_id}/status", access="answer", again=ticket_page)
-async def status(page: PageContext) -> Moved:
-    ticket, actor = await _begun(page)
+async def status(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
+    ticket, actor = await _begun(page, tickets, members, accounts)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
-    await page.get(Tickets).set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(status=wanted)
     if wanted == "closed":
         return _back(page, ticket, page._("The ticket is closed."))
@@ -96,55 +105,63 @@ async def status(page: PageContext) -> Moved:
 
 
 @pages.post("/tickets/{ticket_id}/snooze", access="answer", again=ticket_page)
-async def snooze(page: PageContext) -> Moved:
+async def snooze(
+    page: PageContext, clock: Clock, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Puts the ticket aside for a while, or until a time of the reader's clock."""
-    ticket, actor = await _begun(page)
-    until = _until(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
+    until = _until(page, clock)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
-    await page.get(Tickets).snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     return _back(page, ticket, page._("The ticket is put aside."))
 
 
 @pages.post("/tickets/{ticket_id}/priority", access="answer", again=ticket_page)
-async def priority(page: PageContext) -> Moved:
-    ticket, actor = await _begun(page)
+async def priority(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
+    ticket, actor = await _begun(page, tickets, members, accounts)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
-    await page.get(Tickets).set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(priority=wanted)
     return _back(page, ticket, page._("Saved."))
 
 
 @pages.post("/tickets/{ticket_id}/tags", access="answer", again=ticket_page)
-async def tags(page: PageContext) -> Moved:
+async def tags(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """The tags as one text, with commas between them."""
-    ticket, actor = await _begun(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
     wanted = validate(TicketTagsBody, {"tags": [tag for tag in named if tag]}).tags
-    await page.get(Tickets).set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await tickets.set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     return _back(page, ticket, page._("Saved."))
 
 
 @pages.post("/tickets/{ticket_id}/merge", access="answer", again=ticket_page)
-async def merge(page: PageContext) -> Moved:
+async def merge(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
-    ticket, actor = await _begun(page)
+    ticket, actor = await _begun(page, tickets, members, accounts)
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
-    merged = await page.get(Tickets).merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
+    merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
     return _back(page, merged, page._("The tickets are one now."))
 
 
 @pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
-async def delete(page: PageContext) -> Moved:
+async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
-    found = await page.get(Tickets).find(page.tx, page.project_id, ticket_id)
+    found = await tickets.find(page.tx, page.project_id, ticket_id)
     page.note(ticket=found.ticket_id, number=found.number)
-    await page.get(Tickets).delete(page.tx, page.project_id, found.ticket_id)
+    await tickets.delete(page.tx, page.project_id, found.ticket_id)
     notice = page._("Ticket #{number} is deleted.", number=found.number)
-    return Moved(page.url("/tickets"), notice=notice)
+    return Redirect(page.url("/tickets"), notice=notice)
 
 
-async def _parts(page: PageContext) -> list[tuple[str, str | None]]:
+async def _parts(page: PageContext, all_files: Files) -> list[tuple[str, str | None]]:
     """The messages of an answer: text, and id of the file that goes with it. Raises `ValidationFailed`."""
     text, files = page.form.text("text").strip(), page.form.files.get("files", ())
     if len(files) > MOST_FILES:
@@ -153,7 +170,7 @@ async def _parts(page: PageContext) -> list[tuple[str, str | None]]:
         raise ValidationFailed(page._("Write an answer, or choose a file."))
     parts: list[tuple[str, str | None]] = []
     for posted in files:
-        file = await page.service.files.add(
+        file = await all_files.add(
             page.tx, page.project_id, filename=posted.filename, content=posted.file
         )
         parts.append((text or file.filename, file.file_id))
@@ -161,23 +178,24 @@ async def _parts(page: PageContext) -> list[tuple[str, str | None]]:
     return parts or [(text, None)]
 
 
-async def _begun(page: PageContext) -> tuple[Ticket, Actor]:
+async def _begun(
+    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
+) -> tuple[Ticket, Actor]:
     """The ticket of the address, and who does something to it. Raises `NotFound`, `Forbidden`."""
-    tickets = page.get(Tickets)
     found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     page.note(ticket=found.ticket_id)
-    member = await who_acts(page)
+    member = await who_acts(page, members, accounts)
     return found, Actor("agent", member.member_id)
 
 
-def _back(page: PageContext, ticket: Ticket, notice: str) -> Moved:
+def _back(page: PageContext, ticket: Ticket, notice: str) -> Redirect:
     kept = {name: page.query.get(name, "") for name in ("status", "who", "priority", "tag")}
-    return Moved(page.url(f"/tickets/{ticket.ticket_id}", **kept), notice=notice)
+    return Redirect(page.url(f"/tickets/{ticket.ticket_id}", **kept), notice=notice)
 
 
-def _until(page: PageContext) -> datetime:
+def _until(page: PageContext, clock: Clock) -> datetime:
     """When the ticket comes back. Raises `ValidationFailed`."""
-    now = datetime.fromtimestamp(page.service.clock.now_ms() / 1000, page.timezone)
+    now = datetime.fromtimestamp(clock.now_ms() / 1000, page.timezone)
     chosen = page.form.text("for")
     if chosen == "hour":
         return now + timedelta(hours=1)

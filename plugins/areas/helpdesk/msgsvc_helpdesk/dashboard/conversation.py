@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.files import StoredFile
+from msgsvc_core.files.service import Files
+from msgsvc_core.members import Members
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.store import find_many
 from msgsvc_helpdesk.models import Entry, Ticket
@@ -53,46 +55,55 @@ class Conversation:
     marker: str
 
 
-async def conversation(page: PageContext, ticket: Ticket, cursor: str = "") -> Conversation:
-    """A page of what was said; the newest without a cursor. Raises `BadRequest`."""
-    tx, project_id = page.tx, page.project_id
-    after = after_cursor(cursor or None)
-    found = await page.get(Tickets).entries(tx, project_id, ticket.ticket_id, after, LIMIT + 1)
-    entries = found[:LIMIT]
-    files = await _files(page, entries)
-    keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
-    messages = {message.message_id: message for message in await find_many(tx, keys)}
-    ids = [entry.member_id for entry in entries if entry.member_id]
-    members = await page.service.members.find_many(tx, project_id, ids)
-    said = []
-    for entry in reversed(entries):
-        member = members.get(entry.member_id or "")
-        said.append(
-            Said(
-                entry,
-                who="" if member is None else member.name,
-                files=[files[each] for each in entry.file_ids if each in files],
-                message=messages.get(entry.message_id or ""),
-                link=_link(entry),
+class Conversations:
+    """Reads what was said in tickets, for their pages."""
+
+    def __init__(self, *, tickets: Tickets, members: Members, files: Files, base_url: str) -> None:
+        self._tickets = tickets
+        self._members = members
+        self._files = files
+        self._base_url = base_url
+
+    async def page(self, page: PageContext, ticket: Ticket, cursor: str = "") -> Conversation:
+        """A page of what was said; the newest without a cursor. Raises `BadRequest`."""
+        tx, project_id = page.tx, page.project_id
+        after = after_cursor(cursor or None)
+        found = await self._tickets.entries(tx, project_id, ticket.ticket_id, after, LIMIT + 1)
+        entries = found[:LIMIT]
+        files = await self._shown_files(page, entries)
+        keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
+        messages = {message.message_id: message for message in await find_many(tx, keys)}
+        ids = [entry.member_id for entry in entries if entry.member_id]
+        members = await self._members.find_many(tx, project_id, ids)
+        said = []
+        for entry in reversed(entries):
+            member = members.get(entry.member_id or "")
+            said.append(
+                Said(
+                    entry,
+                    who="" if member is None else member.name,
+                    files=[files[each] for each in entry.file_ids if each in files],
+                    message=messages.get(entry.message_id or ""),
+                    link=_link(entry),
+                )
             )
-        )
-    earlier = next_cursor(entries[-1].entry_id) if len(found) > LIMIT else None
-    return Conversation(said, earlier, _marker(ticket, said))
+        earlier = next_cursor(entries[-1].entry_id) if len(found) > LIMIT else None
+        return Conversation(said, earlier, _marker(ticket, said))
 
+    async def _shown_files(
+        self, page: PageContext, entries: Sequence[Entry]
+    ) -> dict[str, ShownFile]:
+        ids = [file_id for entry in entries for file_id in entry.file_ids]
+        found = await self._files.find_many(page.tx, page.project_id, ids)
+        return {file.file_id: ShownFile(file, self._address(page, file)) for file in found}
 
-async def _files(page: PageContext, entries: Sequence[Entry]) -> dict[str, ShownFile]:
-    ids = [file_id for entry in entries for file_id in entry.file_ids]
-    found = await page.service.files.find_many(page.tx, page.project_id, ids)
-    return {file.file_id: ShownFile(file, address_of(page, file)) for file in found}
-
-
-def address_of(page: PageContext, file: StoredFile) -> str:
-    """Where this browser reads a file: at the host of the page, which its policy asks for."""
-    if not file.is_ready:
-        return ""
-    url, _expires_s = page.service.files.address(file)
-    mounted_at = page.root.removesuffix("/dashboard")
-    return mounted_at + url.removeprefix(page.service.settings.base_url)
+    def _address(self, page: PageContext, file: StoredFile) -> str:
+        """Where this browser reads a file: at the host of the page, which its policy asks for."""
+        if not file.is_ready:
+            return ""
+        url, _expires_s = self._files.address(file)
+        mounted_at = page.root.removesuffix("/dashboard")
+        return mounted_at + url.removeprefix(self._base_url)
 
 
 def _link(entry: Entry) -> str:

@@ -3,8 +3,10 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Shown
-from msgsvc_core.whole_number import whole_number
+from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import whole_number
+from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_reads
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
@@ -15,6 +17,48 @@ FILTERS = ("status", "who", "priority", "tag")
 
 #: The status that stands for tickets of every status.
 ANY = "all"
+
+
+class TicketList:
+    """What the list of tickets shows."""
+
+    def __init__(self, *, clock: Clock, members: Members, inbox: Inbox) -> None:
+        self._clock = clock
+        self._members = members
+        self._inbox = inbox
+
+    async def listed(self, page: PageContext, ticket_id: str = "") -> dict[str, Any]:
+        """What the list of tickets shows, by the filters in the page's address."""
+        me = await who_reads(page, self._members)
+        member_id = None if me is None else me.member_id
+        filters = {name: page.query.get(name, "") for name in FILTERS}
+        cursor = page.query.get("cursor") or None
+        query = validate(InboxQuery, {**_asked(filters, member_id), "cursor": cursor})
+        box = self._inbox
+        # Before the list: what changes in between is in it, and shown once more.
+        marker = await box.marker(page.tx, page.project_id)
+        found, following = await box.page(page.tx, page.project_id, query)
+        agents = await self._members.list_agents(page.tx, page.project_id)
+        names = {agent.member_id: agent.name for agent in agents}
+        return {
+            "tickets": found,
+            "next_cursor": following,
+            "cursor": cursor or "",
+            "filters": {name: value for name, value in filters.items() if value},
+            "status": filters["status"] or "open",
+            "counts": await box.counts(page.tx, page.project_id, member_id),
+            "most": MOST_COUNTED,
+            "marker": marker,
+            "seen_ms": _changed_at(page.query.get("seen", "")),
+            "overdue_since_ms": box.overdue_since_ms(),
+            "now_ms": self._clock.now_ms(),
+            "names": names,
+            "agents": agents,
+            "me": me,
+            "open_id": ticket_id or page.query.get("open", ""),
+            "is_update": False,
+            "customer": customer_name,
+        }
 
 
 @pages.get(
@@ -28,59 +72,25 @@ ANY = "all"
         also=("/canned-answers", "/new-canned-answer"),
     ),
 )
-async def inbox(page: PageContext) -> Shown:
-    return Shown("inbox.html", await listed(page))
+async def inbox(page: PageContext, tickets: TicketList) -> Render:
+    return Render("inbox.html", await tickets.listed(page))
 
 
 @pages.get("/tickets/list", access="see")
-async def ticket_list(page: PageContext) -> Shown:
+async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Render:
     """The list alone, as the open page asks for it; nothing while nothing has changed."""
     seen = page.query.get("seen", "")
-    if seen and seen == await page.get(Inbox).marker(page.tx, page.project_id):
-        return Shown("unchanged.html", status=204)
-    return Shown("list.html", {**await listed(page), "is_update": bool(seen)})
+    if seen and seen == await all_inbox.marker(page.tx, page.project_id):
+        return Render("unchanged.html", status=204)
+    return Render("list.html", {**await tickets.listed(page), "is_update": bool(seen)})
 
 
 @pages.card(access="see", order=20)
-async def card(page: PageContext) -> Shown:
-    me = await who_reads(page)
+async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
+    me = await who_reads(page, members)
     member_id = None if me is None else me.member_id
-    counts = await page.get(Inbox).counts(page.tx, page.project_id, member_id)
-    return Shown("card.html", {"counts": counts, "most": MOST_COUNTED})
-
-
-async def listed(page: PageContext, ticket_id: str = "") -> dict[str, Any]:
-    """What the list of tickets shows, by the filters in the page's address."""
-    me = await who_reads(page)
-    member_id = None if me is None else me.member_id
-    filters = {name: page.query.get(name, "") for name in FILTERS}
-    cursor = page.query.get("cursor") or None
-    query = validate(InboxQuery, {**_asked(filters, member_id), "cursor": cursor})
-    box = page.get(Inbox)
-    # Before the list: what changes in between is in it, and shown once more.
-    marker = await box.marker(page.tx, page.project_id)
-    found, following = await box.page(page.tx, page.project_id, query)
-    agents = await page.service.members.list_agents(page.tx, page.project_id)
-    names = {agent.member_id: agent.name for agent in agents}
-    return {
-        "tickets": found,
-        "next_cursor": following,
-        "cursor": cursor or "",
-        "filters": {name: value for name, value in filters.items() if value},
-        "status": filters["status"] or "open",
-        "counts": await box.counts(page.tx, page.project_id, member_id),
-        "most": MOST_COUNTED,
-        "marker": marker,
-        "seen_ms": _changed_at(page.query.get("seen", "")),
-        "overdue_since_ms": box.overdue_since_ms(),
-        "now_ms": page.service.clock.now_ms(),
-        "names": names,
-        "agents": agents,
-        "me": me,
-        "open_id": ticket_id or page.query.get("open", ""),
-        "is_update": False,
-        "customer": customer_name,
-    }
+    counts = await all_inbox.counts(page.tx, page.project_id, member_id)
+    return Render("card.html", {"counts": counts, "most": MOST_COUNTED})
 
 
 def customer_name(page: PageContext, ticket: Ticket) -> str:

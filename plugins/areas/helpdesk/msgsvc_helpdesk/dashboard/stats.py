@@ -1,6 +1,7 @@
 """Figures: how many tickets come, and how fast they are answered."""
 
-from msgsvc_core.dashboard import PageContext, Shown
+from msgsvc_core.dashboard import PageContext, Render
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_helpdesk.changes import DAY_MS
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.stats import stats_of
@@ -10,9 +11,9 @@ DAYS = (30, 7, 90)
 
 
 @pages.get("/tickets/figures", access="see")
-async def figures(page: PageContext) -> Shown:
+async def figures(page: PageContext, clock: Clock) -> Render:
     asked = page.query.get("days", "")
     days = next((each for each in DAYS if str(each) == asked), DAYS[0])
-    since_ms = page.service.clock.now_ms() - days * DAY_MS
+    since_ms = clock.now_ms() - days * DAY_MS
     stats = await stats_of(page.tx, page.project_id, since_ms)
-    return Shown("figures.html", {"stats": stats, "days": days, "choices": sorted(DAYS)})
+    return Render("figures.html", {"stats": stats, "days": days, "choices": sorted(DAYS)})

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from msgsvc_core.dashboard import PageContext, Shown
-from msgsvc_core.errors import NotFound, ValidationFailed
-from msgsvc_core.localized import in_language
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.dashboard import PageContext, Render
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import in_language
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import CannedAnswerAnswer
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.dashboard.conversation import conversation
-from msgsvc_helpdesk.dashboard.inbox import listed
+from msgsvc_helpdesk.dashboard.conversation import Conversations
+from msgsvc_helpdesk.dashboard.inbox import TicketList
 from msgsvc_helpdesk.models import Ticket, TicketQuery
 from msgsvc_helpdesk.service import Tickets
 
@@ -21,62 +23,78 @@ MOST_CANNED = 100
 
 
 @pages.get("/tickets/{ticket_id}", access="see")
-async def ticket(page: PageContext) -> Shown:
+async def ticket(
+    page: PageContext,
+    settings: Settings,
+    subscribers: Subscribers,
+    tickets: Tickets,
+    answers: CannedAnswers,
+    listing: TicketList,
+    conversations: Conversations,
+) -> Render:
     """A ticket, with the list beside it where there is room."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
     values = {
-        **await listed(page, found.ticket_id),
+        **await listing.listed(page, found.ticket_id),
         "ticket": found,
         "before": before,
-        "talk": await conversation(page, found, before),
-        "subscriber": await _subscriber(page, found),
-        "others": await _others(page, found),
-        "canned": await _canned(page) if page.may("answer") else [],
-        "draft": await _drafted(page, found),
+        "talk": await conversations.page(page, found, before),
+        "subscriber": await _subscriber(page, found, subscribers),
+        "others": await _others(page, found, tickets),
+        "canned": await _canned(page, answers) if page.may("answer") else [],
+        "draft": await _drafted(page, found, tickets, answers, settings.default_lang),
     }
-    return Shown("ticket.html", values)
+    return Render("ticket.html", values)
 
 
 @pages.get("/tickets/{ticket_id}/conversation", access="see")
-async def talk(page: PageContext) -> Shown:
+async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
-    said = await conversation(page, found)
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    said = await conversations.page(page, found)
     if page.query.get("seen") == said.marker:
-        return Shown("unchanged.html", status=204)
+        return Render("unchanged.html", status=204)
     values = {"ticket": found, "talk": said, "before": "", "is_update": True}
-    return Shown("talk.html", values)
+    return Render("talk.html", values)
 
 
 @pages.get("/tickets/{ticket_id}/canned", access="answer")
-async def canned_text(page: PageContext) -> Shown:
+async def canned_text(
+    page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
+) -> Render:
     """A canned answer, for the script to put into what is being written."""
-    found = await page.get(Tickets).find(page.tx, page.project_id, page.params["ticket_id"])
-    return Shown("canned_text.html", {"draft": await _drafted(page, found)})
+    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    draft = await _drafted(page, found, tickets, answers, settings.default_lang)
+    return Render("canned_text.html", {"draft": draft})
 
 
-async def _subscriber(page: PageContext, ticket: Ticket) -> Any:
+async def _subscriber(page: PageContext, ticket: Ticket, subscribers: Subscribers) -> Any:
     key = (page.project_id, ticket.subscriber_id or "")
-    return (await page.service.subscribers.find_many(page.tx, [key])).get(key)
+    return (await subscribers.find_many(page.tx, [key])).get(key)
 
 
-async def _others(page: PageContext, ticket: Ticket) -> list[Ticket]:
+async def _others(page: PageContext, ticket: Ticket, tickets: Tickets) -> list[Ticket]:
     """The customer's newest other tickets."""
     if ticket.subscriber_id is None:
         return []
     query = TicketQuery(subscriber_id=ticket.subscriber_id, limit=OTHERS)
-    found = await page.get(Tickets).page(page.tx, page.project_id, query)
+    found = await tickets.page(page.tx, page.project_id, query)
     return [one for one in found if one.ticket_id != ticket.ticket_id][:OTHERS]
 
 
-async def _canned(page: PageContext) -> list[CannedAnswerAnswer]:
-    answers = page.get(CannedAnswers)
+async def _canned(page: PageContext, answers: CannedAnswers) -> list[CannedAnswerAnswer]:
     found = await answers.page(page.tx, page.project_id, None, MOST_CANNED)
     return [answers.shown(each) for each in found]
 
 
-async def _drafted(page: PageContext, ticket: Ticket) -> dict[str, str]:
+async def _drafted(
+    page: PageContext,
+    ticket: Ticket,
+    tickets: Tickets,
+    answers: CannedAnswers,
+    default_lang: str,
+) -> dict[str, str]:
     """The canned answer that the address names: text and format, to be sent or changed.
 
     Holes that only its writer can fill stay as they are written, for whoever answers.
@@ -84,7 +102,6 @@ async def _drafted(page: PageContext, ticket: Ticket) -> dict[str, str]:
     key = page.query.get("canned", "")
     if not key:
         return {"text": "", "format": "plain"}
-    answers, tickets = page.get(CannedAnswers), page.get(Tickets)
     try:
         answer = answers.shown(await answers.find(page.tx, page.project_id, key))
     except NotFound:
@@ -96,6 +113,6 @@ async def _drafted(page: PageContext, ticket: Ticket) -> dict[str, str]:
     try:
         content = await answers.render(page.tx, page.project_id, key, given, lang)
     except ValidationFailed:
-        text = in_language(answer.text, lang, page.service.settings.default_lang)
+        text = in_language(answer.text, lang, default_lang)
         return {"text": text, "format": answer.format}
     return {"text": content.text, "format": content.format}

@@ -4,8 +4,10 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ApiError
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp.dashboard.words import TONES, statuses
 from msgsvc_otp.models import DEFAULT_PURPOSE, SendOtpBody, VerifyOtpBody
 from msgsvc_otp.service import OneTimeCodes
@@ -17,14 +19,20 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
 @pages.get(
     "/codes", access="look", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
 )
-async def codes(page: PageContext) -> Shown:
+async def codes(
+    page: PageContext,
+    subscribers: Subscribers,
+    clock: Clock,
+    one_time_codes: OneTimeCodes,
+    settings: OtpSettings,
+) -> Render:
     query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
-    found = await page.get(OneTimeCodes).page(page.tx, page.project_id, query)
+    found = await one_time_codes.page(page.tx, page.project_id, query)
     shown, following = query.cut(found, lambda code: code.otp_id)
-    people = await page.service.subscribers.find_many(
+    people = await subscribers.find_many(
         page.tx, [(page.project_id, each.subscriber_id) for each in shown if each.subscriber_id]
     )
-    now_ms = page.service.clock.now_ms()
+    now_ms = clock.now_ms()
     values = {
         "codes": [
             (each, each.status(now_ms), people.get((page.project_id, each.subscriber_id or "")))
@@ -33,30 +41,32 @@ async def codes(page: PageContext) -> Shown:
         "older": following and page.url("/codes", cursor=following),
         "statuses": statuses(page._),
         "tones": TONES,
-        "settings": page.service.section(OtpSettings),
+        "settings": settings,
         "purpose": DEFAULT_PURPOSE,
         "person": page.query.get("subscriber_id", ""),
     }
-    return Shown("codes.html", values)
+    return Render("codes.html", values)
 
 
 @pages.post("/codes", access="manage", again=codes)
-async def send_code(page: PageContext) -> Moved:
+async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     who = page.form.text("who").strip()
     names = "subscriber_id" if who.startswith("sub_") else "external_id"
     asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
-    code = await page.get(OneTimeCodes).send(page.tx, page.project_id, validate(SendOtpBody, asked))
+    code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
-    return Moved(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
+    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
 
 
 @pages.get("/codes/{otp_id}", access="look")
-async def code(page: PageContext) -> Shown:
-    found = await page.get(OneTimeCodes).find(page.tx, page.project_id, page.params["otp_id"])
-    now_ms = page.service.clock.now_ms()
+async def code(
+    page: PageContext, clock: Clock, subscribers: Subscribers, one_time_codes: OneTimeCodes
+) -> Render:
+    found = await one_time_codes.find(page.tx, page.project_id, page.params["otp_id"])
+    now_ms = clock.now_ms()
     person = None
     if found.subscriber_id is not None:
-        person = await page.service.subscribers.find(page.tx, page.project_id, found.subscriber_id)
+        person = await subscribers.find(page.tx, page.project_id, found.subscriber_id)
     values = {
         "code": found,
         "status": found.status(now_ms),
@@ -65,15 +75,15 @@ async def code(page: PageContext) -> Shown:
         "statuses": statuses(page._),
         "tones": TONES,
     }
-    return Shown("state.html" if page.fragment == "state" else "code.html", values)
+    return Render("state.html" if page.fragment == "state" else "code.html", values)
 
 
 @pages.post("/codes/{otp_id}/verify", access="manage", again=code)
-async def verify_code(page: PageContext) -> Moved:
+async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     otp_id = page.params["otp_id"]
     body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})
-    verdict = await page.get(OneTimeCodes).verify(page.tx, page.project_id, body)
+    verdict = await one_time_codes.verify(page.tx, page.project_id, body)
     if isinstance(verdict, ApiError):
         # The wrong guess is counted all the same.
         raise verdict
-    return Moved(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))
+    return Redirect(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))

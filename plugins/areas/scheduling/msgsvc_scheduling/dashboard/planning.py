@@ -3,10 +3,11 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, PageContext, Pages, PostedForm, Shown
-from msgsvc_core.dashboard.writing import asked, audience_of, choices, form_of, message_of
-from msgsvc_core.errors import ApiError
-from msgsvc_core.local_time import local_of, zone
+from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.time_zones import local_of, zone
 from msgsvc_scheduling.dashboard.waiting import RUNS, find
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
@@ -24,43 +25,43 @@ def declare(pages: Pages) -> None:
     pages.post("/schedules/{record_id}/edit", access="manage", again=edit)(change)
 
 
-async def compose(page: PageContext) -> Shown:
+async def compose(page: PageContext, choices: MessageChoices) -> Render:
     """An empty form, for once or again and again."""
     given = page.form
     repeats = (given.text("kind") or page.query.get("kind", "")) == "recurring"
     subscriber_id = page.query.get("person", "")
     if not given.values and subscriber_id:
         given = PostedForm({"receiver": ["person"], "person": [subscriber_id]})
-    return await _form(page, given, repeats, None)
+    return await _form(page, choices, given, repeats, None)
 
 
-async def edit(page: PageContext) -> Shown:
+async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Render:
     """The form as it was filled in, or as it was typed."""
-    record = await find(page)
+    record = await find(page, scheduling)
     given = page.form
     if not given.values:
         written = form_of(record.message).values
         given = PostedForm({**written, **_time_values(record)})
-    return await _form(page, given, record.rule is not None, record)
+    return await _form(page, choices, given, record.rule is not None, record)
 
 
-async def runs(page: PageContext) -> Shown:
+async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Render:
     """A fragment: how often it comes in words, and the next times."""
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
     words, times, timezone, problem = "", [], "UTC", None
     try:
-        rule = page.get(Scheduling).rule_of(validate(RecurringBody, body, languages=page.languages))
+        rule = scheduling.rule_of(validate(RecurringBody, body, languages=page.languages))
         words, timezone = in_words(rule, page._), rule.timezone
-        times = rule.upcoming(page.service.clock.now_ms(), RUNS)
+        times = rule.upcoming(clock.now_ms(), RUNS)
     except ApiError as error:
         if error.status >= 500:
             raise
         problem = error.message
-    return Shown("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
+    return Render("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
 
 
-async def create(page: PageContext) -> Moved:
-    form, scheduling = page.form, page.get(Scheduling)
+async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
+    form = page.form
     body = {**message_of(form), **_receiver(form)}
     if form.text("kind") == "recurring":
         wanted = validate(RecurringBody, body | _times(form), languages=page.languages)
@@ -69,11 +70,11 @@ async def create(page: PageContext) -> Moved:
         wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
 
 
-async def change(page: PageContext) -> Moved:
-    record, form, scheduling = await find(page), page.form, page.get(Scheduling)
+async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
+    record, form = await find(page, scheduling), page.form
     before = PostedForm(_time_values(record))
     body = _changes(message_of(form))
     if record.rule is not None:
@@ -86,17 +87,21 @@ async def change(page: PageContext) -> Moved:
         wanted_once = validate(UpdateScheduledBody, body, languages=page.languages)
         await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Moved(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
 
 
 async def _form(
-    page: PageContext, given: PostedForm, repeats: bool, record: Record | None
-) -> Shown:
-    return Shown(
+    page: PageContext,
+    choices: MessageChoices,
+    given: PostedForm,
+    repeats: bool,
+    record: Record | None,
+) -> Render:
+    return Render(
         "compose.html",
         {
             "given": given,
-            "offers": await choices(page),
+            "offers": await choices.of(page),
             "repeats": repeats,
             "record": record,
         },

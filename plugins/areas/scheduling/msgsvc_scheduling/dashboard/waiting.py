@@ -3,7 +3,10 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import Kind, Record, ScheduledQuery
 from msgsvc_scheduling.recurring import RecurringQuery
@@ -28,26 +31,26 @@ def kind_of(record_id: str) -> Kind:
     return "recurring" if record_id.startswith("rec_") else "scheduled"
 
 
-async def find(page: PageContext) -> Record:
+async def find(page: PageContext, scheduling: Scheduling) -> Record:
     """The record that the address names. Raises `NotFound`."""
     record_id = page.params["record_id"]
-    return await page.get(Scheduling).find(page.tx, page.project_id, record_id, kind_of(record_id))
+    return await scheduling.find(page.tx, page.project_id, record_id, kind_of(record_id))
 
 
-async def listed(page: PageContext) -> Shown:
+async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Render:
     """Those of one kind, newest first."""
     kind: Kind = "recurring" if page.query.get("kind") == "recurring" else "scheduled"
     asked = {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)}
     query: RecurringQuery | ScheduledQuery = (
         validate(RecurringQuery, asked) if kind == "recurring" else validate(ScheduledQuery, asked)
     )
-    found = await page.get(Scheduling).page(
+    found = await scheduling.page(
         page.tx, page.project_id, kind, query.status, query.after, query.most
     )
     records, following = query.cut(found, lambda record: record.record_id)
-    names = await _names(page, records)
+    names = await _names(page, subscribers, records)
     more = page.url("/schedules", kind=kind, status=query.status, cursor=following)
-    return Shown(
+    return Render(
         "list.html",
         {
             "kind": kind,
@@ -58,18 +61,24 @@ async def listed(page: PageContext) -> Shown:
     )
 
 
-async def schedule(page: PageContext) -> Shown:
+async def schedule(
+    page: PageContext,
+    mailings: Mailings,
+    clock: Clock,
+    scheduling: Scheduling,
+    subscribers: Subscribers,
+) -> Render:
     """One: its message, its times, and how it went."""
-    record = await find(page)
-    deliveries = await page.service.mailings.progress(page.tx, page.project_id, [record.job_id])
-    now_ms = page.service.clock.now_ms()
+    record = await find(page, scheduling)
+    deliveries = await mailings.progress(page.tx, page.project_id, [record.job_id])
+    now_ms = clock.now_ms()
     runs = [] if record.rule is None or record.due_at_ms is None else [record.due_at_ms]
     if record.rule is not None and runs:
         runs += record.rule.upcoming(runs[0], RUNS - 1)
-    return Shown(
+    return Render(
         "schedule.html",
         {
-            **_row(page, record, await _names(page, [record])),
+            **_row(page, record, await _names(page, subscribers, [record])),
             "delivery": deliveries.get(record.job_id),
             "runs": runs,
             "now_ms": now_ms,
@@ -77,35 +86,37 @@ async def schedule(page: PageContext) -> Shown:
     )
 
 
-async def pause(page: PageContext) -> Moved:
+async def pause(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
-    await page.get(Scheduling).pause(page.tx, page.project_id, record_id)
+    await scheduling.pause(page.tx, page.project_id, record_id)
     return _moved(page, page._("It is paused."))
 
 
-async def resume(page: PageContext) -> Moved:
+async def resume(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
-    await page.get(Scheduling).resume(page.tx, page.project_id, record_id)
+    await scheduling.resume(page.tx, page.project_id, record_id)
     return _moved(page, page._("It goes on."))
 
 
-async def cancel(page: PageContext) -> Moved:
+async def cancel(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     kind = kind_of(record_id)
-    await page.get(Scheduling).cancel(page.tx, page.project_id, record_id, kind)
+    await scheduling.cancel(page.tx, page.project_id, record_id, kind)
     return _moved(page, page._("It is never sent any more."))
 
 
-def _moved(page: PageContext, notice: str) -> Moved:
+def _moved(page: PageContext, notice: str) -> Redirect:
     record_id = page.params["record_id"]
     page.note(schedule=record_id)
-    return Moved(page.url(f"/schedules/{record_id}"), notice=notice)
+    return Redirect(page.url(f"/schedules/{record_id}"), notice=notice)
 
 
-async def _names(page: PageContext, records: list[Record]) -> dict[str, str]:
+async def _names(
+    page: PageContext, subscribers: Subscribers, records: list[Record]
+) -> dict[str, str]:
     """What people are called, by id; who has been erased is not there."""
     keys = [(page.project_id, each.subscriber_id) for each in records if each.subscriber_id]
-    found = await page.service.subscribers.find_many(page.tx, keys)
+    found = await subscribers.find_many(page.tx, keys)
     return {
         person.subscriber_id: person.first_name or person.username or person.subscriber_id
         for person in found.values()

@@ -2,7 +2,7 @@
 
 import re
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_scheduling.recurrence import Rule
 
 _NAMES = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

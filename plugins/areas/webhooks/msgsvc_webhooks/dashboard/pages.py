@@ -5,9 +5,10 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.clock import to_rfc3339
-from msgsvc_core.dashboard import Moved, Nav, PageContext, Pages, Shown
-from msgsvc_core.errors import ValidationFailed
+from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
@@ -28,41 +29,40 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 @pages.get(
     "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
 )
-async def webhooks(page: PageContext) -> Shown:
-    service = page.get(Webhooks)
-    found = await service.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
-    return Shown(
+async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
+    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    return Render(
         "webhooks.html",
-        {"webhooks": found, "most": service.settings.endpoints_per_project},
+        {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
     )
 
 
 @pages.get("/webhooks/new", access="manage")
-async def new_webhook(page: PageContext) -> Shown:
-    return Shown("edit.html", {"webhook": None, "events": _events(page), "chosen": _chosen(page)})
+async def new_webhook(page: PageContext, events: Events) -> Render:
+    return Render("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
 
 
 @pages.post("/webhooks/new", access="manage", again=new_webhook)
-async def create_webhook(page: PageContext) -> Shown:
+async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
     body = validate(CreateWebhookBody, _typed(page))
-    webhook, secret = await page.get(Webhooks).create(page.tx, page.project_id, body)
+    webhook, secret = await all_webhooks.create(page.tx, page.project_id, body)
     page.note(webhook_id=webhook.webhook_id)
-    return Shown("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
+    return Render("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
 
 
 @pages.get("/webhooks/{webhook_id}", access="look")
-async def webhook(page: PageContext) -> Shown:
-    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
-    found = await service.find(page.tx, page.project_id, webhook_id)
+async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
+    webhook_id = page.params["webhook_id"]
+    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
-    logged = await service.deliveries(page.tx, page.project_id, webhook_id, query)
+    logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
     shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
     older = following and page.url(
         f"/webhooks/{webhook_id}", **{**_asked(page.query), "cursor": following}
     )
     # The list that is looked at again and again is a part of the page.
     template = "deliveries.html" if page.fragment == "deliveries" else "webhook.html"
-    return Shown(
+    return Render(
         template,
         {
             "webhook": found,
@@ -71,73 +71,75 @@ async def webhook(page: PageContext) -> Shown:
             "query": query,
             "statuses": statuses(page._),
             "tones": STATUS_TONES,
-            "event_choices": [("", page._("all")), *((name, name) for name in _events(page))],
+            "event_choices": [("", page._("all")), *((name, name) for name in _names(events))],
         },
     )
 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="manage")
-async def edit_webhook(page: PageContext) -> Shown:
-    found = await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
+async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
+    found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
-    return Shown("edit.html", {"webhook": found, "events": _events(page), "chosen": chosen})
+    return Render("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
 
 
 @pages.post("/webhooks/{webhook_id}/edit", access="manage", again=edit_webhook)
-async def change_webhook(page: PageContext) -> Moved:
+async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     body = validate(UpdateWebhookBody, _typed(page))
-    return await _changed(page, body, page._("Saved."))
+    return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
-async def set_webhook_status(page: PageContext) -> Moved:
+async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     # What is not there is missing, whatever was asked of it.
-    await page.get(Webhooks).find(page.tx, page.project_id, page.params["webhook_id"])
+    await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
-    return await _changed(page, body, page._("Switched on.") if on else page._("Switched off."))
+    return await _changed(
+        page, all_webhooks, body, page._("Switched on.") if on else page._("Switched off.")
+    )
 
 
 @pages.post("/webhooks/{webhook_id}/test", access="manage")
-async def test_webhook(page: PageContext) -> Moved:
+async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     webhook_id = page.params["webhook_id"]
-    delivery = await page.get(Webhooks).send_test(page.tx, page.project_id, webhook_id)
-    return Moved(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
+    delivery = await all_webhooks.send_test(page.tx, page.project_id, webhook_id)
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
 
 
 @pages.post("/webhooks/{webhook_id}/secret", access="manage")
-async def rotate_webhook_secret(page: PageContext) -> Shown:
-    service, webhook_id = page.get(Webhooks), page.params["webhook_id"]
-    secret, until_ms = await service.rotate_secret(page.tx, page.project_id, webhook_id)
-    found = await service.find(page.tx, page.project_id, webhook_id)
-    return Shown("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
+async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Render:
+    webhook_id = page.params["webhook_id"]
+    secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
+    return Render("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
 @pages.post("/webhooks/{webhook_id}/replay", access="manage")
-async def replay_webhook(page: PageContext) -> Moved:
+async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Redirect:
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
-    since_ms = page.service.clock.now_ms() - back_ms
+    since_ms = clock.now_ms() - back_ms
     body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
-    answer = await page.get(Replays).begin(page.tx, page.project_id, webhook_id, body)
+    answer = await replays.begin(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
         "{count} event is looked at; what did not arrive is delivered again.",
         "{count} events are looked at; what did not arrive is delivered again.",
         answer.events,
     )
-    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+    return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
 @pages.post("/webhooks/{webhook_id}/delete", access="manage")
-async def delete_webhook(page: PageContext) -> Moved:
-    await page.get(Webhooks).delete(page.tx, page.project_id, page.params["webhook_id"])
-    return Moved(page.url("/webhooks"), page._("Deleted."))
+async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
+    await all_webhooks.delete(page.tx, page.project_id, page.params["webhook_id"])
+    return Redirect(page.url("/webhooks"), page._("Deleted."))
 
 
 @pages.get("/webhooks/deliveries/{delivery_id}", access="look")
-async def webhook_delivery(page: PageContext) -> Shown:
+async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     delivery_id = page.params["delivery_id"]
-    delivery, tries = await page.get(Webhooks).delivery(page.tx, page.project_id, delivery_id)
+    delivery, tries = await all_webhooks.delivery(page.tx, page.project_id, delivery_id)
     values = {
         "delivery": delivery,
         "attempts": tries,
@@ -145,24 +147,26 @@ async def webhook_delivery(page: PageContext) -> Shown:
         "statuses": statuses(page._),
         "tones": STATUS_TONES,
     }
-    return Shown("state.html" if page.fragment == "state" else "delivery.html", values)
+    return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 
 
 @pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="manage", again=webhook_delivery)
-async def redeliver(page: PageContext) -> Moved:
+async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
-    await page.get(Webhooks).redeliver(page.tx, page.project_id, delivery_id)
-    return Moved(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
+    await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
 
 
-async def _changed(page: PageContext, body: UpdateWebhookBody, notice: str) -> Moved:
+async def _changed(
+    page: PageContext, all_webhooks: Webhooks, body: UpdateWebhookBody, notice: str
+) -> Redirect:
     webhook_id = page.params["webhook_id"]
-    await page.get(Webhooks).update(page.tx, page.project_id, webhook_id, body)
-    return Moved(page.url(f"/webhooks/{webhook_id}"), notice)
+    await all_webhooks.update(page.tx, page.project_id, webhook_id, body)
+    return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
-def _events(page: PageContext) -> list[str]:
-    return sorted(page.service.events.catalogue)
+def _names(events: Events) -> list[str]:
+    return sorted(events.catalogue)
 
 
 def _chosen(page: PageContext, webhook: Webhook | None = None) -> list[str]:

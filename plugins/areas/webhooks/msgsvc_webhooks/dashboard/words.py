@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.texts import Translate
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_webhooks.models import Attempt, Delivery
 
 #: How the states are coloured, beside their word.

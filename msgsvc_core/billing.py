@@ -1,0 +1,98 @@
+"""Paid operations: the core says that one takes place; a plugin that keeps accounts charges it.
+
+Without such a plugin nothing is charged and nothing refused.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.errors import Forbidden
+from msgsvc_core.kernel.values import value_object
+
+#: A message to one subscriber: of `POST /v1/send` and `/v1/send/batch`, a schedule or a drip campaign.
+MESSAGE = "message.sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One paid operation: `operation` is what is sold, e.g. `auth.confirmed`, `resource_id` of what it
+    was done, e.g. a session. The same pair is one charge, however often it is told of.
+
+    `quantity` is how many of it: a mass send's recipients. Below 0 it gives back what was charged before
+    and did not take place."""
+
+    project_id: str
+    operation: str
+    resource_id: str
+    refusable: bool = True
+    quantity: int = 1
+
+
+@value_object
+class Plan:
+    """What an account may do. None is as many as they like."""
+
+    name: str
+    max_projects: int | None = None
+    #: Active members of each project.
+    max_members: int | None = None
+    csv_export: bool = True
+
+
+class CheckOperation(Protocol):
+    """Raises `BillingBlocked` where a paid operation would be refused."""
+
+    async def __call__(self, project_id: str, operation: str, tx: Tx | None) -> None: ...
+
+
+class BillingGate:
+    """`service.billing`: what the core asks of whoever bills.
+
+    `charge` is awaited with each paid operation, `check` before one is taken that is charged later.
+    `quote` returns the credits that one costs now, `plan_of` the plan of a project's owner, None where
+    nothing is billed.
+    """
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        charge: Callable[[Tx, Charge], Awaitable[None]],
+        check: CheckOperation,
+        quote: Callable[[Tx, str, str], Awaitable[int]],
+        plan_of: Callable[[Tx, str], Awaitable[Plan | None]],
+    ) -> None:
+        self._db = db
+        self._charge = charge
+        self._check = check
+        self._quote = quote
+        self._plan_of = plan_of
+
+    async def charge(self, tx: Tx, charge: Charge) -> None:
+        """Charges a paid operation. Raises `BillingBlocked` if it is refused."""
+        await self._charge(tx, charge)
+
+    async def check(self, project_id: str, operation: str, tx: Tx | None = None) -> None:
+        """Raises `BillingBlocked` where a paid operation would be refused that is not charged now.
+
+        `tx` is the caller's transaction, if there is one.
+        """
+        await self._check(project_id, operation, tx)
+
+    async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
+        """Credits that one paid operation costs a project; 0 where nothing is billed."""
+        return await self._quote(tx, project_id, operation)
+
+    async def plan_of(self, tx: Tx, project_id: str) -> Plan | None:
+        """The plan of a project's owner; None where nothing is billed: then they may do everything."""
+        return await self._plan_of(tx, project_id)
+
+    async def check_export(self, project_id: str) -> None:
+        """Raises `Forbidden`, which names the plan, where it has no CSV export. For endpoints that hold no
+        connection."""
+        async with self._db.read() as tx:
+            plan = await self._plan_of(tx, project_id)
+        if plan is not None and not plan.csv_export:
+            raise Forbidden(f"the plan {plan.name!r} has no CSV export; a higher plan has")

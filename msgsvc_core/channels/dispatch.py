@@ -1,0 +1,255 @@
+"""Who handles an update.
+
+Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message to
+those who want it, and a change of one to the same. What nobody claims is answered kindly and logged; it
+never stops the bot.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from msgsvc_core.channels.commands import (
+    COMMAND_NAME,
+    START_PAYLOAD,
+    ListedCommand,
+    read_command,
+)
+from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundHandler, InboundRule
+from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.channels.updates import (
+    Blocked,
+    ButtonPressed,
+    ChatMoved,
+    MessageEdited,
+    MessageReceived,
+    Started,
+    Unblocked,
+)
+from msgsvc_core.channels.words import Choice, TypedAnswers
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.i18n import Texts, package_of
+
+log = structlog.get_logger(__name__)
+
+
+class Reachable(Protocol):
+    """Keeps where people can be reached, and whether they can. `channel` is the bot's key."""
+
+    async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None: ...
+
+    async def seen_in_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
+
+    async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None: ...
+
+    async def unblock(self, tx: Tx, channel: str, user_id: str) -> None: ...
+
+
+class InboundDispatcher:
+    """Gives updates to the rules that take them.
+
+    `on_project_button` handles presses of buttons that are not the bot's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        texts: Texts,
+        typed_answers: TypedAnswers,
+        start_codes: StartCodes,
+        reachable: Reachable,
+        on_project_button: InboundHandler,
+    ) -> None:
+        self._texts = texts
+        self._typed_answers = typed_answers
+        self._start_codes = start_codes
+        self._reachable = reachable
+        self._on_project_button = on_project_button
+        self._rules: list[InboundRule] = []
+
+    def declare(self, rules: Iterable[InboundRule]) -> None:
+        """Adds rules, before the first update. Raises `ValueError` for those that clash."""
+        self._rules = sorted(
+            (*self._rules, *rules), key=lambda rule: (rule.priority, -len(rule.prefix))
+        )
+        self._refuse_clashes()
+
+    @property
+    def commands(self) -> list[ListedCommand]:
+        """The commands that people are told of, in the order in which they were declared."""
+        return [
+            ListedCommand(rule.name, rule.about)
+            for rule in self._rules
+            if rule.on == "command" and rule.about is not None
+        ]
+
+    async def handle(self, ctx: InboundContext) -> None:
+        # A message's id is unique in its chat alone: a press is looked up where the message was sent to.
+        is_press = isinstance(ctx.update, ButtonPressed)
+        if not is_press:
+            await self._follow_chat(ctx)
+        await self._dispatch(ctx)
+        if is_press:
+            await self._follow_chat(ctx)
+
+    async def leave_unclaimed(self, ctx: InboundContext) -> None:
+        match ctx.update:
+            case Started():
+                await self._unknown_start(ctx)
+            case ButtonPressed():
+                await self._unknown_button(ctx)
+            case _:
+                log.info("update_unclaimed", channel=ctx.channel)
+
+    async def _dispatch(self, ctx: InboundContext) -> None:
+        match ctx.update:
+            case ChatMoved():
+                pass
+            case Started(payload=""):
+                await self._offer(ctx, "command", "start")
+            case Started(payload=payload):
+                if not await self._offer(ctx, "start", payload):
+                    await self._unknown_start(ctx)
+            case ButtonPressed(data=data) if data.startswith(OWN_BUTTON):
+                handled = await self._offer(ctx, "button", data.removeprefix(OWN_BUTTON))
+                if not handled:
+                    await self._unknown_button(ctx)
+            case ButtonPressed():
+                await self._on_project_button(ctx)
+            case MessageReceived() | MessageEdited():
+                await self._words(ctx, ctx.update)
+            case Blocked() | Unblocked():
+                await self._access_changed(ctx)
+            case _:
+                log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
+
+    async def _follow_chat(self, ctx: InboundContext) -> None:
+        """Where somebody is now is where they can be reached."""
+        update, chats = ctx.update, self._reachable
+        if isinstance(update, ChatMoved):
+            await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
+            return
+        is_group = ctx.bot.is_group(update.chat_id)
+        if not is_group and not isinstance(update, Blocked):
+            await chats.seen_in_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
+
+    async def _access_changed(self, ctx: InboundContext) -> None:
+        chats, user_id = self._reachable, ctx.update.user.user_id
+        if isinstance(ctx.update, Blocked):
+            await chats.block(ctx.tx, ctx.channel, user_id, reason="user_blocked_bot")
+        else:
+            await chats.unblock(ctx.tx, ctx.channel, user_id)
+
+    async def _words(self, ctx: InboundContext, message: MessageReceived | MessageEdited) -> None:
+        if isinstance(message, MessageEdited):
+            # A command is not given anew by mending it.
+            if not await self._offer(ctx, "edit", ""):
+                log.info("edit_unclaimed", channel=ctx.channel)
+            return
+        if await self._answer_in_words(ctx, message):
+            return
+        command = read_command(message.text)
+        profile = ctx.bot.profile
+        if command is not None and command.is_for(profile.username if profile else None):
+            if command.name == "start" and START_PAYLOAD.fullmatch(command.argument):
+                # A link's payload, from a messenger that leaves it to people to write it.
+                await self.handle(_as_started(ctx, command.argument))
+                return
+            ctx.argument = command.argument
+            if await self._offer(ctx, "command", command.name):
+                return
+        if not await self._offer(ctx, "message", ""):
+            log.info("message_unclaimed", channel=ctx.channel)
+
+    async def _answer_in_words(self, ctx: InboundContext, message: MessageReceived) -> bool:
+        """Takes a text for the press of a button, or for a start, where the platform has none of them."""
+        takes = ctx.bot.capabilities
+        found = await self._typed_answers.press_in(ctx.tx, ctx.bot, message.chat_id, message.text)
+        if found is not None:
+            choice, message_ref = found
+            await self.handle(_as_pressed(ctx, choice, message_ref))
+            return True
+        if takes.start_links:
+            return False
+        payload = await self._start_codes.payload_in(ctx.tx, message.text)
+        if payload is None:
+            return False
+        await self.handle(_as_started(ctx, payload))
+        return True
+
+    async def _offer(self, ctx: InboundContext, on: str, text: str) -> bool:
+        for rule in self._rules:
+            if rule.on != on or not _fits(rule, text):
+                continue
+            if await self._run(rule, ctx) is not False:
+                if on in {"start", "button", "command"}:
+                    await self._tell_of_aside(ctx)
+                return True
+        return False
+
+    async def _tell_of_aside(self, ctx: InboundContext) -> None:
+        for rule in self._rules:
+            if rule.on == "aside":
+                await self._run(rule, ctx)
+
+    async def _run(self, rule: InboundRule, ctx: InboundContext) -> bool | None:
+        """Calls the handler, which speaks with the texts of its own package."""
+        ctx._ = self._texts.into(ctx.lang, package_of(rule.handler))
+        try:
+            return await rule.handler(ctx)
+        finally:
+            ctx._ = self._texts.into(ctx.lang)
+
+    async def _unknown_button(self, ctx: InboundContext) -> None:
+        log.info("button_unknown", channel=ctx.channel)
+        await ctx.answer_button(ctx._("This button no longer works."))
+
+    async def _unknown_start(self, ctx: InboundContext) -> None:
+        log.info("start_unknown", channel=ctx.channel)
+        text = ctx._("This link is not valid any more. Please ask the site for a new one.")
+        await ctx.reply(OutgoingMessage(text))
+
+    def _refuse_clashes(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for rule in self._rules:
+            if rule.on == "command":
+                if not COMMAND_NAME.fullmatch(rule.name):
+                    raise ValueError(
+                        f"the command {rule.name!r}: its name is 1-32 of a-z, 0-9 and _"
+                    )
+                key: tuple[str, str] = (rule.on, rule.name)
+            else:
+                key = (rule.on, rule.prefix)
+            if rule.on not in {"message", "edit", "aside"} and (not key[1] or key in seen):
+                raise ValueError(f"two rules, or one without a prefix, for {rule.on} {key[1]!r}")
+            seen.add(key)
+
+
+def _fits(rule: InboundRule, text: str) -> bool:
+    return rule.name == text if rule.on == "command" else text.startswith(rule.prefix)
+
+
+def _as_pressed(ctx: InboundContext, choice: Choice, message_ref: str) -> InboundContext:
+    update = ctx.update
+    press = ButtonPressed(
+        update_id=update.update_id,
+        chat_id=update.chat_id,
+        user=update.user,
+        data=choice.data,
+        message_ref=message_ref,
+        # Nobody waits for the end of such a press.
+        button_ref="",
+        text=choice.label,
+    )
+    return replace(ctx, update=press)
+
+
+def _as_started(ctx: InboundContext, payload: str) -> InboundContext:
+    update = ctx.update
+    start = Started(
+        update_id=update.update_id, chat_id=update.chat_id, user=update.user, payload=payload
+    )
+    return replace(ctx, update=start)

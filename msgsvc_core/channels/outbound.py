@@ -1,0 +1,601 @@
+"""A channel's way out, in the process that owns its lane: paced, paused, stopped."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from msgsvc_core.channels.circuit import CircuitBreaker, Permit
+from msgsvc_core.channels.concurrency import ConcurrencyLimit
+from msgsvc_core.channels.contract import Channel, Pace
+from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.ordering import RetryOrder
+from msgsvc_core.channels.outages import ChannelOutages
+from msgsvc_core.channels.pacing import Entry, Pacer, Window
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.config.settings import JobSettings
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.jobs import store
+from msgsvc_core.jobs.contract import Backoff, Capacity, Job, JobContext, Reschedule, exponential
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
+
+T = TypeVar("T")
+
+#: Seconds for which jobs of a paced bot are claimed ahead of their calls. What is urgent waits for no
+#: more; and reading and writing the batches is hidden behind it.
+AHEAD_S = 0.4
+
+#: Batches of a lane at once, and jobs of each, while the platform is quick: while the calls of one batch
+#: are made, the other's are read or written.
+BATCHES, BATCH = 2, 100
+
+#: Batches at once of a paced bot, or of a slow platform: their calls are few, and slow calls must not use
+#: them all up.
+PACED_BATCHES = 32
+
+#: Batches by which those are divided that may be in flight to a slow platform: a batch is written when the
+#: last of its calls has ended.
+SLOW_BATCHES = 4
+
+#: The most that may be in flight on a channel: what mailings have, and a batch beside them. With half as
+#: many more a broadcast was no quicker.
+MOST_IN_FLIGHT = 300
+
+#: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
+CHANGED_MS = 50
+
+#: Seconds that a job may wait for its chat's turn with a batch; for longer it goes back.
+PATIENCE_S = 1.1
+
+#: Seconds between an owner's looks whether somebody stopped or resumed the channel.
+LOOK_S = 1.0
+
+#: Milliseconds for which what failed in our own hands is not overtaken, until the lane has put it back.
+FAILED_MS = 1000
+
+#: Seconds to wait after the n-th 429 in a row that does not say for how long.
+REFUSED_BACKOFF = exponential(first_s=1, factor=2, most_s=60)
+
+#: By how much a wait that we choose may be longer or shorter, so that not all come back at once.
+SPREAD = 0.2
+
+UNPACED = Pace()
+
+#: What a platform says of one message or person: it answers, so it is not away.
+ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE_LIMITED})
+
+log = structlog.get_logger(__name__)
+
+
+class ChannelPaused(Exception):
+    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
+    was not made, or refused for that reason."""
+
+
+class OutboundGate:
+    """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        states: ChannelStates,
+        outages: ChannelOutages,
+        metrics: ChannelMetrics,
+        settings: JobSettings,
+    ) -> None:
+        self.key = key
+        self.order = RetryOrder()
+        self._clock = clock
+        self._db = db
+        self._channels = channels
+        self._states = states
+        self._outages = outages
+        self._metrics = metrics
+        self._pacer: Pacer | None = None
+        self._pace = UNPACED
+        self._bot_turn = asyncio.Lock()
+        #: Jobs that were claimed and whose calls have not begun.
+        self._ahead: set[str] = set()
+        self._stopped = False
+        self._circuit = CircuitBreaker(
+            failures=settings.outage_failures, trial_calls=settings.trial_calls
+        )
+        self.concurrency = ConcurrencyLimit(
+            least=settings.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
+        )
+        #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
+        #: what the database knows of it.
+        self._pause_ends_ms = 0
+        self._until_ms = self._noted_ms = 0
+        self._noting = False
+        self._refusals = 0
+        #: The same for single chats.
+        self._chat_pauses: dict[str, int] = {}
+        self._looked_at_s = -math.inf
+        #: Changes by us that are being written: what the database says is older than what we know.
+        self._writing = 0
+
+    # ---- for handlers ---------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether no call may be made now."""
+        # Asked for every call, and hardly ever so.
+        return (
+            self._stopped
+            or self._circuit.blocks
+            or (self._pause_ends_ms > 0 and self._pause_ends_ms > self._monotonic_ms())
+        )
+
+    @property
+    def waits_for_chats(self) -> bool:
+        """Whether a chat may have to wait for its turn."""
+        return self._paced() is not None or bool(self._chat_pauses)
+
+    def too_early_s(self, chat_id: str, patience_s: float) -> float | None:
+        """Seconds after which a call in the chat is to be tried again; None if it may wait here.
+
+        For the chat's turn it may for `patience_s`; what the platform asked for is always too long.
+        """
+        pacer = self._paced()
+        wait_s = 0.0 if pacer is None else pacer.chat_wait_s(chat_id)
+        pause_s = self._chat_pause_s(chat_id)
+        return max(wait_s, pause_s) if pause_s > 0 or wait_s > patience_s else None
+
+    async def call(
+        self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Makes one call of `channel` when it may be in flight, and the bot's and the chat's turn has come.
+
+        `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
+        `ChannelPaused` when the bot may make none; what the platform says of the bot is kept to from then on.
+        """
+        await self.concurrency.until_available()
+        with self.concurrency.slots() as slots:
+            slots.take([job.job_id])
+            return await self.call_in_flight(channel, job, chat_id, make)
+
+    async def call_in_flight(
+        self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
+    ) -> T:
+        """The same for what is counted as in flight already."""
+        pacer = self._paced()
+        if pacer is None:
+            self._check_open(chat_id)
+            entry = None
+        else:
+            entry = await self._enter(pacer, job, chat_id)
+        if self._ahead:
+            self._ahead.discard(job.job_id)
+        permit = self._circuit.begin()
+        if permit is None:
+            if entry is not None:
+                entry.cancel()
+            raise ChannelPaused
+        began_s = time.monotonic()
+        try:
+            try:
+                made = await make()
+            finally:
+                if entry is not None:
+                    entry.end(time.monotonic())
+        except DeliveryError as error:
+            self._count_answer(error, began_s)
+            await self._learn(channel, chat_id, error, permit)
+            raise
+        except BaseException:
+            self._circuit.released(permit)
+            raise
+        self._refusals = 0
+        self.concurrency.answered(began_s)
+        if self._circuit.succeeded():
+            await self._end_outage(channel)
+        return made
+
+    async def in_order(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+        """Puts back those of a batch's jobs that would overtake others; returns the rest."""
+        if not self.order:
+            return list(jobs)
+        left: list[Job] = []
+        back: list[Reschedule] = []
+        for job in sorted(jobs, key=lambda job: (job.priority, job.job_id)):
+            until_ms = self.order.behind(job)
+            if until_ms is None:
+                left.append(job)
+            else:
+                # Later than they are: due with them, it would be taken for the next after them.
+                back += self.later([job], until_ms + max(1, self._chat_step_ms()))
+        if back:
+            async with ctx.putting_back(back):
+                pass
+        return left
+
+    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
+        """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
+
+        `counts` is whether the first was tried. Later ones of the receiver wait for them.
+        """
+        step_ms = self._chat_step_ms()
+        back: list[Reschedule] = []
+        for number, job in enumerate(jobs):
+            until_ms = at_ms + number * step_ms
+            self.order.note(job, until_ms)
+            back.append(Reschedule(job, until_ms, counts and number == 0))
+        return back
+
+    def failed(self, jobs: Sequence[Job]) -> None:
+        """Says before the next of their receivers has its turn that jobs failed and come again: the lane
+        says so too, when it has written until when."""
+        until_ms = self._clock.now_ms() + FAILED_MS
+        for job in jobs:
+            self.order.note(job, until_ms)
+
+    def again(self, jobs: Sequence[Job]) -> list[Reschedule]:
+        """What puts jobs back to their old places, to be claimed when the bot may work again."""
+        now_ms = self._clock.now_ms()
+        for job in jobs:
+            # The bot may work again before later ones of the receiver, already claimed, hear of it.
+            self.order.note(job, max(now_ms, job.run_at_ms))
+        return [Reschedule(job, None) for job in jobs]
+
+    def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
+        """When to try again what failed: no earlier than the platform said, or by `backoff`."""
+        if error.retry_after_s is None:
+            wait_s = backoff(attempts) * random.uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - no secret
+        else:
+            wait_s = error.retry_after_s
+        return self._clock.now_ms() + math.ceil(wait_s * 1000)
+
+    # ---- the lane's gate ------------------------------------------------------------------------
+
+    async def taken_over(self, tx: Tx) -> None:
+        """Begins with empty buckets, the pause that was told to the owner before, and its order."""
+        self._pacer, self._pace = None, UNPACED
+        state = await self._states.find(tx, self.key)
+        now_ms = self._clock.now_ms()
+        if state is not None and state.paused_until_ms > now_ms:
+            self._pause_for(state.paused_until_ms - now_ms)
+            self._until_ms = max(self._until_ms, state.paused_until_ms)
+            self._noted_ms = max(self._noted_ms, state.paused_until_ms)
+        self.order.forget()
+        for job in await store.put_off(tx, f"channel:{self.key}"):
+            self.order.note(job, job.run_at_ms)
+        self._looked_at_s = -math.inf
+
+    @property
+    def stale(self) -> bool:
+        return time.monotonic() - self._looked_at_s >= LOOK_S
+
+    async def look(self, tx: Tx) -> None:
+        if self.stale and not self._writing:
+            self._looked_at_s = time.monotonic()
+            noted_ms = self._noted_ms
+            state = await self._states.find(tx, self.key)
+            if not self._writing:
+                # Of a channel that is gone nobody would ever say that it works again.
+                is_here = self._channels.get(self.key) is not None
+                self._stopped = is_here and state is not None and state.stopped
+                is_out = is_here and state is not None and state.outage_since_ms is not None
+                self._circuit.synchronize(
+                    is_out=is_out, trial=0 if state is None else state.outage_trial
+                )
+            if not self._noting and noted_ms == self._noted_ms:
+                self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
+
+    def room(self) -> Capacity:
+        paced, limit = self.paced_room(), self.concurrency
+        free, now_ms = limit.claimable, self._clock.now_ms()
+        if paced is not None and paced.jobs <= 0:
+            return paced
+        if free <= 0:
+            return Capacity(0, PACED_BATCHES, now_ms + CHANGED_MS)
+        # What is known of a platform after a few answers is little: so it is slow until then.
+        is_slow = limit.limit < BATCH
+        batch = max(1, limit.limit // SLOW_BATCHES) if is_slow else None
+        if paced is not None:
+            return replace(paced, jobs=min(paced.jobs, free), batch=batch)
+        return Capacity(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
+
+    def paced_room(self) -> Capacity | None:
+        """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
+        anything."""
+        now_ms = self._clock.now_ms()
+        if self.closed:
+            left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
+            most_ms = round(LOOK_S * 1000)
+            waits = self._stopped or self._circuit.blocks
+            wait_ms = most_ms if waits else min(left_ms, most_ms)
+            return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
+        if self._circuit.left is not None:
+            # A trial: a few calls.
+            left = max(0, self._circuit.left - len(self._ahead))
+            return Capacity(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
+        pacer = self._paced()
+        if pacer is None or pacer.bot is None:
+            return None
+        step_s = pacer.bot.step_s
+        room = pacer.bot.room(time.monotonic(), AHEAD_S) - len(self._ahead)
+        # By one at a time, each would cost transactions of its own.
+        least = max(1, int(AHEAD_S / step_s / 2))
+        if room >= least:
+            return Capacity(room, PACED_BATCHES, now_ms)
+        return Capacity(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        self.concurrency.claimed([job.job_id for job in jobs])
+        self.expect(jobs)
+
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """Their calls are to begin when the bot's turn comes."""
+        if self._pacer is not None or self._circuit.left is not None:
+            self._ahead.update(job.job_id for job in jobs)
+
+    def put_back(self, job: Job, until_ms: int) -> None:
+        self.order.note(job, until_ms)
+
+    def ended(self, jobs: Sequence[Job]) -> None:
+        self.concurrency.dropped([job.job_id for job in jobs])
+        if self._ahead:
+            self._ahead.difference_update(job.job_id for job in jobs)
+
+    # ---- what the platform says -----------------------------------------------------------------
+
+    def changed(self, *, stopped: bool) -> None:
+        """Somebody here stopped or resumed the channel, or made it another bot's."""
+        self._stopped = stopped
+        self._looked_at_s = -math.inf
+
+    def outage_changed(self) -> None:
+        """Somebody here noted that the platform's outage is over, or is on trial."""
+        self._looked_at_s = -math.inf
+
+    async def _learn(
+        self, channel: Channel, chat_id: str | None, error: DeliveryError, permit: Permit
+    ) -> None:
+        """Keeps to what a failure says of the platform, the bot, or the chat."""
+        await self._judge(channel, error, permit)
+        if error.reason is Reason.RATE_LIMITED:
+            self._metrics.refused(self.key, error.scope)
+            if error.scope == "chat" and chat_id is not None:
+                wait_ms = self.retry_at_ms(error, REFUSED_BACKOFF, 1) - self._clock.now_ms()
+                self._chat_pauses[chat_id] = max(
+                    self._chat_pauses.get(chat_id, 0), self._monotonic_ms() + wait_ms
+                )
+            else:
+                await self._pause(error)
+        elif error.reason is Reason.BOT_BANNED and not await self._stopped_by(channel, error):
+            raise ChannelPaused from error
+
+    def _count_answer(self, error: DeliveryError, began_s: float) -> None:
+        """A refusal is an answer as well; what failed on our side says nothing of the platform."""
+        if error.reason is not Reason.PLATFORM_UNAVAILABLE:
+            self.concurrency.answered(began_s)
+        elif not isinstance(error, LocalFailure):
+            self.concurrency.unanswered()
+
+    async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
+        """What a failure says of whether the platform is there at all."""
+        is_away = error.reason is Reason.PLATFORM_UNAVAILABLE
+        if error.reason in ANSWERS:
+            if self._circuit.succeeded():
+                await self._end_outage(channel)
+        elif not is_away or isinstance(error, LocalFailure) or not self._is_current(channel):
+            self._circuit.released(permit)
+        else:
+            opened = self._circuit.failed(permit)
+            # The first of them may be the message's own fault: it has been tried once more.
+            error.outage = self._circuit.unanswered > 1
+            if opened:
+                await self._note_outage(channel, error, permit)
+
+    def _is_current(self, channel: Channel) -> bool:
+        """Whether the channel has not been changed since: of another bot, an old failure says nothing."""
+        return self._channels.get(self.key) is channel
+
+    async def _note_outage(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
+        """Writes that the platform is away, or, after a trial, that it still is."""
+        outages = self._outages
+        async with self._writing_state("outage_not_written") as tx:
+            if permit.trial is None or not await outages.trial_failed(
+                tx, channel, permit.trial, error.text
+            ):
+                await outages.begin(tx, channel, error.text)
+
+    async def _end_outage(self, channel: Channel) -> None:
+        async with self._writing_state("recovery_not_written") as tx:
+            await self._outages.end(tx, channel)
+
+    @asynccontextmanager
+    async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:
+        """A transaction whose failure is logged as `failure`: the next look takes the database's word, and
+        the next call shows anew how the platform is."""
+        self._writing += 1
+        try:
+            async with self._db.transaction() as tx:
+                yield tx
+        except Exception:
+            log.exception(failure, channel=self.key)
+        finally:
+            self._writing -= 1
+
+    async def _pause(self, error: DeliveryError) -> None:
+        if error.retry_after_s is None and not self.closed:
+            self._refusals += 1
+        until_ms = self.retry_at_ms(error, REFUSED_BACKOFF, max(1, self._refusals))
+        self._pause_for(until_ms - self._clock.now_ms())
+        self._until_ms = max(self._until_ms, until_ms)
+        if self._noting:
+            return
+        self._noting = True
+        try:
+            # Of a hundred calls that are refused at once, the first writes for all.
+            while self._noted_ms < self._until_ms:
+                noted_ms = self._until_ms
+                async with self._db.transaction() as tx:
+                    await self._states.pause(tx, self.key, noted_ms)
+                self._noted_ms = noted_ms
+        except DatabaseUnavailable as failure:
+            log.warning("pause_not_written", channel=self.key, error=str(failure))
+        finally:
+            self._noting = False
+
+    def _forget_pause_beyond(self, noted_ms: int) -> None:
+        """The database knows less than we noted there: that was said to another bot than this."""
+        if noted_ms < self._noted_ms:
+            self._until_ms = self._noted_ms = noted_ms
+            self._pause_ends_ms = 0
+            self._pause_for(noted_ms - self._clock.now_ms())
+
+    def _pause_for(self, wait_ms: int) -> None:
+        self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
+
+    async def _stopped_by(self, channel: Channel, error: DeliveryError) -> bool:
+        """Whether this ban stops the bot: one message tells it, the others wait. One that meant the
+        bot before says nothing of the one that is there now, which makes the call anew."""
+        current = self._channels.get(self.key)
+        if current is None:
+            return True
+        return current is channel and not self._stopped and await self._stop(channel, error)
+
+    async def _stop(self, channel: Channel, error: DeliveryError) -> bool:
+        """False if it was stopped already, or could not be."""
+        self._stopped = True
+        self._writing += 1
+        try:
+            async with self._db.transaction() as tx:
+                return await self._states.stop(tx, channel, str(error.reason), error.text)
+        except Exception:
+            # The edge, be it the database or a plugin's hook. The next look will find the bot working,
+            # and one call be refused again: if each cost a message, none would be left.
+            log.exception("stop_not_written", channel=self.key)
+            return False
+        finally:
+            self._writing -= 1
+
+    # ---- pace -----------------------------------------------------------------------------------
+
+    async def _enter(self, pacer: Pacer, job: Job, chat_id: str | None) -> Entry:
+        began_s = time.monotonic()
+        while chat_id is not None and (wait_s := pacer.chat_wait_s(chat_id)) > 0:
+            # The bot's turns are for others meanwhile.
+            self._ahead.discard(job.job_id)
+            await asyncio.sleep(wait_s)
+            self._check_open(chat_id)
+        entry = pacer.enter(chat_id)
+        try:
+            if pacer.bot is None:
+                self._check_open(chat_id)
+            else:
+                await self._enter_bot(pacer.bot, entry, chat_id)
+        except BaseException:
+            entry.cancel()
+            raise
+        self._metrics.waited(self.key, time.monotonic() - began_s)
+        return entry
+
+    async def _enter_bot(self, bot: Window, entry: Entry, chat_id: str | None) -> None:
+        async with self._bot_turn:
+            self._check_open(chat_id)
+            while (wait_s := bot.wait_s(time.monotonic())) > 0:
+                await asyncio.sleep(wait_s)
+                self._check_open(chat_id)
+            entry.join(bot, time.monotonic())
+
+    def _check_open(self, chat_id: str | None) -> None:
+        """Raises `ChannelPaused`. What it allows is called with nothing awaited in between."""
+        if self.closed or (chat_id is not None and self._chat_pause_s(chat_id) > 0):
+            raise ChannelPaused
+
+    def _chat_pause_s(self, chat_id: str) -> float:
+        """Seconds that are left of what the platform asked for in this chat."""
+        if not self._chat_pauses:
+            return 0.0
+        left_ms = self._chat_pauses.get(chat_id, 0) - self._monotonic_ms()
+        if left_ms <= 0:
+            self._chat_pauses.pop(chat_id, None)
+        return max(0, left_ms) / 1000
+
+    def _paced(self) -> Pacer | None:
+        """The pacer for what the channel's pace is now; None if it has none."""
+        channel = self._channels.get(self.key)
+        pace = UNPACED if channel is None else channel.pace
+        if self._pace is not pace:
+            if channel is None or pace == UNPACED:
+                self._pacer = None
+            elif self._pacer is None or self._pace != pace:
+                self._pacer = Pacer(pace, channel.is_group, time.monotonic)
+            self._pace = pace
+        return self._pacer
+
+    def _chat_step_ms(self) -> int:
+        pacer = self._paced()
+        if pacer is None or not pacer.pace.per_chat_s:
+            return 0
+        return math.ceil(1000 / pacer.pace.per_chat_s)
+
+    def _monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+
+class OutboundGates:
+    """`service.lines`, by channel key."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        jobs: JobQueue,
+        channels: Channels,
+        states: ChannelStates,
+        outages: ChannelOutages,
+        metrics: ChannelMetrics,
+        settings: JobSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._new_line = partial(
+            OutboundGate,
+            clock=clock,
+            db=db,
+            channels=channels,
+            states=states,
+            outages=outages,
+            metrics=metrics,
+            settings=settings,
+        )
+        self._lines: dict[str, OutboundGate] = {}
+
+    def __getitem__(self, key: str) -> OutboundGate:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._new_line(key)
+        return line
+
+    def changed(self, key: str, *, stopped: bool) -> None:
+        """Tells the line, and the runner, of a change that was committed here."""
+        self[key].changed(stopped=stopped)
+        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+
+    def outage_changed(self, key: str) -> None:
+        """The same of an outage of the channel's platform."""
+        self[key].outage_changed()
+        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+
+    def gate_of(self, lane: str) -> OutboundGate:
+        """The gate of a lane `channel:<key>`."""
+        return self[lane.partition(":")[2]]

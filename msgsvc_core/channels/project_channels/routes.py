@@ -1,0 +1,93 @@
+"""/v1/channels."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.channels.project_channels.models import (
+    BotAnswer,
+    ChannelCheckAnswer,
+    CreateChannelBody,
+    OwnChannelAnswer,
+    OwnChannelList,
+    UpdateChannelBody,
+)
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, PlatformBusy
+
+router = Router(area="channels")
+
+#: Seconds after which a platform that gave no answer may be asked again.
+BUSY_S = 5
+
+
+@router.get("/v1/channels", errors=(BadRequest,))
+async def list_channels(
+    ctx: Context, query: PageQuery, own_channels: ProjectChannels
+) -> OwnChannelList:
+    """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
+    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.most)
+    page, following = query.cut(found, lambda channel: channel.channel_id)
+    return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
+
+
+@router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)
+async def create_channel(
+    ctx: Context, body: CreateChannelBody, own_channels: ProjectChannels
+) -> OwnChannelAnswer:
+    """Adds a bot of the project's own. Under the name of a shared channel it takes its place.
+
+    `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
+    """
+    channel = await own_channels.create(ctx.tx, ctx.project_id, body)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
+    return answer
+
+
+@router.get("/v1/channels/{name}", errors=(NotFound,))
+async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> OwnChannelAnswer:
+    """Shows one channel of the project's own, without its secrets."""
+    channel = await own_channels.find(ctx.tx, ctx.project_id, name)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
+    return answer
+
+
+@router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
+async def update_channel(
+    ctx: Context, name: str, body: UpdateChannelBody, own_channels: ProjectChannels
+) -> OwnChannelAnswer:
+    """Changes settings of a channel of the project's own; what is left out stays.
+
+    Calls that are under way end as they began; the next are made with the new settings.
+    """
+    channel = await own_channels.update(ctx.tx, ctx.project_id, name, body)
+    [answer] = await own_channels.answers(ctx.tx, [channel])
+    return answer
+
+
+@router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
+async def delete_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> None:
+    """Removes a channel of the project's own, with its secrets; what waits to go out is skipped."""
+    await own_channels.delete(ctx.tx, ctx.project_id, name)
+
+
+@router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
+async def check_channel(
+    ctx: Context, name: str, own_channels: ProjectChannels
+) -> ChannelCheckAnswer:
+    """Asks the messenger's platform whether the bot may work, and who it is.
+
+    `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
+    nothing to say of the bot: `platform_busy`. Whether what people write reaches it is in `reception`.
+    """
+    health, reception = await own_channels.check(ctx.project_id, name)
+    if health.unreachable:
+        raise PlatformBusy(
+            f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S
+        )
+    profile = health.profile
+    return ChannelCheckAnswer(
+        ok=health.ok,
+        detail=health.detail,
+        bot=profile and BotAnswer(name=profile.name, username=profile.username),
+        reception=reception,
+    )

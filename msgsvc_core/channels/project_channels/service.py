@@ -1,0 +1,272 @@
+"""The rules of projects' own channels: what they may set, and what becomes of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from msgsvc_core.channels import bots
+from msgsvc_core.channels.asking import check_channel
+from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
+from msgsvc_core.channels.kinds import ShownSettings, WrongSettings
+from msgsvc_core.channels.project_channels import store
+from msgsvc_core.channels.project_channels.models import (
+    BotAnswer,
+    CreateChannelBody,
+    OwnChannel,
+    OwnChannelAnswer,
+    OwnChannelStatus,
+    State,
+    UpdateChannelBody,
+    row_of,
+)
+from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.security import DecryptionError, SecretBox
+
+#: Prefix of the ids; the key of the channel everywhere else.
+ID_PREFIX = "chn"
+
+
+class ProjectChannels:
+    """`service.own_channels`."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        secrets: SecretBox,
+        channels: Channels,
+        states: ChannelStates,
+        settings: Settings,
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._secrets = secrets
+        self._channels = channels
+        self._states = states
+        self._shared = settings.channels
+        self._per_project = settings.own_channels.per_project
+
+    async def create(self, tx: Tx, project_id: str, body: CreateChannelBody) -> OwnChannel:
+        """A new channel, working in this process from the commit on, in others a moment later.
+
+        Raises `ValidationFailed` for settings that the kind does not take, `Conflict` for a name that
+        is taken, and at the limit.
+        """
+        self._check(body.plugin, body.settings)
+        await tx.lock(f"channels of {project_id}")
+        limit = self._per_project
+        if await store.count(tx, project_id) >= limit:
+            raise Conflict(f"a project has at most {limit} channels of its own")
+        before = await store.find(tx, project_id, body.name)
+        self._check_name(body, before)
+        now_ms = self._clock.now_ms()
+        # Who came by the bot that had this name is reached by the one that has it now.
+        channel_id = before.channel_id if before else new_id(ID_PREFIX)
+        channel = OwnChannel(
+            project_id=project_id,
+            name=body.name,
+            channel_id=channel_id,
+            plugin=body.plugin,
+            sealed=self._seal(channel_id, body.settings),
+            revision=await bots.next_revision(tx),
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        await store.put(tx, channel)
+        tx.on_commit(partial(self._channels.follower.put, channel))
+        return channel
+
+    async def find(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
+        """Raises `NotFound`, for another project's channel as well."""
+        channel = await store.find(tx, project_id, name)
+        if channel is None or channel.removed_at_ms is not None:
+            raise NotFound(f"there is no channel {name!r} of your own")
+        return channel
+
+    async def page(
+        self, tx: Tx, project_id: str, after: str | None, limit: int
+    ) -> list[OwnChannel]:
+        """Up to `limit`, newest first, from `after` on."""
+        return await store.list_page(tx, project_id, after, limit)
+
+    async def list_all(self, tx: Tx) -> list[OwnChannel]:
+        """Those of all projects, for an operator; the oldest first."""
+        return await store.list_all(tx)
+
+    async def update(
+        self, tx: Tx, project_id: str, name: str, body: UpdateChannelBody
+    ) -> OwnChannel:
+        """The channel after the change. Raises `NotFound` and `ValidationFailed`.
+
+        That its platform refused the bot holds no more, nor what it told another bot than this.
+        """
+        await tx.lock(f"channels of {project_id}")
+        channel = await self.find(tx, project_id, name)
+        try:
+            before = self._options(channel)
+        except DecryptionError:
+            # Then they must all be given anew.
+            before = {}
+        merged = {**before, **body.settings}
+        options = {key: value for key, value in merged.items() if value is not None}
+        self._check(channel.plugin, options)
+        changed = replace(
+            channel,
+            sealed=self._seal(channel.channel_id, options),
+            revision=await bots.next_revision(tx),
+            updated_at_ms=self._clock.now_ms(),
+        )
+        await store.update(tx, changed)
+        if self._is_same_bot(channel.plugin, before, options):
+            await self._states.forget_stop(tx, channel.channel_id)
+        else:
+            await self._states.forget(tx, channel.channel_id)
+        tx.on_commit(partial(self._channels.follower.put, changed))
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, name: str) -> None:
+        """Removes a channel and its settings; what waits to be sent by it is skipped.
+
+        Raises `NotFound`.
+        """
+        await tx.lock(f"channels of {project_id}")
+        channel = await self.find(tx, project_id, name)
+        await store.remove(tx, channel, self._clock.now_ms())
+        await self._states.forget(tx, channel.channel_id)
+        await bots.forget(tx, channel.channel_id)
+        revision = await bots.next_revision(tx)
+        tx.on_commit(partial(self._channels.follower.drop, channel.channel_id, revision))
+
+    async def check(
+        self, project_id: str, name: str
+    ) -> tuple[ChannelHealth, ReceptionAnswer | None]:
+        """Asks the platform how the bot is; no connection to the database is held meanwhile.
+
+        With it comes how the bot receives, as it is known here. Raises `NotFound`.
+        """
+        async with self._db.read() as tx:
+            row = await self.find(tx, project_id, name)
+        async with self._channels.use(row.channel_id) as channel:
+            if channel is None:
+                raise NotFound(f"there is no channel {name!r} of your own")
+            asked_at_ms = self._clock.now_ms()
+            health = await check_channel(channel)
+            await self._channels.remember(channel, health)
+            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+            async with self._db.read() as tx:
+                state = await self._states.find(tx, channel.key)
+            return health, reception_of(channel, state)
+
+    async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
+        """Channels as the API shows them."""
+        states = await store.states(tx, [channel.channel_id for channel in channels])
+        return [self._answer(channel, states.get(channel.channel_id)) for channel in channels]
+
+    async def reseal(self, tx: Tx) -> None:
+        """Has settings that an older secret key encrypted encrypted by the current one."""
+        for channel in await store.list_all(tx):
+            try:
+                sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
+            except DecryptionError:
+                # Told by the follower, and by GET.
+                continue
+            if sealed is not None:
+                await store.reseal(tx, channel, sealed)
+
+    def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
+        shown = ShownSettings({}, [])
+        status: OwnChannelStatus = "working"
+        detail = receiving = profile = link = unavailable_since = reception = None
+        try:
+            options = self._options(row)
+            shown = self._channels.kinds.shown(row.plugin, options)
+            channel = self._channel(row, options)
+        except (DecryptionError, WrongSettings) as error:
+            status, detail = "broken", str(error)
+        else:
+            receiving, profile, link = channel.receiving, channel.profile, channel.link("hello")
+            reception = reception_of(channel, state)
+            if isinstance(channel, BrokenChannel):
+                status, detail = "broken", channel.why
+            elif state is not None and state.status == "stopped":
+                status, detail = "stopped", state.detail
+            elif state is not None and state.outage_since_ms is not None:
+                status, detail = "unavailable", state.outage_detail
+                unavailable_since = to_rfc3339(state.outage_since_ms)
+        return OwnChannelAnswer(
+            name=row.name,
+            channel_id=row.channel_id,
+            plugin=row.plugin,
+            settings=shown.values,
+            secrets=shown.secrets,
+            status=status,
+            detail=detail,
+            unavailable_since=unavailable_since,
+            receiving=receiving or "nothing",
+            reception=reception,
+            bot=profile and BotAnswer(name=profile.name, username=profile.username),
+            link=link,
+            created_at=to_rfc3339(row.created_at_ms),
+            updated_at=to_rfc3339(row.updated_at_ms),
+        )
+
+    def _channel(self, row: OwnChannel, options: dict[str, Any]) -> Channel:
+        """The channel that works here; before the commit of a change, what it will be."""
+        channels = self._channels
+        here = channels.get(row.channel_id)
+        if here is not None and channels.follower.has(row):
+            return here
+        identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
+        return channels.kinds.create(identity, row.plugin, options)
+
+    def _is_same_bot(self, plugin: str, before: dict[str, Any], options: dict[str, Any]) -> bool:
+        kinds = self._channels.kinds
+        try:
+            known = kinds.digests(plugin, before)
+        except WrongSettings:
+            return False
+        return kinds.digests(plugin, options)[0] in known
+
+    def _options(self, row: OwnChannel) -> dict[str, Any]:
+        """The settings as they were given. Raises `DecryptionError`."""
+        options: dict[str, Any] = json.loads(
+            self._secrets.decrypt(row.sealed, row_of(row.channel_id))
+        )
+        return options
+
+    def _seal(self, channel_id: str, options: dict[str, Any]) -> str:
+        return self._secrets.encrypt(to_json(options), row_of(channel_id))
+
+    def _check(self, plugin: str, options: dict[str, Any]) -> None:
+        try:
+            self._channels.kinds.check_own(plugin, options)
+        except WrongSettings as error:
+            prefix = "" if str(error).startswith("plugin:") else "settings."
+            raise ValidationFailed(f"{prefix}{error}") from None
+
+    def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
+        """People stay who they are when a name gets another bot, so it must be of the same kind.
+
+        What identifies a person on one platform is somebody else on another.
+        """
+        if before is not None and before.removed_at_ms is None:
+            raise Conflict(f"name: you have a channel {body.name!r} of your own already")
+        shared = self._shared.get(body.name)
+        for other in (before, shared):
+            if other is not None and other.plugin != body.plugin:
+                raise Conflict(
+                    f"name: {body.name!r} is or was of the kind {other.plugin!r}, and people are"
+                    " known by that; give this channel another name"
+                )

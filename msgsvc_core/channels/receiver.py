@@ -1,0 +1,168 @@
+"""Takes the bots' updates in: each bot is one process's at a time, across the whole deployment.
+
+Whose a bot is says a lease in `core_lanes`. Who has it tells the platform where to call, or asks it again
+and again, and finds out from time to time who the bot is. A process that dies lets its leases run out.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.reception import BotReceiver, Lease
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, DatabaseUnavailable
+from msgsvc_core.jobs import lanes
+from msgsvc_core.jobs.lease_clock import LeaseClock
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_id
+
+#: Begins the names of leases on bots; no lane of jobs begins so.
+PREFIX = "receive:"
+
+#: Looks for bots that nobody has, in the time of a lease; so one that is free is found soon.
+LOOKS_A_LEASE = 10
+
+#: Renewals of the leases in the time of one.
+RENEWALS_A_LEASE = 3
+
+log = structlog.get_logger(__name__)
+
+
+class UpdateReceiver:
+    """`service.receiver`: one process's part in it. `new_reception` makes what is done for one bot."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        db: Database,
+        channels: Channels,
+        lease_s: float,
+        new_reception: Callable[[Channel, Lease], BotReceiver],
+    ) -> None:
+        self._clock = clock
+        self._db = db
+        self._channels = channels
+        self._new_reception = new_reception
+        self._owner = new_id("rcv")
+        self._lease_ms = round(lease_s * 1000)
+        self._lease_clock = LeaseClock(clock, self._lease_ms)
+        #: Until when, of the loop's time, what we have is surely ours.
+        self._ours_until = 0.0
+        self._renewed_at = 0.0
+        self._tasks: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
+        self._woken = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        channels.watch(self._woken.set)
+
+    async def start(self) -> None:
+        """Begins to take updates in."""
+        self._keeper = asyncio.create_task(self._keep(), name="keep bots")
+
+    async def stop(self) -> None:
+        """Takes no more updates, and gives the bots to other processes at once.
+
+        What is being handled has been committed or will come again.
+        """
+        if self._keeper is None:
+            return
+        await cancel_and_wait(self._keeper)
+        self._keeper = None
+        await self._end_tasks(list(self._tasks))
+        try:
+            async with self._db.transaction() as tx:
+                await lanes.release(tx, runner_id=self._owner)
+        except DatabaseUnavailable as error:
+            log.warning("bots_not_released", error=str(error))
+
+    async def _keep(self) -> None:
+        look_s = self._lease_ms / 1000 / LOOKS_A_LEASE
+        while True:
+            self._woken.clear()
+            try:
+                await self._look()
+            except DatabaseUnavailable as error:
+                log.warning("bots_not_kept", error=str(error))
+                await self._end_doubtful()
+            except Exception:
+                # The edge: whatever it is, the next look may fare better.
+                log.exception("bots_not_kept")
+                await self._end_doubtful()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(look_s):
+                    await self._woken.wait()
+
+    async def _look(self) -> None:
+        """Keeps what is ours, ends what has changed or is another's, takes what is free."""
+        wanted = {
+            PREFIX + channel.key: channel
+            for channel in self._channels
+            if channel.receiving != "nothing"
+        }
+        changed = [
+            lane for lane, (channel, _) in self._tasks.items() if wanted.get(lane) is not channel
+        ]
+        await self._end_tasks(changed)
+        await self._renew()
+        free = wanted.keys() - self._tasks.keys()
+        if not free:
+            return
+        async with self._db.read() as tx:
+            free -= await lanes.owned_by_others(
+                tx, runner_id=self._owner, over_ms=self._lease_clock.over_ms()
+            )
+        for lane in sorted(free):
+            if await self._own(lane):
+                self._begin(lane, wanted[lane])
+
+    async def _renew(self) -> None:
+        """Extends our leases when a third of their time is over; ends what somebody else has now."""
+        now = asyncio.get_running_loop().time()
+        lease_s = self._lease_ms / 1000
+        if not self._tasks or now - self._renewed_at < lease_s / RENEWALS_A_LEASE:
+            return
+        async with self._db.transaction() as tx:
+            ours = await lanes.renew_owned(
+                tx, runner_id=self._owner, until_ms=self._clock.now_ms() + self._lease_ms
+            )
+        self._renewed_at, self._ours_until = now, now + lease_s
+        lost = [lane for lane in self._tasks if lane not in ours]
+        if lost:
+            log.warning("bots_lost", count=len(lost))
+            await self._end_tasks(lost)
+
+    async def _own(self, lane: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        async with self._db.transaction() as tx:
+            owned = await lanes.own(
+                tx,
+                lane,
+                runner_id=self._owner,
+                now_ms=self._clock.now_ms(),
+                over_ms=self._lease_clock.over_ms(),
+                lease_ms=self._lease_ms,
+            )
+        taken = bool(owned)
+        if taken and not self._tasks:
+            self._renewed_at, self._ours_until = now, now + self._lease_ms / 1000
+        return taken
+
+    def _begin(self, lane: str, channel: Channel) -> None:
+        reception = self._new_reception(channel, Lease(lane, self._owner, self._is_ours))
+        task = asyncio.create_task(reception.run(), name=f"receive {channel.key}")
+        self._tasks[lane] = (channel, task)
+
+    def _is_ours(self) -> bool:
+        return asyncio.get_running_loop().time() < self._ours_until
+
+    async def _end_doubtful(self) -> None:
+        """Ends everything when our leases may have run out while the database was away."""
+        if self._tasks and not self._is_ours():
+            await self._end_tasks(list(self._tasks))
+
+    async def _end_tasks(self, names: list[str]) -> None:
+        await cancel_and_wait(*[self._tasks.pop(lane)[1] for lane in names])

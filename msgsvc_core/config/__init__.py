@@ -1,0 +1,1 @@
+"""The settings: their sections, and where they are read from."""

@@ -1,0 +1,113 @@
+"""What a file is, by its first bytes: names and headers say whatever their author likes.
+
+These are the types that messengers show, after the WHATWG's MIME Sniffing Standard and the files' own
+formats. A file that begins as a picture and holds a page as well is taken for neither.
+"""
+
+import re
+from pathlib import PurePosixPath
+
+from yarl import URL
+
+from msgsvc_core.content.outgoing import Media
+
+#: Bytes of a file's beginning that are looked at.
+HEAD_BYTES = 4096
+
+UNKNOWN = "application/octet-stream"
+
+#: The bytes by which files begin, and what they are.
+_BEGINNINGS = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"%PDF-", "application/pdf"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+)
+
+#: Major brands of ISO media files that are no videos (RFC 8081 and the registration authority, mp4ra).
+_BRANDS = {
+    b"heic": "image/heic",
+    b"heix": "image/heic",
+    b"mif1": "image/heif",
+    b"avif": "image/avif",
+    b"avis": "image/avif",
+    b"M4A ": "audio/mp4",
+    b"qt  ": "video/quicktime",
+}
+
+#: Bytes that the first box of an ISO media file may have: its brands, four bytes each.
+_BOX_BYTES = range(12, 1024)
+
+#: Markup that no picture and no video holds near its beginning, in lower case.
+_MARKUP = re.compile(rb"<(?:!doctype|html|script|iframe)\b|<\?php")
+
+#: What a page begins with; comments and declarations may stand before it.
+_PAGE = re.compile(
+    # Possessive: who writes the file must not choose how long we look for a match.
+    rb"(?>\s+|<!--.*?-->|<\?xml.*?\?>)*+(?:<!doctype\s+(\w+)|<(\w+))",
+    re.DOTALL,
+)
+_PAGES = {b"html": "text/html", b"svg": "image/svg+xml"}
+
+#: By which its name says that a document is a page.
+_PAGE_SUFFIXES = {
+    "text/html": frozenset({".html", ".htm", ".xhtml"}),
+    "image/svg+xml": frozenset({".svg"}),
+}
+
+
+def mime_type_of(head: bytes) -> str:
+    """The type of a file that begins so, `application/octet-stream` for one that we don't know."""
+    for beginning, mime_type in _BEGINNINGS:
+        if head.startswith(beginning):
+            return mime_type
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    if head.startswith(b"BM") and head[6:10] == bytes(4):
+        return "image/bmp"
+    if head[4:8] == b"ftyp" and int.from_bytes(head[:4], "big") in _BOX_BYTES:
+        return _BRANDS.get(head[8:12], "video/mp4")
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        return "video/webm" if b"webm" in head[:64] else "video/x-matroska"
+    return _page_type(head) or UNKNOWN
+
+
+def problem_of(media: Media, head: bytes) -> str | None:
+    """Why a file that begins so can't go as what the message says it is; None if it can.
+
+    An SVG is no picture to a messenger, but a page with scripts. A document may be anything; one that
+    is a page must be named so, for else it is what a host answers in place of the file.
+    """
+    mime_type = mime_type_of(head)
+    if media.type == "document":
+        suffixes = _PAGE_SUFFIXES.get(mime_type)
+        if suffixes is None or PurePosixPath(name_of(media)).suffix.lower() in suffixes:
+            return None
+        return f"it is a page ({mime_type}), and not named so"
+    if mime_type == "image/svg+xml" or not mime_type.startswith(f"{media.type}/"):
+        is_what = "" if mime_type == UNKNOWN else f" but {mime_type}"
+        return f"it is no {media.type}{is_what}"
+    if _MARKUP.search(head.lower()):
+        return f"it is a page besides being {mime_type}"
+    return None
+
+
+def name_of(media: Media) -> str:
+    """The file's name, as the message gives it or its address ends."""
+    return media.filename or PurePosixPath(URL(media.url).path).name or "file"
+
+
+def _page_type(head: bytes) -> str | None:
+    """Of what begins as HTML or SVG."""
+    found = _PAGE.match(head.removeprefix(b"\xef\xbb\xbf").lower())
+    if found is None:
+        return None
+    declared = found[1] or found[2]
+    if declared in {b"head", b"body", b"script", b"iframe"}:
+        return "text/html"
+    return _PAGES.get(declared)

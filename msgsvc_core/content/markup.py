@@ -1,0 +1,88 @@
+"""Reads the three formats of a message into spans: text with a look, and nothing that could run.
+
+A channel writes spans in its platform's own markup, so what an integrator wrote can't break it.
+
+No format can be broken here. Markup that has no meaning is shown as it stands, an HTML tag outside
+the small set is left out with its text kept, and a tag left open ends with the message.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Literal
+
+from msgsvc_core.content.html_markup import HTML_MARKS, from_html, to_html
+from msgsvc_core.content.markdown import MAX_DEPTH, from_markdown
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.content.spans import Mark, Span, safe_href
+
+__all__ = [
+    "HTML_MARKS",
+    "MAX_DEPTH",
+    "Mark",
+    "Span",
+    "TextUnit",
+    "clipped",
+    "joined",
+    "like",
+    "safe_href",
+    "to_html",
+    "to_spans",
+    "utf16_length",
+    "visible_length",
+]
+
+#: What platforms count as the length of a text.
+TextUnit = Literal["characters", "utf16"]
+
+#: Texts that are kept as they were read: the checks, the platform's form and the journal read one
+#: message some ten times, and a mailing sends one text to many.
+_KEPT_TEXTS = 256
+
+
+def to_spans(text: str, text_format: Format) -> list[Span]:
+    """The spans of a message; their texts together are what a person reads."""
+    if text_format == "plain":
+        return [Span(text)] if text else []
+    return list(_read(text, text_format))
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _read(text: str, text_format: Format) -> tuple[Span, ...]:
+    return tuple(joined((from_html if text_format == "html" else from_markdown)(text)))
+
+
+def visible_length(text: str, text_format: Format, unit: TextUnit = "characters") -> int:
+    """How long a platform that counts `unit` takes a text to be, without its markup."""
+    if text_format != "plain":
+        text = "".join(span.text for span in to_spans(text, text_format))
+    return len(text) if unit == "characters" else utf16_length(text)
+
+
+def like(look: Span, text: str) -> Span:
+    """Another text with the same look."""
+    return replace(look, text=text)
+
+
+def utf16_length(text: str) -> int:
+    """UTF-16 code units: two for a character beyond the basic plane, such as most emoji."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def clipped(text: str, most: int) -> str:
+    """As much of a text as fits, in the unit in which platforms count."""
+    if utf16_length(text) <= most:
+        return text
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (most - 1)]
+    return kept.decode("utf-16-le", "ignore").rstrip() + "…"
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same with no span that is empty, nor two beside each other that look alike."""
+    return [
+        Span("".join(span.text for span in alike), marks, href)
+        for (marks, href), alike in groupby(
+            (span for span in spans if span.text), key=lambda span: (span.marks, span.href)
+        )
+    ]

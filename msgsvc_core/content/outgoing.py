@@ -1,0 +1,81 @@
+"""What is shown in a chat: a text in one of three formats, buttons, a file."""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any, Literal
+
+from msgsvc_core.kernel.values import value_object
+
+Format = Literal["plain", "markdown", "html"]
+MediaType = Literal["image", "video", "document"]
+
+
+@value_object
+class Button:
+    """A button under a message: either opens `url`, or sends `data` back to the bot."""
+
+    text: str
+    url: str | None = None
+    data: str | None = None
+
+
+@value_object
+class Media:
+    """A file that goes with a message, fetched by the platform from `url`."""
+
+    type: MediaType
+    url: str
+    filename: str | None = None
+
+
+@value_object
+class OutgoingMessage:
+    """What is shown in a chat. `buttons` are rows from top to bottom.
+
+    `key` names the message towards its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same whenever this
+    message is sent again, and no other message's. It is no part of the content.
+    """
+
+    text: str
+    format: Format = "plain"
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    media: Media | None = None
+    silent: bool = False
+    key: str = field(default="", compare=False)
+
+    def with_key(self, key: str) -> "OutgoingMessage":
+        """The same message under a key, as it is handed to a channel."""
+        return replace(self, key=key)
+
+    def to_payload(self) -> dict[str, Any]:
+        """JSON for a job's payload or a column; `from_payload` reads it back."""
+        payload: dict[str, Any] = {"text": self.text, "format": self.format}
+        if self.buttons:
+            payload["buttons"] = [
+                [_without_none(text=b.text, url=b.url, data=b.data) for b in row]
+                for row in self.buttons
+            ]
+        if self.media:
+            payload["media"] = _without_none(
+                type=self.media.type, url=self.media.url, filename=self.media.filename
+            )
+        if self.silent:
+            payload["silent"] = True
+        return payload
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> "OutgoingMessage":
+        media = payload.get("media")
+        return cls(
+            text=payload["text"],
+            format=payload.get("format", "plain"),
+            buttons=tuple(
+                tuple(Button(**button) for button in row) for row in payload.get("buttons", ())
+            ),
+            media=Media(**media) if media else None,
+            silent=payload.get("silent", False),
+        )
+
+
+def _without_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,342 @@
+"""Puts values into a text: `{{ name }}` and `{{ name | default("x") }}`, and nothing else.
+
+A template can run nothing and repeat nothing: it is read once, in time linear in its length, and a
+value that holds braces is a text like any other. What a value may do depends on where it stands: it
+is shown as it is and never becomes markup, whatever the template has before and after it, and in an
+address it is never scheme, host or path of its own.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape as escape_html
+from itertools import pairwise
+from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from msgsvc_core.content.markup import Span, joined, to_html, to_spans
+from msgsvc_core.content.outgoing import Format
+from msgsvc_core.security.http_urls import check_http_url
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+
+#: What a hole may name: a variable, or an attribute of the recipient of a mailing.
+VARIABLE_NAME = rf"(?:attributes\.)?{NAME}"
+
+_VARIABLE = re.compile(
+    rf"""
+    \{{\{{ \s*+ (?P<name>{VARIABLE_NAME}) (?![A-Za-z0-9_]) \s*+
+    (?: \| \s*+ default \s*+ \( \s*+ "(?P<default> (?: [^"\\] | \\["\\] )*+ )" \s*+ \) \s*+ )?
+    \}}\}}
+    """,
+    re.VERBOSE,
+)
+
+#: What has a meaning in our Markdown: a line break does inside a link's text, and a space at the edge
+#: of what is marked.
+_MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()\n]|\A\s|\s\Z")
+
+
+#: Values that no markup reads otherwise than a word, wherever they stand: letters and digits at both ends.
+_WORDS = re.compile(r"[^\W_](?:[\w .,-]*[^\W_])?")
+
+
+class TemplateError(ValueError):
+    """A text is no template; the message says where and why."""
+
+
+class AddressError(TemplateError):
+    """What a text would be is no address that may stand there."""
+
+
+class WrongVariable(Exception):
+    """The variable `name` does not fit; `why` says what is wrong with it."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.name, self.why = name, why
+
+
+class TooLong(Exception):
+    """What a template came to is longer than allowed."""
+
+
+def _check_value(value: Any) -> Any:
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError("must be a text, a number, or true or false")
+
+
+VariableName = Annotated[str, Field(pattern=f"^{VARIABLE_NAME}$")]
+VariableValue = Annotated[str | int | float | bool, BeforeValidator(_check_value)]
+Variables = dict[VariableName, VariableValue]
+
+
+def to_text(value: str | float | bool) -> str:
+    """A value as people read it; true, false and numbers as in JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _as_it_is(value: str) -> str:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Where a value goes; `escape` makes it what it has to be there."""
+
+    name: str
+    default: str | None
+    escape: Callable[[str], str] = _as_it_is
+
+
+Part = str | Hole
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text that was read: what is fixed, and holes."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def holes(self) -> list[Hole]:
+        return [part for part in self.parts if isinstance(part, Hole)]
+
+    def render(self, values: Mapping[str, str], most: int) -> str:
+        """The text with `values` in it.
+
+        Raises `WrongVariable`, and `TooLong` beyond `most` characters.
+        """
+        rendered: list[str] = []
+        length = 0
+        for part in self.parts:
+            text = part if isinstance(part, str) else _filled(part, values, most)
+            length += len(text)
+            # At once, not at the end: each of a thousand holes may take a value of a megabyte.
+            if length > most:
+                raise TooLong
+            rendered.append(text)
+        return "".join(rendered)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span of a template's text: what it shows, its look, and where it leads."""
+
+    text: Template
+    look: Span
+    href: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextTemplate(Template):
+    """A template of a message's text; `pieces` is what people see of it."""
+
+    format: Format
+    pieces: tuple[Piece, ...] = ()
+
+    def render_text(self, values: Mapping[str, str], most: int) -> tuple[str, Format]:
+        """The text with `values` in it, and its format. Raises what `render` does.
+
+        In the template's own format if that shows the values as they are. Nothing can be escaped in
+        Markdown's code, a sign that the template leaves open would meet one of a value, and a mark
+        around nothing is none: such a text is written in HTML, which can say all of it.
+        """
+        text = self.render(values, most)
+        if self._is_plain(values):
+            return text, self.format
+        seen = joined(_seen(piece, values, most) for piece in self.pieces)
+        if seen == to_spans(text, self.format):
+            return text, self.format
+        text = to_html(seen)
+        if len(text) > most:
+            raise TooLong
+        return text, "html"
+
+    def _is_plain(self, values: Mapping[str, str]) -> bool:
+        """Whether there is nothing to go wrong; most texts are neither read nor compared for it."""
+        if not self.pieces:
+            return True
+        if self.format == "html" and any(
+            "&" in part for part in self.parts if isinstance(part, str)
+        ):
+            # A word may end the name of a character.
+            return False
+        filled = (values.get(hole.name, hole.default or "") for hole in self.holes)
+        return all(_WORDS.fullmatch(value) for value in filled)
+
+
+def _seen(piece: Piece, values: Mapping[str, str], most: int) -> Span:
+    href = None if piece.href is None else piece.href.render(values, most)
+    return Span(piece.text.render(values, most), piece.look.marks, href)
+
+
+def _filled(hole: Hole, values: Mapping[str, str], most: int) -> str:
+    value = values.get(hole.name, hole.default)
+    if value is None:
+        raise WrongVariable(hole.name, "is required by the template")
+    if len(value) > most:
+        raise TooLong
+    try:
+        return hole.escape(value)
+    except ValueError as error:
+        raise WrongVariable(hole.name, str(error)) from None
+
+
+def names_in(templates: Sequence[Template]) -> list[str]:
+    """The variables, in the order in which they come first."""
+    return list(dict.fromkeys(hole.name for template in templates for hole in template.holes))
+
+
+def required_in(templates: Sequence[Template]) -> list[str]:
+    """Those of them that have no default everywhere."""
+    holes = [hole for template in templates for hole in template.holes]
+    return list(dict.fromkeys(hole.name for hole in holes if hole.default is None))
+
+
+def plain_template(text: str) -> Template:
+    """A template of a text without markup. Raises `TemplateError`."""
+    return Template(_read(text))
+
+
+def text_template(text: str, text_format: Format) -> TextTemplate:
+    """A template of a message's text, whose values can't become markup. Raises `TemplateError`."""
+    parts = _read(text)
+    if text_format == "plain" or not any(isinstance(part, Hole) for part in parts):
+        return TextTemplate(parts, text_format)
+    if text_format == "markdown":
+        _check_markdown(parts)
+    marked, marks = _marked(parts)
+    spans = to_spans(marked, text_format)
+    placed = _placed(parts, [_escape_at(mark, spans, text_format) for mark in marks])
+    holes = dict(zip(marks, Template(parts).holes, strict=True))
+    pieces = tuple(_piece(span, holes) for span in spans)
+    return TextTemplate(placed, text_format, pieces)
+
+
+def address_template(text: str) -> Template:
+    """A template of a URL, in which values are percent-encoded. Raises `TemplateError`."""
+    parts = _read(text)
+    marked, marks = _marked(parts)
+    _check_address(marked, marks)
+    return Template(_placed(parts, [_in_address] * len(marks)))
+
+
+def _read(text: str) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    end = 0
+    while (start := text.find("{{", end)) >= 0:
+        match = _VARIABLE.match(text, start)
+        if match is None:
+            raise TemplateError(
+                f'at character {start + 1}: must be {{{{ name }}}} or {{{{ name | default("x") }}}}'
+            )
+        if start > end:
+            parts.append(text[end:start])
+        default = match["default"]
+        parts.append(Hole(match["name"], default and re.sub(r"\\(.)", r"\1", default)))
+        end = match.end()
+    if end < len(text) or not parts:
+        parts.append(text[end:])
+    return tuple(parts)
+
+
+def _marked(parts: Sequence[Part]) -> tuple[str, list[str]]:
+    """The text with a word of its own in every hole, and these words."""
+    fixed = "".join(part for part in parts if isinstance(part, str)).lower()
+    stem = "zq"
+    while stem in fixed:
+        stem += "q"
+    marks: list[str] = []
+    marked = ""
+    for part in parts:
+        if isinstance(part, str):
+            marked += part
+        else:
+            # A letter ends it: the mark of hole 1 does not stand in that of hole 10.
+            marks.append(f"{stem}{len(marks)}z")
+            marked += marks[-1]
+    return marked, marks
+
+
+def _piece(span: Span, holes: Mapping[str, Hole]) -> Piece:
+    href = None if span.href is None else Template(_split(span.href, holes, _in_address))
+    return Piece(Template(_split(span.text, holes, _as_it_is)), span, href)
+
+
+def _split(
+    marked: str, holes: Mapping[str, Hole], escape: Callable[[str], str]
+) -> tuple[Part, ...]:
+    """A text of the marked template with its holes in place of their words."""
+    split = re.split(f"({'|'.join(holes)})", marked)
+    return tuple(
+        replace(holes[part], escape=escape) if part in holes else part for part in split if part
+    )
+
+
+def _placed(parts: Sequence[Part], escapes: Sequence[Callable[[str], str]]) -> tuple[Part, ...]:
+    waiting = iter(escapes)
+    return tuple(
+        part if isinstance(part, str) else Hole(part.name, part.default, next(waiting))
+        for part in parts
+    )
+
+
+def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callable[[str], str]:
+    """What makes a value harmless where `mark` stands."""
+    for span in spans:
+        if mark in span.text:
+            if text_format == "html":
+                return escape_html
+            # Nothing can be escaped inside code; see `render_text`.
+            return _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown
+    for span in spans:
+        if span.href and mark in span.href:
+            _check_address(span.href, [mark])
+            return _in_address
+    raise TemplateError(
+        "a variable stands where nothing of it would be seen, such as inside a tag, or is the"
+        " beginning of an address"
+    )
+
+
+def _check_markdown(parts: Sequence[Part]) -> None:
+    """Refuses what only a value would complete to something else."""
+    for part, following in pairwise(parts):
+        # After an odd number of them, the value's own escape would lose its meaning.
+        fixed = part if isinstance(part, str) and isinstance(following, Hole) else ""
+        if (len(fixed) - len(fixed.rstrip("\\"))) % 2:
+            raise TemplateError("a backslash must not stand before a variable")
+    marked, marks = _marked(parts)
+    for address in re.findall(r"\]\(([^()\s]*)", marked):
+        _check_address(address, [mark for mark in marks if mark in address])
+
+
+def _check_address(marked: str, marks: Sequence[str]) -> None:
+    if marks and not marked.lower().startswith(("http://", "https://")):
+        raise AddressError("a variable can't be the scheme or host of an address")
+    if any(mark in marked.split("/")[2] for mark in marks):
+        raise AddressError("a variable can't be part of an address's host")
+    try:
+        check_http_url(marked)
+    except ValueError as error:
+        raise AddressError(str(error)) from None
+    if any(mark in urlsplit(marked).netloc for mark in marks):
+        raise AddressError("a variable can't be part of an address's host")
+
+
+def _in_address(value: str) -> str:
+    """`..` would go up from where the template points, percent-encoded or not."""
+    if value and not value.strip("."):
+        raise ValueError("dots alone can't be part of an address")
+    return quote(value, safe="")
+
+
+def _in_markdown(value: str) -> str:
+    return _MARKDOWN_SPECIAL.sub(lambda match: "\\" + match[0], value)

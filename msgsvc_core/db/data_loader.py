@@ -1,0 +1,84 @@
+"""Lookups by key that are made together: many callers ask at once, the database is asked once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextvars import Context
+from typing import Generic, TypeVar
+
+from msgsvc_core.db.database import Database
+from msgsvc_core.db.errors import DatabaseUnavailable
+from msgsvc_core.db.tx import Tx
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: Keys of one query.
+KEYS_PER_QUERY = 500
+
+#: Takes the distinct keys; answers what there is, by key.
+Load = Callable[[Tx, Sequence[K]], Awaitable[Mapping[K, V]]]
+
+
+class DataLoader(Generic[K, V]):
+    """`get` as if alone; in truth the keys of all who wait go into one query.
+
+    The query begins after the last of them asked, so that everybody sees what was committed before
+    they did. Nothing is kept: this is no cache.
+    """
+
+    def __init__(self, db: Database, load: Load[K, V]) -> None:
+        self._db = db
+        self._load = load
+        self._waiting: dict[K, list[asyncio.Future[V | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def get(self, key: K, tx: Tx | None = None) -> V | None:
+        """The value, or None if there is none. Raises what the query raises.
+
+        With `tx` it is asked there, alone: for what the transaction itself has written.
+        """
+        if tx is not None:
+            return (await self._load(tx, [key])).get(key)
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[V | None] = loop.create_future()
+        self._waiting.setdefault(key, []).append(found)
+        if self._task is None:
+            # Not the first caller's context: its request id would stand in the logs of all.
+            self._task = loop.create_task(self._answer_all(), context=Context())
+        return await found
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                await self._answer_some()
+        finally:
+            self._task = None
+
+    async def _answer_some(self) -> None:
+        keys = list(self._waiting)[:KEYS_PER_QUERY]
+        await self._answer({key: self._waiting.pop(key) for key in keys})
+
+    async def _answer(self, asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> None:
+        try:
+            values = await self._db.ask_few(lambda tx: self._load(tx, list(asked)))
+        except asyncio.CancelledError:
+            for found in _open(asked):
+                found.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - handed to everybody who asked
+            if len(asked) > 1 and not isinstance(error, DatabaseUnavailable):
+                # One of the keys is at fault, with a NUL in it for one; the others are not.
+                for key, waiting in asked.items():
+                    await self._answer({key: waiting})
+                return
+            for found in _open(asked):
+                found.set_exception(error)
+            return
+        for key, waiting in asked.items():
+            for found in waiting:
+                if not found.done():
+                    found.set_result(values.get(key))
+
+
+def _open(asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> list[asyncio.Future[V | None]]:
+    return [found for waiting in asked.values() for found in waiting if not found.done()]

@@ -1,0 +1,111 @@
+"""A unit of writing: rows that come into being together, without reading in between."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from msgsvc_core.db.errors import UniqueViolation
+from msgsvc_core.db.rows import Shape, Values, shape_of
+from msgsvc_core.kernel.values import value_object
+
+log = structlog.get_logger(__name__)
+
+
+@value_object
+class Claim:
+    """A row that must be new: `key` are the columns of the unique index that decides it."""
+
+    shape: Shape
+    values: Values
+    key: tuple[str, ...]
+
+    @property
+    def key_values(self) -> Values:
+        columns = self.shape[1]
+        return tuple(self.values[columns.index(column)] for column in self.key)
+
+
+def call_all(callbacks: Iterable[Callable[[], None]]) -> None:
+    """Calls what follows a commit. One that raises changes nothing about the commit, or the others."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception("commit_callback_failed")
+
+
+class WriteBatch:
+    """What one caller wants written; `Database.write` commits many of them at once.
+
+    All of it is written or nothing, whatever becomes of the units beside it.
+    """
+
+    __slots__ = ("after_commit", "claim_", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Shape, Values]] = []
+        self.claim_: Claim | None = None
+        self.after_commit: list[Callable[[], None]] = []
+
+    def insert(self, table: str, values: Mapping[str, Any]) -> None:
+        """Adds one row."""
+        self.rows.append((shape_of(table, values), tuple(values.values())))
+
+    def claim(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
+        """Makes the batch depend on a new row: if that `key` is there, `write` raises `UniqueViolation`.
+
+        Columns of a key are never null, keep values as they are, and tell them apart as Python does: texts
+        and whole numbers.
+        """
+        assert self.claim_ is None, "a unit has one claim"
+        assert all(values[column] is not None for column in key), "a key is never null"
+        self.claim_ = Claim(shape_of(table, values), tuple(values.values()), tuple(key))
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Has `callback` called after the commit. It must not raise and not block."""
+        self.after_commit.append(callback)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) or self.claim_ is not None
+
+
+def without_claim(units: Sequence[WriteBatch], won: set[int]) -> list[Exception | None]:
+    """`UniqueViolation` for each batch whose claim is not among `won`, by `id`; None for the others."""
+    return [
+        None
+        if unit.claim_ is None or id(unit) in won
+        else UniqueViolation(
+            f"{unit.claim_.shape[0]} has a row of that {', '.join(unit.claim_.key)}"
+        )
+        for unit in units
+    ]
+
+
+def by_shape(units: Iterable[WriteBatch]) -> dict[Shape, list[Values]]:
+    """The rows of all units, those of one table and the same columns together."""
+    rows: dict[Shape, list[Values]] = {}
+    for unit in units:
+        for shape, values in unit.rows:
+            found = rows.get(shape)
+            if found is None:
+                rows[shape] = [values]
+            else:
+                found.append(values)
+    return rows
+
+
+def claims_by_kind(
+    units: Iterable[WriteBatch],
+) -> dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]]:
+    """The first unit of each claimed key, by table and key columns, the keys in their order.
+
+    In order, because two processes that insert the same keys in different orders would wait for each
+    other for ever.
+    """
+    found: dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]] = {}
+    for unit in units:
+        if unit.claim_ is not None:
+            kind = (unit.claim_.shape, unit.claim_.key)
+            found.setdefault(kind, {}).setdefault(unit.claim_.key_values, unit)
+    return {kind: dict(sorted(units.items())) for kind, units in found.items()}

@@ -1,0 +1,185 @@
+"""Files of messages, at a project's URL: fetched where a platform does not do that itself, or looked at."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import IO
+
+import aiohttp
+
+from msgsvc_core.channels.context import MediaFile
+from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.file_types import HEAD_BYTES, mime_type_of, name_of, problem_of
+from msgsvc_core.content.outgoing import Media
+from msgsvc_core.files.media_checks import MediaChecks
+from msgsvc_core.files.models import StoredFile
+from msgsvc_core.files.service import FileGone, Files
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
+
+#: Bytes of a file that are kept in memory; the rest goes to disk.
+IN_MEMORY_BYTES = 1024 * 1024
+
+CHUNK_BYTES = 64 * 1024
+
+#: Seconds for a file of the largest size, and for an answer to begin.
+TOTAL_S, FIRST_S = 120, 15
+
+#: Addresses that a file may be sent on to, one after the other. Each is checked as the first was.
+MAX_REDIRECTS = 5
+
+#: Statuses of a host that may answer otherwise later, beside 5xx.
+_LATER = frozenset({408, 425, 429})
+
+
+class MediaFiles:
+    """`service.media`: files under the limits of `[media]`, and from public addresses alone.
+
+    Its methods raise `DeliveryError`: `invalid_message` for what will not do however often it is tried,
+    and `platform_unavailable` for a host that may yet answer.
+    """
+
+    def __init__(self, *, clock: Clock, settings: MediaSettings, files: Files) -> None:
+        self._settings = settings
+        self._files = files
+        self._clock = clock
+        #: What of the addresses that others name may be called.
+        self.guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
+        self._session: aiohttp.ClientSession | None = None
+
+    @cached_property
+    def checks(self) -> MediaChecks:
+        """What is known of files that messages are about to be sent with."""
+        return MediaChecks(clock=self._clock, settings=self._settings, look=self.look)
+
+    @asynccontextmanager
+    async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
+        """The file behind `media.url`, gone when the block ends."""
+        with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
+            size = await self._get(media, file)
+            file.seek(0)
+            head = file.read(HEAD_BYTES)
+            _check(media, head)
+            file.seek(0)
+            yield MediaFile(file, name_of(media), mime_type_of(head), size)
+
+    async def look(self, media: Media) -> None:
+        """Whether the file may go with a message: its size, and what its first bytes say that it is.
+
+        Of a file whose host tells its length no more than its beginning is read.
+        """
+        if self._files.is_own_address(media.url):
+            stored = await self._stored(media)
+            _check(media, await self._files.head(stored))
+            return
+        async with self._answer(media) as answer:
+            head = b""
+            size = 0
+            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                size += len(chunk)
+                if len(head) < HEAD_BYTES:
+                    head = (head + chunk)[:HEAD_BYTES]
+                self._check_size(media, size)
+                if answer.content_length is not None and len(head) == HEAD_BYTES:
+                    break
+        _check(media, head)
+
+    async def close(self) -> None:
+        if "checks" in self.__dict__:
+            await self.checks.close()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _answer(self, media: Media) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The host's answer, that has the file and is not said to be too large."""
+        try:
+            async with self._opened().get(media.url, max_redirects=MAX_REDIRECTS) as answer:
+                if answer.status >= 500 or answer.status in _LATER:
+                    raise unavailable(f"its host answered {answer.status}")
+                if answer.status != 200:
+                    raise invalid(f"its host answered {answer.status}")
+                if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    # We asked for it as it is; and what is compressed says nothing of its size.
+                    raise invalid("its host sends it compressed")
+                if answer.content_length is not None:
+                    self._check_size(media, answer.content_length)
+                yield answer
+        except aiohttp.ClientConnectorError as error:
+            refused = error.os_error
+            if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
+                raise invalid(str(refused)) from None
+            raise unavailable("its host could not be reached") from None
+        except aiohttp.TooManyRedirects:
+            raise invalid(f"its host sends us on more than {MAX_REDIRECTS} times") from None
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            raise invalid("its host sends us on to what is no address") from None
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            raise unavailable("its host did not send all of it") from None
+
+    async def _get(self, media: Media, file: IO[bytes]) -> int:
+        """Writes all of it into `file`; returns its size."""
+        if not self._files.is_own_address(media.url):
+            async with self._answer(media) as answer:
+                return await self._download(media, answer, file)
+        stored = await self._stored(media)
+        try:
+            async for chunk in self._files.content(stored):
+                file.write(chunk)
+        except FileGone:
+            raise invalid("the file was removed") from None
+        return stored.size
+
+    async def _stored(self, media: Media) -> StoredFile:
+        """What is kept here itself: it is read from the database, not over the network."""
+        stored = await self._files.at_address(media.url)
+        if stored is None:
+            raise invalid("the file is gone, or its address has expired")
+        self._check_size(media, stored.size)
+        return stored
+
+    async def _download(self, media: Media, answer: aiohttp.ClientResponse, file: IO[bytes]) -> int:
+        size = 0
+        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+            size += len(chunk)
+            self._check_size(media, size)
+            file.write(chunk)
+        return size
+
+    def _check_size(self, media: Media, size: int) -> None:
+        most = getattr(self._settings, f"max_{media.type}_bytes")
+        if size > most:
+            raise invalid(f"it is larger than {most} bytes")
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=self.guard.connector(limit=100),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                headers={"User-Agent": "msgsvc", "Accept-Encoding": "identity"},
+                # 64 KiB of gzip can hold 64 MiB.
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(
+                    total=TOTAL_S, sock_connect=FIRST_S, sock_read=FIRST_S
+                ),
+            )
+        return self._session
+
+
+def _check(media: Media, head: bytes) -> None:
+    if not head:
+        raise invalid("it is empty")
+    if problem := problem_of(media, head):
+        raise invalid(problem)
+
+
+def invalid(why: str) -> DeliveryError:
+    return DeliveryError(Reason.INVALID_MESSAGE, f"media.url: {why}")
+
+
+def unavailable(why: str) -> LocalFailure:
+    return LocalFailure(Reason.PLATFORM_UNAVAILABLE, f"media.url: {why}")

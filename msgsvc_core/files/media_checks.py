@@ -1,0 +1,180 @@
+"""What is known of files before messages are sent with them: each is asked for once by all who send it.
+
+A host may be slow, and a bot's other messages must not wait for it: who asks is told what is known, and
+may wait for `media.check_wait_s` from the first question, but not for a host that kept others waiting.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+import structlog
+from yarl import URL
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.config.sections import MediaSettings
+from msgsvc_core.content.outgoing import Media
+from msgsvc_core.kernel.aio import cancel_and_wait
+from msgsvc_core.kernel.clock import Clock
+
+#: Seconds for which an answer holds: that a file may go, that it may not, and that its host is away.
+FIT_S, UNFIT_S, AWAY_S = 300.0, 60.0, 0.5
+
+#: Answers that are kept.
+KEPT = 1000
+
+#: Hosts' answers that are waited for at once, of all and of one.
+MOST, MOST_OF_HOST = 100, 10
+
+#: Questions without an answer yet, of all and of one host. More than the first would not be waited for
+#: soon, each would cost memory, and one slow host shall not take them all.
+MOST_OPEN, MOST_OPEN_OF_HOST = KEPT, KEPT // 2
+
+#: Seconds for which a host counts as slow that kept somebody waiting in vain, and how many such are known.
+SLOW_S, SLOW_HOSTS = 60.0, 1000
+
+#: Seconds after which who found no answer yet asks again, at least. It is twice as long each time.
+LOOK_AGAIN_S = 1.0
+
+_Key = tuple[str, str, str | None]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """One question about a file, and its answer once `done`: `failure` is why it can't be sent."""
+
+    host: str
+    asked_at_s: float
+    #: Until when it may be waited for; like `asked_at_s` by the machine's monotonic clock.
+    patience_ends_s: float
+    done: bool = False
+    failure: DeliveryError | None = None
+    #: Until when the answer holds, by `clock.monotonic_ms`.
+    until_ms: int = 0
+    #: None once it is done, and where there was no room to ask.
+    task: "asyncio.Task[None] | None" = None
+    #: Seconds after which it is worth to look again, at least.
+    least_s: float = LOOK_AGAIN_S
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the answer may still come before patience ends."""
+        return not self.done and time.monotonic() < self.patience_ends_s
+
+    @property
+    def look_again_s(self) -> float:
+        """Seconds after which it is worth to ask for the answer again, while there is none."""
+        return max(self.least_s, time.monotonic() - self.asked_at_s)
+
+
+class MediaChecks:
+    """`service.media.checks`. `look` raises `DeliveryError` for a file that can't be sent, or not now."""
+
+    def __init__(
+        self, *, clock: Clock, settings: MediaSettings, look: Callable[[Media], Awaitable[None]]
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._look = look
+        self._known: dict[_Key, Check] = {}
+        #: How many of them are not done, by host.
+        self._open: Counter[str] = Counter()
+        self._slots = asyncio.Semaphore(MOST)
+        #: Until when a host counts as slow.
+        self._slow: dict[str, float] = {}
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def known(self, files: Sequence[Media]) -> list[Check]:
+        """What is known of each file; what is not is asked for, unless too many questions are open."""
+        return [self._check(media) for media in files]
+
+    async def wait(self, checks: Sequence[Check]) -> None:
+        """Returns when all are done, or none of the others may be waited for any longer."""
+        new = {check.task: check for check in checks if check.task is not None and check.may_wait}
+        if new:
+            last_s = max(check.patience_ends_s for check in new.values())
+            await asyncio.wait(new, timeout=max(0.0, last_s - time.monotonic()))
+        for check in new.values():
+            if not check.done:
+                self._note_pace(check)
+
+    async def close(self) -> None:
+        """Asks no more."""
+        await cancel_and_wait(
+            *[check.task for check in self._known.values() if check.task is not None]
+        )
+
+    def _check(self, media: Media) -> Check:
+        # Only of a document its name is looked at.
+        key = media.type, media.url, media.filename if media.type == "document" else None
+        known = self._known.get(key)
+        if known is not None and (not known.done or known.until_ms > self._now_ms()):
+            return known
+        host, now_s = URL(media.url).authority, time.monotonic()
+        if self._open[host] >= MOST_OPEN_OF_HOST or self._open.total() >= MOST_OPEN:
+            # By then the questions that are under way have an answer.
+            return Check(host, now_s, now_s, least_s=self._settings.check_timeout_s)
+        self._forget_oldest()
+        self._known.pop(key, None)
+        patience_s = self._settings.check_wait_s if self._slow.get(host, 0.0) <= now_s else 0.0
+        check = self._known[key] = Check(host, now_s, now_s + patience_s)
+        self._open[host] += 1
+        # Not the asker's context: its ids would stand in the logs of all who wait.
+        check.task = asyncio.create_task(self._run(media, check), context=Context())
+        return check
+
+    async def _run(self, media: Media, check: Check) -> None:
+        try:
+            await self._ask_host(media, check.host)
+            kept_s = FIT_S
+        except DeliveryError as error:
+            check.failure = error
+            kept_s = UNFIT_S if error.reason is Reason.INVALID_MESSAGE else AWAY_S
+        except Exception as error:
+            log.exception("media_check_failed")
+            why = f"media.url: it could not be looked at ({type(error).__name__})"
+            check.failure, kept_s = DeliveryError(Reason.PLATFORM_UNAVAILABLE, why), AWAY_S
+        check.until_ms = self._now_ms() + round(kept_s * 1000)
+        self._note_pace(check)
+        check.done, check.task = True, None
+        self._open[check.host] -= 1
+        if not self._open[check.host]:
+            del self._open[check.host]
+
+    def _note_pace(self, check: Check) -> None:
+        """Remembers whether the host is one that answers while somebody waits."""
+        now_s = time.monotonic()
+        if now_s - check.asked_at_s < self._settings.check_wait_s:
+            self._slow.pop(check.host, None)
+            return
+        if len(self._slow) >= SLOW_HOSTS:
+            self._slow.clear()
+        self._slow[check.host] = now_s + SLOW_S
+
+    async def _ask_host(self, media: Media, host: str) -> None:
+        of_host = self._hosts.setdefault(host, asyncio.Semaphore(MOST_OF_HOST))
+        async with of_host, self._slots:
+            timeout_s = self._settings.check_timeout_s
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._look(media)
+            except TimeoutError:
+                raise DeliveryError(
+                    Reason.PLATFORM_UNAVAILABLE,
+                    f"media.url: its host took more than {timeout_s:g} s",
+                ) from None
+
+    def _forget_oldest(self) -> None:
+        if len(self._known) >= KEPT:
+            oldest = next((key for key, check in self._known.items() if check.done), None)
+            if oldest is not None:
+                del self._known[oldest]
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ms()

@@ -1,0 +1,190 @@
+"""The ASGI application of a service."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.api.envelope import envelope, http_error
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.dispatcher import EndpointDispatcher
+from msgsvc_core.http.documentation import NotFoundPage
+from msgsvc_core.http.paths import Paths
+from msgsvc_core.http.proxies import TrustedProxies
+from msgsvc_core.http.requests import RequestLog
+from msgsvc_core.kernel.errors import ApiError, MethodNotAllowed, NotFound, ValidationFailed
+from msgsvc_core.security.networks import Networks
+from msgsvc_core.telemetry.request_metrics import RequestMetrics
+
+#: The name of a plugin's route that `/` leads to: where people begin.
+HOME = "home"
+
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
+
+
+def build_app(
+    *,
+    endpoints: Sequence[Endpoint],
+    routes: Sequence[BaseRoute],
+    edge: EndpointDispatcher,
+    not_found: NotFoundPage,
+    metrics: RequestMetrics,
+    settings: Settings,
+    lifespan: Lifespan,
+) -> ASGIApp:
+    """Routes every endpoint, and `routes`: the pages."""
+    errors_url = settings.errors_url
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 404 and not_found.is_for(request):
+            return not_found.answer(request)
+        if error.status_code == 405 and request.method == "OPTIONS":
+            return Response(status_code=204, headers=error.headers)
+        return await edge.refuse(http_error(request, error), request)
+
+    async def on_api_error(_request: Request, error: Exception) -> Response:
+        """For pages of plugins; endpoints have an edge of their own."""
+        assert isinstance(error, ApiError)
+        return envelope(error, errors_url)
+
+    middleware = [
+        Middleware(RequestLog, errors_url=errors_url, lines=settings.log.requests, metrics=metrics)
+    ]
+    # Without a proxy to trust there is nothing to look at, and so nothing to pay.
+    if proxies := Networks(settings.server.trusted_proxies):
+        middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))
+    if settings.server.cors_origins:
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=list(settings.server.cors_origins),
+                allow_methods=["*"],
+                allow_headers=["*"],
+            )
+        )
+    paths = _endpoint_paths(endpoints, edge)
+    app = Starlette(
+        routes=[*(Route(path, paths[path]) for path in paths), *routes],
+        middleware=middleware,
+        exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
+        lifespan=lifespan,
+    )
+    # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
+    app.router.redirect_slashes = False
+    behind = {path: _behind(middleware, paths[path]) for path in paths}
+    return _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
+
+
+def home_of(pages: Sequence[BaseRoute]) -> str | None:
+    """The path of the page that `/` leads to, if a plugin brings one."""
+    found = (page for page in pages if isinstance(page, Route) and page.name == HOME)
+    return next((page.path for page in found), None)
+
+
+def _behind(middleware: Sequence[Middleware], app: ASGIApp) -> ASGIApp:
+    for added in reversed(middleware):
+        app = added.cls(app, *added.args, **added.kwargs)
+    return app
+
+
+def _endpoint_paths(
+    endpoints: Sequence[Endpoint], edge: EndpointDispatcher
+) -> dict[str, "_PathEndpoint"]:
+    by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
+    for endpoint in endpoints:
+        by_path[endpoint.path][endpoint.method] = endpoint
+    # A literal path comes before one with a parameter in its place: `{` sorts after letters.
+    return {path: _PathEndpoint(edge, by_path[path]) for path in sorted(by_path)}
+
+
+class _PathRouter:
+    """Leads to endpoints at once, and to all else through Starlette's router.
+
+    The router tries one expression after another, in layers that catch what our edge has caught
+    already; together they took a tenth of the time of `POST /v1/send`.
+    """
+
+    def __init__(
+        self, endpoints: Mapping[str, ASGIApp], others: ASGIApp, unstorable: ASGIApp
+    ) -> None:
+        self._unstorable = unstorable
+        self._literal = {path: app for path, app in endpoints.items() if "{" not in path}
+        self._others = others
+        self._paths = Paths[ASGIApp]()
+        for path, app in endpoints.items():
+            self._paths.put(path, app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app_for(scope)(scope, receive, send)
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        if scope["type"] != "http":
+            return self._others
+        path = _path_within(scope)
+        if "\0" in path or b"%00" in scope["query_string"]:
+            return self._unstorable
+        if (literal := self._literal.get(path)) is not None:
+            return literal
+        if (found := self._paths.find(path)) is None:
+            return self._others
+        app, scope["path_params"] = found
+        return app
+
+
+def _path_within(scope: Scope) -> str:
+    """The path inside this application, which may be mounted below another's."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(root + "/") else path
+
+
+class _Unstorable:
+    """Answers for every endpoint and page what holds NUL, which PostgreSQL takes nowhere."""
+
+    def __init__(self, edge: EndpointDispatcher) -> None:
+        self._edge = edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        error: ApiError = ValidationFailed("query: a text holds NUL")
+        if "\0" in scope["path"]:
+            error = NotFound("there is nothing at a path that holds NUL")
+        response = await self._edge.refuse(error, Request(scope, receive))
+        await response(scope, receive, send)
+
+
+class _PathEndpoint:
+    """All methods of one path."""
+
+    def __init__(self, edge: EndpointDispatcher, methods: dict[str, Endpoint]) -> None:
+        self._edge = edge
+        self._methods: dict[str, Endpoint] = dict(methods)
+        if "GET" in methods:
+            self._methods["HEAD"] = methods["GET"]
+        self._allow = ", ".join(sorted({*self._methods, "OPTIONS"}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        endpoint = self._methods.get(request.method)
+        if endpoint is not None:
+            request.scope["state"]["endpoint"] = endpoint.path
+            return await self._edge.answer(endpoint, request)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers={"Allow": self._allow})
+        error = MethodNotAllowed(f"{request.method} is not one of {self._allow}")
+        error.headers["Allow"] = self._allow
+        return await self._edge.refuse(error, request)

@@ -1,0 +1,126 @@
+"""GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.api.conventions import CONVENTIONS
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.http.openapi import errors_of, openapi
+from msgsvc_core.kernel.errors import ErrorCatalogue
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.pages.languages import read_language
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent
+_ICON = _FOLDER.parent / "pages" / "static" / "icon.svg"
+
+#: Pages load only from us, and run no script at all.
+_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'"}
+
+
+def documentation_routes(
+    endpoints: Sequence[Endpoint],
+    errors: ErrorCatalogue,
+    base_url: str,
+    languages: Sequence[str],
+    home: str | None = None,
+) -> list[BaseRoute]:
+    """The routes that describe the API. `home` is the page that `/` leads to, else the description."""
+    environment = cache(_templates)
+
+    @cache
+    def document() -> dict[str, Any]:
+        return openapi(endpoints, base_url, languages)
+
+    async def openapi_json(_request: Request) -> Response:
+        return JSONResponse(document())
+
+    async def docs(_request: Request) -> Response:
+        return _page(
+            environment(),
+            "docs.html",
+            areas=_areas(endpoints),
+            document=document(),
+            conventions=CONVENTIONS,
+        )
+
+    async def error_codes(_request: Request) -> Response:
+        return _page(environment(), "errors.html", errors=list(errors))
+
+    async def stylesheet(_request: Request) -> Response:
+        return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
+
+    async def front_door(_request: Request) -> Response:
+        # Relative, so that it is right below the path of an application that mounts us.
+        return Response(status_code=307, headers={"Location": (home or "/docs").lstrip("/")})
+
+    async def icon(_request: Request) -> Response:
+        return FileResponse(
+            _ICON, media_type="image/svg+xml", headers={"Cache-Control": "max-age=86400"}
+        )
+
+    return [
+        Route("/", front_door),
+        # Browsers ask for this name by themselves, and take an SVG under it.
+        Route("/favicon.ico", icon),
+        Route("/openapi.json", openapi_json),
+        Route("/docs", docs),
+        Route("/docs/errors", error_codes),
+        Route("/docs/docs.css", stylesheet),
+    ]
+
+
+class NotFoundPage:
+    """What people read in a browser at an address where nothing is; programs get the error envelope."""
+
+    def __init__(self, texts: Texts, default_lang: str) -> None:
+        self._texts = texts
+        self._default_lang = default_lang
+        self._environment = cache(_templates)
+
+    def is_for(self, request: Request) -> bool:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        return "text/html" in request.headers.get("accept", "") and not path.startswith("/v1/")
+
+    def answer(self, request: Request) -> Response:
+        liked = request.headers.get("accept-language", "")
+        lang = read_language("", liked, self._default_lang)
+        page = _page(
+            self._environment(),
+            "not_found.html",
+            lang=lang,
+            _=self._texts.into(lang),
+            root=request.scope.get("root_path", ""),
+        )
+        page.status_code = 404
+        page.headers["Vary"] = "Accept, Accept-Language"
+        return page
+
+
+def _templates() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader  # noqa: PLC0415 - 2 MiB, only for pages
+
+    return Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True
+    )
+
+
+def _page(environment: "Environment", template: str, **values: Any) -> Response:
+    return HTMLResponse(environment.get_template(template).render(**values), headers=_POLICY)
+
+
+def _areas(declared: Sequence[Endpoint]) -> list[tuple[str, list[tuple[Endpoint, list[Any]]]]]:
+    endpoints = sorted(declared, key=lambda e: (e.area, e.path, e.method))
+    return [
+        (area, [(endpoint, errors_of(endpoint)) for endpoint in group])
+        for area, group in groupby(endpoints, key=lambda endpoint: endpoint.area)
+    ]

@@ -1,0 +1,115 @@
+"""Reads JSON that anybody may have sent (decision 0075)."""
+
+import json
+import math
+from typing import Any
+
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.validation_messages import shortened
+
+#: Deepest nesting of arrays and objects.
+MAX_DEPTH = 32
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def parse_json(raw: bytes) -> Any:
+    """The value in `raw`. Raises `ValidationFailed` for everything that JSON or the database can't hold."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValidationFailed(f"body: invalid UTF-8 at byte {error.start}") from None
+    if not text.strip():
+        raise ValidationFailed("body: is empty; send a JSON object, `{}` at the least")
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise ValidationFailed(
+            f"body: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise ValidationFailed(_TOO_DEEP) from None
+    # Both walks are needed rarely; counting brackets and looking for escapes is cheap.
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    if "\\u" in text:
+        _check_text(value)
+    return value
+
+
+_TOO_DEEP = f"body: nested deeper than {MAX_DEPTH} levels"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        # `add` answers None, so only a name already seen is found.
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValidationFailed(f"body: the name {shortened(name)!r} stands twice in one object")
+    return found
+
+
+def _integer(text: str) -> int:
+    # Python refuses, with a ValueError, to read integers of thousands of digits.
+    if len(text) > 20 or (value := int(text)) not in _INT64:
+        raise ValidationFailed("body: an integer is beyond 64 bits")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValidationFailed("body: a number is beyond what a double holds")
+    return value
+
+
+def _constant(text: str) -> Any:
+    raise ValidationFailed(f"body: {text} is not JSON")
+
+
+def _check_depth(value: Any) -> None:
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise ValidationFailed(_TOO_DEEP)
+
+
+def _check_text(value: Any) -> None:
+    """Refuses what `\\u` escapes can smuggle in: NUL, and halves of surrogate pairs."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str) and not is_storable(item):
+            raise ValidationFailed("body: a text holds NUL or half of a surrogate pair")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
+)
+
+
+def is_storable(text: str) -> bool:
+    """Whether both databases can hold the text."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: nothing else has no UTF-8.
+        return False
+    return True

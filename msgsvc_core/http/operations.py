@@ -1,0 +1,228 @@
+"""What an operator's tools ask: is it alive, can it work."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.states import ChannelState, ChannelStates
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.limits import Limiter
+
+#: Seconds that one check may take.
+CHECK_TIMEOUT_S = 5.0
+
+#: Seconds of them for the database to answer. The rest is for giving the connection back, which takes 2 s
+#: when the database is silent.
+DATABASE_TIMEOUT_S = 3.0
+
+#: Seconds of those for a write to begin: on SQLite another process may be writing.
+WRITE_TIMEOUT_S = 2.0
+
+#: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
+CHANNEL_HEALTH_S = 30.0
+
+#: Seconds for which it is remembered how many jobs there are: of a million it takes 0.3 s to count them.
+COUNTED_S = 5.0
+
+#: Checks whose failure leaves a process able to serve. A balancer that took every process out when
+#: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
+OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys"})
+
+#: What the checks of the configured messengers begin with. One that is away is no fault of the process
+#: either: requests are taken, and what they queue waits (docs/decisions/0055-outages.md).
+CHANNEL_CHECK = "channel:"
+
+log = structlog.get_logger(__name__)
+
+
+def operation_routes(
+    readiness: "Readiness", is_operator: Callable[[Request], bool]
+) -> list[BaseRoute]:
+    """GET /healthz and /readyz. Details are for whom `is_operator` lets see them."""
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        checks = await readiness.checks()
+        failing = {name for name, check in checks.items() if not check["ok"]}
+        ready = all(name in OPTIONAL_CHECKS or name.startswith(CHANNEL_CHECK) for name in failing)
+        status = "ok" if not failing else "degraded" if ready else "failing"
+        return JSONResponse(
+            # Details name hosts, bots and how much there is to do: they are the operator's.
+            {"status": status, "checks": checks} if is_operator(request) else {"status": status},
+            status_code=200 if ready else 503,
+            headers={} if ready else {"Retry-After": "5"},
+        )
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+class Readiness:
+    """Checks the database, the queue, the configured channels, and Redis if there is one.
+
+    Projects' own channels are theirs to look at: a wrong token of one is no fault of the service.
+    """
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        channels: Channels,
+        states: ChannelStates,
+        limiter: Limiter,
+        has_redis: bool,
+        keys_are_lost: Callable[[], bool],
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._channels = channels
+        self._states = states
+        self._limiter = limiter
+        self._has_redis = has_redis
+        self._keys_are_lost = keys_are_lost
+        self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
+        #: When jobs were counted, and how many there were by state.
+        self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
+
+    async def checks(self) -> dict[str, dict[str, Any]]:
+        """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
+        revoked, `unavailable_since` for one whose platform does not answer, `reception` for one that
+        receives nothing."""
+        asked, redis, troubled = await asyncio.gather(
+            self._database_and_queue(), self._redis(), self._troubled()
+        )
+        checks = {**asked, **redis}
+        channels = self._channels.shared
+        found = await asyncio.gather(*(self._channel(one, troubled) for one in channels))
+        for channel, health in zip(channels, found, strict=True):
+            checks[f"{CHANNEL_CHECK}{channel.name}"] = _with_reception(
+                health, reception_of(channel, troubled.get(channel.key))
+            )
+        if self._keys_are_lost():
+            detail = "the database was written with a key that is not in secret_keys any more"
+            checks["secret_keys"] = {"ok": False, "detail": detail}
+        own = [troubled[one.key] for one in self._channels.own if one.key in troubled]
+        if own:
+            stopped = sum(state.stopped for state in own)
+            counts = {
+                "stopped": stopped,
+                "unavailable": sum(
+                    not state.stopped and state.outage_since_ms is not None for state in own
+                ),
+                "interrupted": sum(state.interrupted_since_ms is not None for state in own),
+            }
+            checks["own_channels"] = {"ok": False, "detail": counts}
+            if stopped:
+                checks["own_channels"]["stopped"] = True
+        return checks
+
+    async def _troubled(self) -> dict[str, ChannelState]:
+        """The channels that are stopped, whose platform is away, or that receive nothing, by key."""
+        try:
+            async with asyncio.timeout(DATABASE_TIMEOUT_S), self._db.read() as tx:
+                troubled = await self._states.troubled(tx)
+        except (DatabaseUnavailable, TimeoutError):
+            return {}
+        return {
+            state.channel: state
+            for state in troubled
+            if state.stopped
+            or state.outage_since_ms is not None
+            or state.interrupted_since_ms is not None
+        }
+
+    async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
+        now_s = asyncio.get_running_loop().time()
+        counted_s, jobs = self._counted
+        db = self._db
+        try:
+            async with asyncio.timeout(DATABASE_TIMEOUT_S):
+                async with db.read() as tx:
+                    if not await _can_write(tx):
+                        raise DatabaseUnavailable("the database lets nobody write")
+                    if now_s >= counted_s + COUNTED_S:
+                        jobs = await jobs_store.count_by_state(tx, self._clock.now_ms())
+                        self._counted = now_s, jobs
+                await db.check_writes(WRITE_TIMEOUT_S)
+        except (DatabaseUnavailable, TimeoutError) as error:
+            failing = {"ok": False, "detail": str(error) or "no answer in time"}
+            return {"database": failing, "queue": failing}
+        return {
+            "database": {"ok": True, "detail": self._db.dialect},
+            "queue": {
+                "ok": True,
+                "detail": {"ready": 0, "delayed": 0, "running": 0, "dead": 0, **jobs},
+            },
+        }
+
+    async def _redis(self) -> dict[str, dict[str, Any]]:
+        if not self._has_redis:
+            return {}
+        wrong = await self._limiter.check()
+        if wrong is None:
+            return {"redis": {"ok": True, "detail": "limits are shared"}}
+        return {"redis": {"ok": False, "detail": f"limits are counted per process: {wrong}"}}
+
+    async def _channel(
+        self, channel: Channel, troubled: Mapping[str, ChannelState]
+    ) -> dict[str, Any]:
+        state = troubled.get(channel.key)
+        # Neither is asked here: jobs do, and what they find sets the bot going.
+        if state is not None and state.stopped:
+            detail = f"stopped: {state.reason}: {state.detail}"
+            return {"ok": False, "stopped": True, "detail": detail}
+        if state is not None and state.outage_since_ms is not None:
+            since = to_rfc3339(state.outage_since_ms)
+            detail = f"its platform does not answer: {state.outage_detail}"
+            return {"ok": False, "unavailable_since": since, "detail": detail}
+        now = self._clock.time()
+        checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
+        if now - checked_at < CHANNEL_HEALTH_S:
+            return health
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                result = await channel.check()
+            health = {"ok": result.ok, "detail": result.detail}
+            if result.revoked:
+                await self._states.note_health(channel, result, asked_at_ms=self._clock.now_ms())
+                return {"ok": False, "stopped": True, "detail": result.detail}
+        except TimeoutError:
+            health = {"ok": False, "detail": "no answer in time"}
+        except DatabaseUnavailable as error:
+            health = {"ok": False, "detail": str(error)}
+        except Exception as error:
+            log.exception("channel_broke_contract", channel=channel.name)
+            health = {"ok": False, "detail": type(error).__name__}
+        self._channel_health[channel.name] = (now, health)
+        return health
+
+
+def _with_reception(check: dict[str, Any], reception: ReceptionAnswer | None) -> dict[str, Any]:
+    """A channel's check, together with why it receives nothing, if so."""
+    if reception is None or reception.state == "receiving":
+        return check
+    detail = f"{check['detail']}; receives nothing: {reception.detail}"
+    return {**check, "ok": False, "detail": detail, "reception": reception.model_dump()}
+
+
+async def _can_write(tx: Tx) -> bool:
+    """Whether the server takes writes: after a failover, an old primary does not."""
+    if tx.dialect == "sqlite":
+        await tx.fetch_val("SELECT 1 AS one")
+        return True
+    return not await tx.fetch_val(
+        "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+        " AS read_only"
+    )

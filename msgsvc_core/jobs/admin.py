@@ -1,0 +1,97 @@
+"""What an operator does about a job: runs it now, or discards it.
+
+Both keep the promises of the job's kind to whoever waits for it (`JobSpec.on_dead`, `on_retry`). The
+messages of what is refused hold no values: the dashboard translates them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import structlog
+
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.jobs import inspection
+from msgsvc_core.jobs.contract import Job, JobSpec
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
+
+#: The error with which a discarded job settles what waits for it.
+DISCARDED = "an operator discarded it"
+
+log = structlog.get_logger(__name__)
+
+
+class JobAdmin:
+    """`service.job_admin`. `specs` returns the kinds of jobs of all loaded plugins."""
+
+    def __init__(
+        self, *, queue: JobQueue, clock: Clock, specs: Callable[[], Sequence[JobSpec]]
+    ) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._specs = specs
+
+    async def retry(self, tx: Tx, job_id: str) -> None:
+        """Makes a job due at once; a dead one has all its attempts again.
+
+        Raises `NotFound`, `Conflict`, and whatever `on_retry` of its kind refuses it with: then undo
+        `tx`, or the savepoint in which this was called.
+        """
+        held = await _hold(tx, job_id)
+        if held.state == "dead":
+            if held.key is not None and await self._queue.has_open(tx, held.job.name, held.key):
+                raise Conflict("another job of its name and key is open, and does its work")
+            await self._put_back(tx, held.job)
+        now_ms = self._clock.now_ms()
+        await inspection.make_due(tx, job_id, now_ms)
+        tx.on_commit(partial(self._queue.wake, held.job.lane, now_ms))
+
+    async def discard(self, tx: Tx, job_id: str) -> None:
+        """Removes a job for good. What waits for one that is not dead is settled as if it had just died.
+
+        Raises `NotFound` and `Conflict`: then undo `tx`, or the savepoint in which this was called.
+        """
+        held = await _hold(tx, job_id)
+        # First, for `on_dead` may enqueue another of its key.
+        await inspection.remove(tx, job_id)
+        spec = self._spec(held.job.name)
+        if held.state != "dead" and spec is not None and spec.on_dead is not None:
+            await _settled(held.job, spec.on_dead(tx, held.job, DISCARDED))
+
+    async def _put_back(self, tx: Tx, job: Job) -> None:
+        """Undoes what was settled when the job became a dead letter."""
+        spec = self._spec(job.name)
+        if spec is None:
+            # What was settled, only its plugin knows.
+            raise Conflict("its plugin is not loaded; load it first")
+        if spec.on_retry is not None:
+            await _settled(job, spec.on_retry(tx, job))
+        elif spec.on_dead is not None:
+            raise Conflict(
+                "what waited for it was settled when it failed for good, so that running it again would"
+                " do nothing; docs/guides/scaling-out.md says what to do instead"
+            )
+
+    def _spec(self, name: str) -> JobSpec | None:
+        return next((spec for spec in self._specs() if spec.name == name), None)
+
+
+async def _hold(tx: Tx, job_id: str) -> inspection.LockedJob:
+    held = await inspection.hold(tx, job_id)
+    if held is None:
+        raise NotFound("there is no such job; what is done is not kept")
+    if held.state == "running":
+        raise Conflict("it is running; wait until it has ended")
+    return held
+
+
+async def _settled(job: Job, hook: Awaitable[None]) -> None:
+    try:
+        await hook
+    except (ApiError, DatabaseUnavailable):
+        raise
+    except Exception:
+        # A plugin's fault must not keep the operator from the other jobs.
+        log.exception("job_not_settled", job=job.name, job_id=job.job_id)
+        raise Conflict("what waits for it could not be settled; the log says why") from None

@@ -1,0 +1,166 @@
+"""The SQL of an operator's look at jobs, and of what `JobAdmin` does to them.
+
+Payloads are answered without what is sealed in them, or looks like a secret.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import for_update
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.kernel.values import value_object
+
+State = Literal["ready", "running", "dead"]
+
+#: What stands in an answer instead of a sealed or secret value.
+HIDDEN = "[hidden]"
+
+#: Parts of names in payloads whose values are not shown. Sealed ones would tell nobody anything.
+_SECRET_PARTS = ("sealed", "secret", "token", "password", "code")
+
+_COLUMNS = (
+    "job_id, name, lane, state, priority, run_at_ms, attempts, deliveries, project_id, key,"
+    " payload, leased_by, leased_until_ms, last_error, created_at_ms"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as an operator sees it. Times are Unix milliseconds."""
+
+    job_id: str
+    name: str
+    lane: str
+    state: State
+    priority: int
+    run_at_ms: int
+    attempts: int
+    deliveries: int
+    project_id: str | None
+    key: str | None
+    payload: Any
+    leased_by: str | None
+    leased_until_ms: int | None
+    last_error: str | None
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs are meant; None means any."""
+
+    state: State | None = None
+    lane: str | None = None
+    name: str | None = None
+
+    def condition(self) -> tuple[str, dict[str, Any]]:
+        """SQL and its parameters. The states are written out, for the indexes that hold only one."""
+        parts = ["1 = 1"]
+        params: dict[str, Any] = {}
+        if self.state is not None:
+            parts.append(f"state = '{self.state}'")
+        for column, value in (("lane", self.lane), ("name", self.name)):
+            if value is not None:
+                parts.append(f"{column} = :{column}")
+                params[column] = value
+        return " AND ".join(parts), params
+
+
+async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
+    """Up to `limit` jobs, the oldest first."""
+    condition, params = wanted.condition()
+    # Few run at a time, and have an index without this order: SQLite would go along all jobs for it.
+    order = "job_id || ''" if wanted.state == "running" else "job_id"
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE {condition} ORDER BY {order} LIMIT :most",
+        {**params, "most": limit},
+    )
+    return [_letter(row) for row in rows]
+
+
+async def find(tx: Tx, job_id: str) -> JobView | None:
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
+    )
+    return None if row is None else _letter(row)
+
+
+@value_object
+class LockedJob:
+    """A job that nobody else claims or changes until the transaction ends. Its `job.attempts` are those
+    that were made."""
+
+    job: Job
+    state: State
+    key: str | None
+
+
+async def hold(tx: Tx, job_id: str) -> LockedJob | None:
+    """None if there is no such job."""
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{for_update(tx.dialect)}",
+        {"job_id": job_id},
+    )
+    if row is None:
+        return None
+    job = Job(
+        job_id=job_id,
+        name=row["name"],
+        lane=row["lane"],
+        payload=from_json(row["payload"]),
+        attempts=row["attempts"],
+        deliveries=row["deliveries"],
+        created_at_ms=row["created_at_ms"],
+        project_id=row["project_id"],
+        priority=row["priority"],
+        run_at_ms=row["run_at_ms"],
+    )
+    return LockedJob(job, row["state"], row["key"])
+
+
+async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
+    """Makes a job that is held due at once, a dead one with all its attempts before it."""
+    await tx.execute(
+        "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL, refused_from_ms = NULL,"
+        " attempts = CASE WHEN state = 'dead' THEN 0 ELSE attempts END,"
+        " deliveries = CASE WHEN state = 'dead' THEN 0 ELSE deliveries END, state = 'ready'"
+        " WHERE job_id = :job_id",
+        {"job_id": job_id, "now_ms": now_ms},
+    )
+
+
+async def remove(tx: Tx, job_id: str) -> None:
+    """Removes a job that is held."""
+    await tx.execute("DELETE FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id})
+
+
+async def has_open_twin(tx: Tx, job: Job) -> bool:
+    """Whether another job of its lane, name and payload waits or is at work."""
+    rows = await tx.fetch_all(
+        "SELECT job_id FROM core_jobs WHERE lane = :lane AND state IN ('ready', 'running')"
+        " AND name = :name AND job_id <> :job_id"
+        " AND payload = (SELECT payload FROM core_jobs WHERE job_id = :job_id) LIMIT 1",
+        {"lane": job.lane, "name": job.name, "job_id": job.job_id},
+    )
+    return bool(rows)
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """A payload for people: what is named like a secret is hidden, whatever it holds."""
+    if value is not None and any(part in name.lower() for part in _SECRET_PARTS):
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {key: without_secrets(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [without_secrets(inner) for inner in value]
+    return value
+
+
+def _letter(row: Row) -> JobView:
+    values = {column: row[column] for column in _COLUMNS.split(", ")}
+    values["payload"] = without_secrets(json.loads(values["payload"]))
+    return JobView(**values)

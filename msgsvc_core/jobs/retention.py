@@ -1,0 +1,56 @@
+"""Once an hour: removes what need not be kept any longer, and lets older secret keys be retired."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import limited_delete
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+from msgsvc_core.jobs.steps import in_parts, in_steps
+from msgsvc_core.kernel.clock import Clock
+
+#: Encrypts what an older secret key encrypted by the current one.
+Reseal = Callable[[Tx], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows of a table that are removed `kept_ms` milliseconds after the time in `column`."""
+
+    table: str
+    column: str
+    kept_ms: int = 0
+
+
+class Retention:
+    """The job that removes old rows. Each owner of tables names what it keeps for how long."""
+
+    def __init__(self, *, clock: Clock, kept: Sequence[Kept], reseal: Sequence[Reseal]) -> None:
+        self._clock = clock
+        self._kept = kept
+        self._reseal = reseal
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec("core.purge", self.purge, every_s=3600)
+
+    async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Removes each table's old rows in steps; one that fails keeps no other from its turn."""
+        now_ms = self._clock.now_ms()
+        removing = [partial(_remove, ctx, each, now_ms - each.kept_ms) for each in self._kept]
+        await in_parts(partial(self._reseal_all, ctx), *removing)
+
+    async def _reseal_all(self, ctx: JobContext) -> None:
+        async with ctx.transaction() as tx:
+            for reseal in self._reseal:
+                await reseal(tx)
+
+
+async def _remove(ctx: JobContext, kept: Kept, before_ms: int) -> None:
+    async def some(tx: Tx, most: int) -> int:
+        old = limited_delete(kept.table, f"{kept.column} < :before_ms", tx.dialect)
+        params = {"before_ms": before_ms, "most": most}
+        return await tx.execute(f"DELETE FROM {kept.table} WHERE {old}", params)
+
+    await in_steps(ctx, some)

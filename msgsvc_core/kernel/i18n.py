@@ -1,0 +1,328 @@
+"""Translated texts: the service's own, from catalogues, and those that a project writes.
+
+English is written in the code; `.po` files translate. They are compiled in memory at start: there is no
+build step. Each package has a domain of its own: its texts are looked up in its own catalogue, then in the
+core's, and in no other plugin's, where the same English may mean something else ("Open", the verb or the
+state).
+"""
+
+import gettext
+import io
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any, Protocol
+
+from babel import localedata
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from pydantic import (
+    AfterValidator,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
+
+from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.visible_text import check_visible
+
+#: Those of decision 0075, which the service itself speaks.
+LANGUAGES = ("en", "ru")
+
+#: Under this name the languages that are listed stand in the context of a validation.
+LISTED = "languages"
+
+#: In a JSON Schema, what the listed languages take the place of; no description shows it.
+LISTED_MARK = "x-msgsvc-languages"
+
+#: Language, script, region and variants, written as BCP 47 recommends (section 2.1.1).
+TAG = r"[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
+_TAG = re.compile(TAG)
+
+#: Characters of a tag (BCP 47, section 4.4.1).
+MAX_TAG_LENGTH = 35
+
+
+def check_tag(tag: str) -> str:
+    """The same. Raises ValueError for what is no tag, or written otherwise."""
+    if len(tag) > MAX_TAG_LENGTH or not _TAG.fullmatch(tag):
+        raise ValueError("must be a language's tag such as de, pt-BR or zh-Hant")
+    return tag
+
+
+def _check_language(tag: str, info: ValidationInfo) -> str:
+    listed = _listed(info)
+    if listed is None:
+        return check_tag(tag)
+    if tag not in listed:
+        raise ValueError(f"must be {in_words(listed, 'or')}, which the setting languages lists")
+    return tag
+
+
+#: A field of a body, a query or an answer.
+Language = Annotated[
+    str,
+    AfterValidator(_check_language),
+    WithJsonSchema({"type": "string", "enum": [*LANGUAGES], LISTED_MARK: True}),
+]
+
+#: `"Sales"`, or `{"en": "Sales", "ru": "Распродажи"}`.
+Localized = str | dict[Language, str]
+
+
+def visible(most: int) -> WrapValidator:
+    """For the annotation of a field, `Annotated[Localized, visible(64)]`: each text has 1 to `most`
+    characters, and shows something."""
+
+    def check(
+        value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Localized:
+        listed = _listed(info)
+        try:
+            text: Localized = validate(value)
+        except ValidationError:
+            # Pydantic would tell of each kind that it is not, in terms of ours.
+            by = "language" if listed is None else f"{in_words(listed)} (setting languages)"
+            raise ValueError(f"must be a text, or an object of texts by {by}") from None
+        texts = [text] if isinstance(text, str) else list(text.values())
+        if not texts:
+            if listed is None:
+                raise ValueError("give a text")
+            raise ValueError(f"give a text, or one for {in_words(listed, 'or')}")
+        for each in texts:
+            check_visible(each)
+            if len(each) > most:
+                raise ValueError(f"must be at most {most} characters")
+        return text
+
+    return WrapValidator(check)
+
+
+def in_words(languages: Sequence[str], last: str = "and") -> str:
+    """`en and ru`, or `de, en and ru`."""
+    *others, one = languages
+    return f"{', '.join(others)} {last} {one}" if others else one
+
+
+def closest(tag: str, languages: Iterable[str]) -> str | None:
+    """That of `languages` which a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` means best, by the lookup of
+    RFC 4647 (section 3.4); None if it means none of them."""
+    by_name = {one.lower(): one for one in languages}
+    wanted = tag.strip().lower().replace("_", "-")
+    while wanted:
+        if wanted in by_name:
+            return by_name[wanted]
+        wanted = wanted.rpartition("-")[0]
+    return None
+
+
+@cache
+def own_name(tag: str) -> str:
+    """What a language calls itself, so that who reads no other finds it: `Deutsch`."""
+    # Its data about languages are megabytes that who speaks no third one needs nothing of.
+    from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - see above
+
+    try:
+        name = Locale.parse(tag, sep="-").get_display_name(tag.replace("-", "_"))
+    except (UnknownLocaleError, ValueError):
+        return tag
+    return f"{name[:1].upper()}{name[1:]}" if name else tag
+
+
+def in_language(text: Localized, lang: str, default_lang: str) -> str:
+    """The text for somebody who reads `lang`: theirs, else the service's default, else any."""
+    return text if isinstance(text, str) else text[language_of(text, lang, default_lang)]
+
+
+def language_of(by_lang: Collection[str], lang: str, default_lang: str) -> str:
+    """In which of the languages there are somebody who reads `lang` is written to: their own or what it is a
+    variety of, else the service's default, else any."""
+    if lang in by_lang:
+        return lang
+    found = closest(lang, by_lang) or closest(default_lang, by_lang)
+    return found or next(iter(by_lang))
+
+
+def to_column(text: Localized | None) -> str | None:
+    return None if text is None else json.dumps(text, ensure_ascii=False)
+
+
+def from_column(column: str | None) -> Localized | None:
+    if column is None:
+        return None
+    text: Localized = json.loads(column)
+    return text
+
+
+def _listed(info: ValidationInfo) -> Sequence[str] | None:
+    """What a validation's caller holds languages to; None for what is stored."""
+    listed: Sequence[str] | None = (info.context or {}).get(LISTED)
+    return listed
+
+
+#: The domain of the core's own texts.
+CORE = "msgsvc_core"
+
+#: Where gettext looks for a language's catalogues, within its folder.
+LC_MESSAGES = "LC_MESSAGES"
+
+
+class Translate(Protocol):
+    """`_("Hello, {name}!", name="Ann")`; the values are put in after the translation."""
+
+    def __call__(self, text: str, /, **values: object) -> str: ...
+
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        """`_.ngettext("{count} day", "{count} days", 3)`: the form that the language has for 3."""
+        ...
+
+    def __getitem__(self, module: str, /) -> "Translate":
+        """The same language, by the texts of another package: `_["msgsvc_dashboard"]("Show")`."""
+        ...
+
+
+class Texts:
+    """The texts of one service, from the core's and every plugin's `locale` folder, each with the name of
+    the package whose texts are in it; what `own`, the deployer's folder, has goes before.
+
+    In English texts stand in the code, in Russian what is not translated is in English. Any other language
+    is brought by who wants it; what is missing of it is in the default language.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[tuple[str, Path]],
+        default_lang: str,
+        languages: Sequence[str] = LANGUAGES,
+        own: Path | None = None,
+    ) -> None:
+        self.default_lang = default_lang
+        self.languages = tuple(languages)
+        self._catalogues: dict[tuple[str, str], list[gettext.GNUTranslations]] = {}
+        for lang, path in () if own is None else _catalogues_in(own, languages):
+            self._add(path.stem, lang, path, is_checked=True)
+        for package, folder in folders:
+            for lang in languages:
+                self._add(package, lang, folder / lang / LC_MESSAGES / "messages.po")
+        self._translations: dict[tuple[str, str], Translate] = {}
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """The languages that the service itself speaks: those of which the core has texts."""
+        return tuple(
+            lang for lang in self.languages if lang in LANGUAGES or (CORE, lang) in self._catalogues
+        )
+
+    def choose(self, lang: str | None) -> str:
+        """The language of ours for a platform's code such as `ru-RU`; the default for others."""
+        return closest(lang or "", self.languages) or self.default_lang
+
+    def into(self, lang: str, module: str = CORE) -> Translate:
+        """What translates to `lang`. `module` is the `__name__` of who speaks: the texts of its package are
+        looked up, then the core's."""
+        asked = (module.partition(".")[0], lang)
+        found = self._translations.get(asked)
+        if found is None:
+            package, chosen = asked[0], self.choose(lang)
+            found = _Translation(self, chosen, self._chain(package, chosen))
+            # Languages come from people too.
+            if lang == chosen:
+                self._translations[asked] = found
+        return found
+
+    def _chain(self, package: str, lang: str) -> gettext.NullTranslations:
+        """The package's texts and then the core's, in a language and then in the default one."""
+        chain = gettext.NullTranslations()
+        languages = [lang] if lang in LANGUAGES else dict.fromkeys((lang, self.default_lang))
+        for one, owner in product(languages, dict.fromkeys((package, CORE))):
+            for catalogue in self._catalogues.get((owner, one), ()):
+                # Each chain links its own copies; the texts in them are the same.
+                chain.add_fallback(copy(catalogue))
+        return chain
+
+    def _add(self, package: str, lang: str, path: Path, *, is_checked: bool = False) -> None:
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            catalogue = read_po(file, locale=_locale_of(lang))
+        if is_checked:
+            _check(catalogue, path)
+        compiled = io.BytesIO()
+        write_mo(compiled, catalogue)
+        compiled.seek(0)
+        read = gettext.GNUTranslations(compiled)
+        self._catalogues.setdefault((package, lang), []).append(read)
+
+
+def _catalogues_in(folder: Path, languages: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    for lang in languages:
+        for path in sorted((folder / lang / LC_MESSAGES).glob("*.po")):
+            yield lang, path
+
+
+def _locale_of(lang: str) -> str | None:
+    """The locale whose rule for plural forms counts; None, for the rule that the file has, where Babel knows
+    none."""
+    name = lang.replace("-", "_")
+    return name if localedata.exists(name) else None
+
+
+def _check(catalogue: Catalog, path: Path) -> None:
+    """Raises `SettingsError` for a translation that names a value which its text has not."""
+    for message in catalogue:
+        originals = _all_of(message.id)
+        known = {name for text in originals for name in _names_in(text)}
+        for translation in _all_of(message.string):
+            try:
+                is_right = not message.id or _names_in(translation) <= known
+            except ValueError:
+                is_right = False
+            if not is_right:
+                raise SettingsError(
+                    f"locale_dir: {path}: the translation of {originals[0]!r} has other braces"
+                )
+
+
+def _all_of(texts: object) -> Sequence[str]:
+    """The text, or its plural forms."""
+    return [str(text) for text in texts] if isinstance(texts, list | tuple) else [str(texts or "")]
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def package_of(function: Callable[..., Any]) -> str:
+    """Whose texts a function speaks with: its package."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__module__", CORE)).partition(".")[0]
+
+
+class _Translation:
+    """See `Translate`."""
+
+    __slots__ = ("_catalogue", "_lang", "_texts")
+
+    def __init__(self, texts: Texts, lang: str, catalogue: gettext.NullTranslations) -> None:
+        self._texts = texts
+        self._lang = lang
+        self._catalogue = catalogue
+
+    def __getitem__(self, module: str, /) -> Translate:
+        return self._texts.into(self._lang, module)
+
+    def __call__(self, text: str, /, **values: object) -> str:
+        found = self._catalogue.gettext(text)
+        return found.format(**values) if values else found
+
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        return self._catalogue.ngettext(one, many, count).format(count=count)

@@ -1,0 +1,60 @@
+"""Local times: what the clock on the wall shows, and which moment that is.
+
+A local time that is missing, as clocks go forward, stands for the next minute that there is; one that
+comes twice, as they go back, for the first of the two (decision 0075).
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field
+
+from msgsvc_core.kernel.clock import moment_of
+
+#: Characters of the name of a time zone.
+ZONE_LENGTH = 64
+
+_ZONE = re.compile(r"[A-Z][A-Za-z0-9_+-]{1,31}(/[A-Za-z0-9_+-]{1,31}){0,2}", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+
+
+def zone(name: str) -> ZoneInfo:
+    """The time zone of an IANA name, e.g. `Europe/Berlin`. Raises ValueError."""
+    try:
+        # Other names may be files of the machine, or zones that are another on each. `Factory` is none.
+        if _ZONE.fullmatch(name) and name != "Factory":
+            return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        pass
+    raise ValueError("there is no such time zone; give its IANA name, as Europe/Berlin")
+
+
+def _check_zone(name: str) -> str:
+    zone(name)
+    return name
+
+
+#: The IANA name of a time zone, in a body.
+Zone = Annotated[str, Field(max_length=ZONE_LENGTH), AfterValidator(_check_zone)]
+
+
+def to_ms(moment: datetime) -> int:
+    """Unix milliseconds of a moment."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def local_of(ms: int, timezone: ZoneInfo) -> datetime:
+    """What the clock shows then, without the time zone."""
+    return moment_of(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
+
+
+def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:
+    """The moment at which the clock shows `local`; `second` is for the later of two."""
+    while True:
+        moment = local.replace(tzinfo=timezone, fold=int(second)).astimezone(UTC)
+        if moment.astimezone(timezone).replace(tzinfo=None) == local:
+            return to_ms(moment)
+        local = local.replace(second=0, microsecond=0) + _MINUTE

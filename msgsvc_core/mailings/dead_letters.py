@@ -1,0 +1,48 @@
+"""What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
+
+from msgsvc_core.channels.outbound import OutboundGates
+from msgsvc_core.channels.outbox import channel_of
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.mailings import store
+from msgsvc_core.mailings.content import read_column
+from msgsvc_core.mailings.deliveries import SendContext
+from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.service import SEND_JOB, Mailings
+
+
+class DeadMailings:
+    """Settles mailings whose jobs are dead letters."""
+
+    def __init__(
+        self, *, clock: Clock, lines: OutboundGates, mailings: Mailings, outcomes: MailingOutcomes
+    ) -> None:
+        self._clock = clock
+        self._lines = lines
+        self._mailings = mailings
+        self._outcomes = outcomes
+
+    async def bury(self, tx: Tx, job: Job, _error: str) -> None:
+        """Pauses the mailing, and who reads why may have it go on; one that was cancelled comes to its
+        end."""
+        key = job.project_id or "", job.payload["job_id"]
+        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        why = "the service could not go on; its operator can see why"
+        now_ms = self._clock.now_ms()
+        if await store.set_status(
+            tx, *key, "paused", ("scheduled", "running"), now_ms=now_ms, error=why
+        ):
+            return
+        mailing = await store.lock(tx, *key)
+        if mailing is not None and mailing.status == "cancelled":
+            if job.name == SEND_JOB:
+                await self._let_go(tx, mailing, job)
+            await self._mailings.end(tx, *key, "cancelled")
+
+    async def _let_go(self, tx: Tx, mailing: Mailing, job: Job) -> None:
+        """Settles those whom the way had in hand."""
+        line = self._lines[channel_of(job.lane)]
+        post = SendContext(mailing, read_column(mailing.content), None, line)
+        await self._outcomes.settle_left(post, tx, job)

@@ -1,0 +1,189 @@
+"""What of a mailing is refused: at the call, and of its audience once more when it begins."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.substitution import WrongVariable
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.mailings import audience
+from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
+from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.models import METADATA_BYTES
+from msgsvc_core.messages.store import find_permissions
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.templates.service import Templates
+
+#: What may be an id of a subscriber (decision 0075).
+_SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
+
+
+@value_object
+class PreparedMailing:
+    """A mailing that may be started: its contents as they are kept, who would get it, by bot, and how
+    many of those who are named would be skipped."""
+
+    content: str
+    counts: dict[str, int]
+    unreachable: int
+
+    @property
+    def reachable(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def total(self) -> int:
+        return self.reachable + self.unreachable
+
+
+class MailingValidation:
+    """Whether a mailing can be sent, and to how many."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        channels: Channels,
+        templates: Templates,
+        limits: LimitSettings,
+        message_limits: MessageLimits,
+        languages: tuple[str, ...],
+        default_lang: str,
+    ) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._templates = templates
+        self._limits = limits
+        self._message_limits = message_limits
+        self.languages = languages
+        self.default_lang = default_lang
+
+    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
+        """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
+        if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
+            raise ValidationFailed("send_at: is in the past")
+        self._check_sizes(new)
+        await self._check_names(tx, project_id, new)
+        content = await self.content_of(tx, project_id, new.message)
+        counts = await self._counts(tx, project_id, new.audience)
+        self._check_shown(read_column(content))
+        await self._check_channels(read_column(content), counts)
+        reachable = sum(counts.values())
+        unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
+        return PreparedMailing(content, counts, unreachable)
+
+    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
+        """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
+        and for more than there may be."""
+        if missing := await missing_name(tx, project_id, asked):
+            raise ValidationFailed(missing)
+        self._check_channel_names(project_id, asked)
+        return sum((await self._counts(tx, project_id, asked)).values())
+
+    async def content_of(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
+        """What is shown, as it is kept: a template's later changes don't reach it.
+
+        Raises `ValidationFailed` for a text that is no template, `NotFound` for a template's name.
+        """
+        if message.template is not None:
+            content = await self._templates.content_of(tx, project_id, message.template)
+        else:
+            fields = set(TemplateContent.model_fields)
+            given = message.model_dump(include=fields, exclude_unset=True)
+            content = validate(TemplateContent, given, languages=None)
+        return to_column(content, message.variables or {}, silent=message.silent)
+
+    def _check_sizes(self, new: NewMailing) -> None:
+        most = self._limits.broadcast_ids
+        if len(new.audience.subscriber_ids or ()) > most:
+            raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
+        # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
+        for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
+            if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
+                raise ValidationFailed(
+                    f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
+                )
+        metadata = new.message.metadata
+        if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
+            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+
+    async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
+        missing = await missing_name(tx, project_id, new.audience)
+        permission = new.message.permission
+        if missing is None and permission is not None:
+            missing = await _missing_permission(tx, project_id, "permission", permission)
+        if missing is not None:
+            raise ValidationFailed(missing)
+        self._check_channel_names(project_id, new.audience)
+
+    def _check_channel_names(self, project_id: str, asked: Audience) -> None:
+        for channel in asked.channels or ():
+            if self._channels.of(project_id, channel) is None:
+                raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
+
+    async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
+        """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
+        most = self._limits.broadcast_recipients
+        counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
+        if sum(counts.values()) > most:
+            raise ValidationFailed(f"audience: more than {most:,} subscribers")
+        return counts
+
+    def _check_shown(self, content: MailingContent) -> None:
+        """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
+        for name in content.unknown:
+            raise ValidationFailed(
+                f"variables.{name}: is required, or needs a default for who lacks it;"
+                f" every recipient has {', '.join(ALWAYS)}"
+            )
+        sample = dict.fromkeys(content.personal, "x")
+        for lang in self.languages:
+            self._message_limits.check_size(self.render(content, lang, sample))
+
+    async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
+        """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
+        sample = dict.fromkeys(content.personal, "x")
+        for bot in counts:
+            channel = await self._channels.find(bot)
+            for lang in self.languages if channel else ():
+                shown = content.render(lang, self.default_lang, sample, most=2**31)
+                if channel and (problem := channel.problem(shown)):
+                    raise ValidationFailed(f"on {channel.name}: {problem}")
+
+    def render(
+        self, content: MailingContent, lang: str, values: Mapping[str, str]
+    ) -> OutgoingMessage:
+        """What somebody is shown who reads `lang`. Raises `ValidationFailed` for a wrong variable."""
+        most = self._message_limits.text_length
+        try:
+            return content.render(lang, self.default_lang, values, most)
+        except WrongVariable as error:
+            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+
+
+async def missing_name(tx: Tx, project_id: str, asked: Audience) -> str | None:
+    """What an audience goes by that the project does not have, for people; None if it has all.
+
+    Without it, an audience would be nobody, or everybody.
+    """
+    for field in ("tags_any", "tags_all", "tags_none"):
+        tags: Sequence[str] = getattr(asked, field) or ()
+        if tags and (missing := await audience.missing_tags(tx, project_id, tags)):
+            return f"audience.{field}: this project has no tag {missing[0]!r}"
+    if asked.permission is not None:
+        return await _missing_permission(tx, project_id, "audience.permission", asked.permission)
+    return None
+
+
+async def _missing_permission(tx: Tx, project_id: str, field: str, key: str) -> str | None:
+    if await find_permissions(tx, [(project_id, key)]):
+        return None
+    return f"{field}: this project has no permission {key!r}"

@@ -1,0 +1,184 @@
+"""The rules of editing and deleting messages: what was sent by a job of its channel's lane, after its own
+sending; what is still to be sent, at once."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.messages import edit_store, store
+from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.models import EditBody, FinalStatus, Message
+from msgsvc_core.telemetry import Metrics
+
+#: The job that edits or deletes what was sent; `changing` runs it.
+JOB = "message.change"
+
+Change = Literal["edit", "delete"]
+
+
+async def find(tx: Tx, project_id: str, message_id: str) -> Message:
+    """Raises `NotFound`, for another project's id as well."""
+    message = await store.find(tx, project_id, message_id)
+    if message is None:
+        raise NotFound(f"there is no message {message_id!r}")
+    return message
+
+
+class MessageChanges:
+    """`service.messages.changes`."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        metrics: Metrics,
+        channels: Channels,
+        batches: BatchCounts,
+        limits: MessageLimits,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._metrics = metrics
+        self._channels = channels
+        self._batches = batches
+        self._limits = limits
+
+    async def edit(self, tx: Tx, project_id: str, message_id: str, body: EditBody) -> Message:
+        """Has a message show something else. The same edit again changes nothing.
+
+        Raises `NotFound`, `ValidationFailed` for what the channel does not take, and `Conflict` for a
+        message that can't be edited: its channel can't, or it was deleted, is about to be, or was never
+        sent.
+        """
+        message = await self._locked(tx, project_id, message_id)
+        if await self._jobs.has_open(tx, JOB, _deletion(message)):
+            raise Conflict("the message is being deleted")
+        content = body.changed(message.content)
+        if content == message.content:
+            return message
+        channel = await self._channels.find(message.bot)
+        if channel is None:
+            raise Conflict("the bot of this message is gone")
+        self._limits.check_content(channel, content)
+        problem = _edit_problem(channel, message, new_media=content.media != message.content.media)
+        statuses = ("queued",) if problem else ("queued", "sending", "sent")
+        now_ms = self._clock.now_ms()
+        status = await edit_store.change_content(tx, message, content, statuses, now_ms)
+        if status is None:
+            now = await find(tx, project_id, message_id)
+            raise Conflict(_why_not(now) or problem)
+        if status != "queued":
+            await self._enqueue(tx, message, "edit")
+        return await find(tx, project_id, message_id)
+
+    async def delete(self, tx: Tx, project_id: str, message_id: str) -> Message:
+        """Takes a message back: it is not sent, or removed from the chat. Again, it changes nothing.
+
+        Raises `NotFound`, and `Conflict` as `edit` does.
+        """
+        message = await self._locked(tx, project_id, message_id)
+        if message.deleted_at_ms is not None:
+            return message
+        if not await self.skip(tx, message):
+            channel = await self._channels.find(message.bot)
+            if channel is None:
+                raise Conflict("the bot of this message is gone")
+            if why := _why_not(message):
+                raise Conflict(why)
+            if not channel.capabilities.delete:
+                raise Conflict("this channel can't delete messages that were sent")
+            await self._enqueue(tx, message, "delete")
+        return await find(tx, project_id, message_id)
+
+    async def skip(self, tx: Tx, message: Message) -> bool:
+        """Deletes a message that is still to be sent; False if it is not."""
+        now_ms = self._clock.now_ms()
+        if not await edit_store.delete_queued(tx, message, now_ms):
+            return False
+        ending = FinalStatus(message, "skipped", error="deleted")
+        ended = await store.finish(tx, [ending], now_ms)
+        count = self._metrics.count_deliveries
+        tx.on_commit(partial(count, 1, message.bot, "skipped"))
+        await self._batches.count(tx, [ending] if ended else [])
+        return True
+
+    async def blank(self, tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
+        """Takes out what messages say, for whoever deletes what they copy; what is still to be sent is
+        not sent. What people have in their chats stays there.
+
+        Returns how many are being sent just now, and are to be blanked later.
+        """
+        keys = [(project_id, message_id) for message_id in sorted(message_ids)]
+        for message in await store.find_many(tx, keys):
+            if message.status == "queued":
+                await tx.lock(f"message {message.message_id}")
+                await self.skip(tx, message)
+        await edit_store.blank(tx, project_id, message_ids)
+        now = await store.find_many(tx, keys)
+        return sum(message.status in {"queued", "sending"} for message in now)
+
+    async def of_mailing(
+        self, tx: Tx, project_id: str, job_id: str, after: str, most: int
+    ) -> list[str]:
+        """Up to `most` ids of the messages of a mailing, in their order, after the one of `after`."""
+        return await edit_store.of_mailing(tx, project_id, job_id, after, most)
+
+    async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
+        """The message, which no other request changes until this one's commit."""
+        await tx.lock(f"message {message_id}")
+        return await find(tx, project_id, message_id)
+
+    async def _enqueue(self, tx: Tx, message: Message, change: Change) -> None:
+        is_deletion = change == "delete"
+        await self._jobs.enqueue(
+            tx,
+            NewJob(
+                JOB,
+                {
+                    "message_id": message.message_id,
+                    "subscriber_id": message.subscriber_id,
+                    "change": change,
+                },
+                lane=lane_of(message.bot),
+                # A deletion waits for no edit: one may wait for minutes for the host of its file.
+                priority=URGENT if is_deletion else NORMAL,
+                key=_deletion(message) if is_deletion else None,
+                project_id=message.project_id,
+            ),
+        )
+
+
+def _deletion(message: Message) -> str:
+    """The key of the job that deletes a message: there is one at a time."""
+    return f"delete {message.message_id}"
+
+
+def _edit_problem(channel: Channel, message: Message, *, new_media: bool) -> str | None:
+    """Why the channel can't show something else in place of a message that was sent."""
+    takes = channel.capabilities
+    if not takes.edit:
+        return "this channel can't edit messages that were sent"
+    if new_media and not takes.edit_media:
+        return "media: this channel can't change the file of a message that was sent"
+    return None
+
+
+def _why_not(message: Message) -> str | None:
+    """Why nobody can change the message, whatever its channel can."""
+    if message.deleted_at_ms is not None:
+        return "the message was deleted"
+    if message.status in {"failed", "skipped"}:
+        return f"the message was not sent: it is {message.status}"
+    if message.status == "unknown":
+        return "it is not known whether the message was sent, nor how to find it in the chat"
+    return None

@@ -1,0 +1,51 @@
+"""On SQLite: enters messages into the index by subscriber, many at a time.
+
+SQLite writes whole pages, and each message of a batch has its subscriber on another page of that index.
+Entered by the thousand, many share a page, and a request or a delivery waits for none of it. Until then
+a message is found in the index of those that are not entered yet. See docs/decisions/0049-filing-messages.md.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgsvc_core.db import Database
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
+
+JOB = "messages.file"
+
+#: Seconds between two times. What came since is looked through by who asks for one subscriber's messages.
+EVERY_S = 30.0
+
+#: Messages of one transaction, some 15 ms for which nobody else can write.
+AT_ONCE = 1000
+
+
+async def file_all(db: Database, *, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Enters all messages that are not entered yet, or until `is_over`; PostgreSQL has none."""
+    while db.dialect == "sqlite" and not is_over() and await _file_some(db):
+        pass
+
+
+async def _file_some(db: Database) -> bool:
+    """Whether there may be more."""
+    async with db.transaction() as tx:
+        filed = await tx.execute(
+            "UPDATE core_messages SET filed = 1 WHERE rowid IN (SELECT rowid FROM core_messages"
+            " INDEXED BY core_messages_unfiled WHERE filed IS NULL LIMIT :most)",
+            {"most": AT_ONCE},
+        )
+    return filed == AT_ONCE
+
+
+class MessageFiling:
+    """The job that does so every half minute."""
+
+    def __init__(self, *, db: Database) -> None:
+        self._db = db
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self._run, every_s=EVERY_S)
+
+    async def _run(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        # What is left when the service stops is entered after its next start.
+        await file_all(self._db, is_over=lambda: ctx.stopping)

@@ -1,0 +1,42 @@
+"""What every message keeps to, whatever its channel takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.values import value_object
+
+
+@value_object
+class MessageLimits:
+    """The limits of the settings on the size of a message."""
+
+    text_length: int
+    button_rows: int
+    buttons_per_row: int
+
+    @classmethod
+    def of(cls, limits: LimitSettings) -> "MessageLimits":
+        return cls(limits.text_length, limits.button_rows, limits.buttons_per_row)
+
+    def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
+        """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
+        self.check_size(content)
+        if problem := channel.problem(content):
+            raise ValidationFailed(problem)
+
+    def check_size(self, content: OutgoingMessage) -> None:
+        """Raises `ValidationFailed` for what breaks the limits."""
+        if len(content.text) > self.text_length:
+            raise ValidationFailed(f"text: must be at most {self.text_length} characters")
+        self._check_buttons(content.buttons)
+
+    def _check_buttons(self, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) > self.button_rows:
+            raise ValidationFailed(f"buttons: at most {self.button_rows} rows")
+        for number, row in enumerate(rows):
+            if not 1 <= len(row) <= self.buttons_per_row:
+                raise ValidationFailed(f"buttons[{number}]: 1-{self.buttons_per_row} buttons")

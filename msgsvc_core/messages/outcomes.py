@@ -1,0 +1,221 @@
+"""Writes what became of messages: their rows, events and counts, and who can't be reached any more."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Events, NewEvent
+from msgsvc_core.jobs.contract import Job
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.messages import store
+from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.deliveries import Delivery, Round, obstacle
+from msgsvc_core.messages.models import FinalStatus, MessageStatus
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.telemetry import Metrics
+
+#: What is said of those whose runner did not live to write their outcome.
+DIED = "the service stopped while the platform was being called"
+
+
+class MessageOutcomes:
+    """Ends messages. Whoever does so has them counted by `count`, as the last step of the transaction."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        events: Events,
+        metrics: Metrics,
+        subscribers: Subscribers,
+        batches: BatchCounts,
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._metrics = metrics
+        self._subscribers = subscribers
+        self._batches = batches
+
+    async def count(
+        self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
+    ) -> None:
+        """Counts them in their batches: see `BatchCounts.count`."""
+        await self._batches.count(tx, ended, corrected)
+
+    async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]:
+        """Writes what became of messages that were sent, or failed for good."""
+        # Before their messages, as an erasure has them, and all of them at once.
+        for bot, lost in _lost(deliveries).items():
+            await self._subscribers.hold(tx, bot, lost)
+        endings = [_ending(delivery) for delivery in deliveries]
+        ended = await store.finish(tx, endings, self._clock.now_ms())
+        # Of a message that is gone, as its person was erased meanwhile, nothing is told.
+        endings = [end for end in endings if end.message.message_id in ended]
+        tx.on_commit(partial(self.count_endings, endings))
+        await self._events.emit_many(
+            tx,
+            [
+                success_event(delivery)
+                if delivery.failure is None
+                else failure_event(delivery, delivery.failure)
+                for delivery in deliveries
+                if delivery.message.message_id in ended
+            ],
+        )
+        await self._block_lost(tx, deliveries)
+        return endings
+
+    async def settle_unsent(
+        self, tx: Tx, this: Round, deliveries: Sequence[Delivery]
+    ) -> list[FinalStatus]:
+        """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
+        now_ms = self._clock.now_ms()
+        endings: list[FinalStatus] = []
+        in_doubt: list[Delivery] = []
+        for delivery in deliveries:
+            message = delivery.message
+            if delivery.in_doubt and message.status in {"sending", "queued"}:
+                error = DIED if message.error is None else message.error
+                endings.append(FinalStatus(message, "unknown", reason="unknown", error=error))
+                in_doubt.append(delivery)
+            elif message.status == "queued":
+                endings.append(
+                    FinalStatus(message, "skipped", error=obstacle(this, delivery, now_ms))
+                )
+        ended = await store.finish(tx, endings, now_ms)
+        tx.on_commit(partial(self.count_endings, endings))
+        failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
+        await self._events.emit_many(
+            tx,
+            [failure_event(each, failure) for each in in_doubt if each.message.message_id in ended],
+        )
+        return [end for end in endings if end.message.message_id in ended]
+
+    async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[FinalStatus]:
+        """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
+        `delivery.failed` was told already."""
+        endings = [_ending(delivery) for delivery in late]
+        corrected = await store.correct(tx, endings)
+        found = [each for each in late if each.message.message_id in corrected]
+        await self._events.emit_many(
+            tx, [success_event(each) for each in found if each.failure is None]
+        )
+        await self._block_lost(tx, found)
+        return [end for end in endings if end.message.message_id in corrected]
+
+    async def settle_dead(self, tx: Tx, job: Job, error: str) -> None:
+        """Ends a message whose job can't be run: nobody may wait for it for good.
+
+        What was in the platform's hands is `unknown`, as after a crash; the rest has not been sent.
+        """
+        message = await store.find(tx, job.project_id or "", job.payload["message_id"])
+        if message is None:
+            return
+        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        text = "the service could not deliver it"
+        status: MessageStatus = "unknown" if message.status == "sending" else "failed"
+        endings = [FinalStatus(message, status, reason="unknown", error=text)]
+        if await store.finish(tx, endings, self._clock.now_ms()):
+            receiver = (message.project_id, message.subscriber_id)
+            found = await self._subscribers.find_many(tx, [receiver])
+            delivery = Delivery(job, message, found.get(receiver))
+            await self._events.emit_many(
+                tx,
+                [
+                    failure_event(
+                        delivery,
+                        DeliveryError(Reason.UNKNOWN, text, in_doubt=status == "unknown"),
+                    )
+                ],
+            )
+            tx.on_commit(partial(self.count_endings, endings))
+            await self._batches.count(tx, endings)
+
+    def count_endings(self, endings: Sequence[FinalStatus]) -> None:
+        """Counts them in the metrics."""
+        counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
+        for (channel, status, reason), count in counts.items():
+            self._metrics.count_deliveries(count, channel, status, reason)
+
+    async def _block_lost(self, tx: Tx, deliveries: Sequence[Delivery]) -> None:
+        for bot, lost in _lost(deliveries).items():
+            for user_id, reason in lost.items():
+                await self._subscribers.block(tx, bot, user_id, reason=str(reason))
+
+
+def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
+    """By bot and person, why those are to be unsubscribed who can't be reached any more."""
+    lost: dict[str, dict[str, Reason]] = defaultdict(dict)
+    for delivery in deliveries:
+        failure, subscriber = delivery.failure, delivery.subscriber
+        if failure is not None and failure.reason.should_unsubscribe and subscriber is not None:
+            lost[delivery.message.bot][subscriber.user_id] = failure.reason
+    return lost
+
+
+def _ending(delivery: Delivery) -> FinalStatus:
+    failure = delivery.failure
+    if failure is None:
+        return FinalStatus(delivery.message, "sent", ref=delivery.message_ref)
+    if delivery.in_doubt:
+        return FinalStatus(delivery.message, "unknown", reason="unknown", error=failure.text)
+    return FinalStatus(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
+
+
+def success_event(delivery: Delivery) -> NewEvent:
+    """`delivery.success` of a message."""
+    message = delivery.message
+    return NewEvent(
+        message.project_id,
+        "delivery.success",
+        {
+            "message_id": message.message_id,
+            "batch_id": message.batch_id,
+            "job_id": message.job_id,
+            "metadata": message.metadata,
+        },
+        delivery.subscriber,
+    )
+
+
+def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
+    """`delivery.failed` of a message."""
+    in_doubt = delivery.in_doubt or failure.in_doubt
+    reason = Reason.UNKNOWN if in_doubt else failure.reason
+    # The spec gives `unknown` no flag: it needs a person's look.
+    flags = (
+        {"retryable": None, "should_unsubscribe": None}
+        if reason is Reason.UNKNOWN
+        else {"retryable": reason.retryable, "should_unsubscribe": reason.should_unsubscribe}
+    )
+    return NewEvent(
+        delivery.message.project_id,
+        "delivery.failed",
+        {
+            "message_id": delivery.message.message_id,
+            "batch_id": delivery.message.batch_id,
+            "job_id": delivery.message.job_id,
+            "metadata": delivery.message.metadata,
+            "status": "unknown" if in_doubt else "failed",
+            "reason": str(reason),
+            **flags,
+            "error": failure.text,
+        },
+        delivery.subscriber,
+    )
+
+
+async def refuse_ended(tx: Tx, job: Job) -> None:
+    """A message that has ended stays so: its project was told, its batch has counted it, and who has
+    sent another in its place would have the person get both, maybe days late."""
+    message = await store.find(tx, job.project_id or "", job.payload["message_id"])
+    if message is None:
+        raise Conflict("its message is not there any more; discard this job")
+    if message.status not in {"queued", "sending"}:
+        raise Conflict(
+            "its message has ended, and its project was told so; to reach the person, the project sends"
+            " a new one; discard this job"
+        )

@@ -1,0 +1,103 @@
+"""What of the core a plugin may use: the parts from which it builds its own objects."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from msgsvc_core.accounts import (
+    AccountLinks,
+    Accounts,
+    Audit,
+    MessengerSignIn,
+    SignIn,
+    Team,
+)
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.billing import BillingGate
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import Section, Settings
+from msgsvc_core.dashboard import Pages
+from msgsvc_core.db import Database
+from msgsvc_core.events import Events
+from msgsvc_core.files.service import Files
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.limits import Limiter
+from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.members.service import Members
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.plugins.tickets import TicketDesk
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.security import SecretBox
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.tags.service import Tags
+from msgsvc_core.telemetry import Metrics
+
+if TYPE_CHECKING:
+    from msgsvc_core.files.media import MediaFiles
+
+S = TypeVar("S", bound=Section)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardParts:
+    """What the dashboard alone uses, until accounts are its own."""
+
+    accounts: Accounts
+    account_links: AccountLinks
+    audit: Audit
+    sign_in: SignIn
+    messenger_sign_in: MessengerSignIn
+    team: Team
+    #: Asks all plugins for their pages (hook `register_dashboard`); they come bound.
+    areas: Callable[[], Sequence[Pages]]
+    #: All endpoints of the API, once every plugin has given its own.
+    endpoints: Callable[[], Sequence[Endpoint]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginContext:
+    """Given to a plugin's `create_plugin` (hook of that name), which hands each of its objects what that
+    object uses. `plugin.py` alone imports this: what takes the whole context could be tested with the
+    whole core only.
+    """
+
+    clock: Clock
+    db: Database
+    #: The core's settings; a plugin's own are `context.settings(OtpSettings)`.
+    config: Settings
+    secrets: SecretBox
+    limiter: Limiter
+    texts: Texts
+    metrics: Metrics
+    jobs: JobQueue
+    events: Events
+    billing: BillingGate
+    projects: Projects
+    channels: Channels
+    outbox: BotOutbox
+    files: Files
+    subscribers: Subscribers
+    tags: Tags
+    permissions: Permissions
+    members: Members
+    messages: Messages
+    templates: Templates
+    mailings: Mailings
+    tickets: TicketDesk
+    #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
+    media: "Callable[[], MediaFiles]"
+    sections: Mapping[str, Section]
+    #: For the dashboard; of other plugins billing alone uses it, to know whose account is an operator's.
+    dashboard: DashboardParts
+
+    def settings(self, model: type[S]) -> S:
+        """A plugin's section of the configuration, by its type. Raises `LookupError`."""
+        for section in self.sections.values():
+            if isinstance(section, model):
+                return section
+        raise LookupError(f"no loaded plugin has settings of type {model.__qualname__}")

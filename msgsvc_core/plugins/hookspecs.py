@@ -1,0 +1,271 @@
+"""Every place where a plugin can join in. This is the table of contents of the whole system.
+
+`register_*` hooks are called once for each `Service`, before it starts, and return declarations.
+`on_*` hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by
+plugin, in the order of the setting `plugins`); the docstring says which. An implementation may leave
+out arguments that it does not need, and an empty answer means "nothing to add".
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from msgsvc_core.api.endpoint import Endpoint
+    from msgsvc_core.billing import Charge, Plan
+    from msgsvc_core.channels.contract import Channel
+    from msgsvc_core.channels.inbound import InboundRule
+    from msgsvc_core.channels.kinds import ChannelKind
+    from msgsvc_core.config.settings import SettingsSection
+    from msgsvc_core.dashboard import Pages
+    from msgsvc_core.db import MigrationSource, Tx
+    from msgsvc_core.events.contract import Event, EventSpec
+    from msgsvc_core.files import StoredFile
+    from msgsvc_core.jobs.contract import JobSpec, LaneSpec
+    from msgsvc_core.kernel.errors import ApiError
+    from msgsvc_core.mailings.models import Mailing
+    from msgsvc_core.members.models import Member
+    from msgsvc_core.plugins.context import PluginContext
+    from msgsvc_core.plugins.tickets import TicketRequest
+    from msgsvc_core.security.sealed import SealedColumn
+
+PROJECT = "msgsvc"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class HookSpecs:
+    """The hooks: first what a plugin declares, then what it observes.
+
+    A specification is never called, only what plugins implement; so none has a body, and mypy is told
+    not to miss one (`empty-body`).
+    """
+
+    # ---- what a plugin declares -----------------------------------------------------------------
+
+    @hookspec
+    def register_settings(self) -> "SettingsSection":  # type: ignore[empty-body]
+        """A section of the configuration, e.g. `[auth]`, as a name and a pydantic model. Plain."""
+
+    @hookspec
+    def register_errors(self) -> "Sequence[type[ApiError]]":  # type: ignore[empty-body]
+        """Error codes that the plugin's endpoints answer with, beside the core's. Plain."""
+
+    @hookspec
+    def register_events(self) -> "Sequence[EventSpec]":  # type: ignore[empty-body]
+        """Events that the plugin emits. Emitting one that is not declared is an error. Plain."""
+
+    @hookspec
+    def register_migrations(self) -> "MigrationSource":  # type: ignore[empty-body]
+        """The owner's name, which prefixes its tables, and the folder of its Alembic scripts. Plain."""
+
+    @hookspec
+    def register_sealed(self) -> "Sequence[SealedColumn]":  # type: ignore[empty-body]
+        """Columns of the plugin's tables with what `service.secrets.encrypt` made, kept for long. Plain.
+
+        The plugin encrypts them anew itself once the current key is another, as `service.secrets.renewed`
+        says; `msgsvc doctor` counts what is left under an older key, which must be kept until then.
+        """
+
+    @hookspec
+    def register_locale(self) -> Path:  # type: ignore[empty-body]
+        """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain.
+
+        They are a domain of their own: `service.texts.into(lang, __name__)`, `page._`, `ctx._` and templates
+        look up the texts of the package that speaks, then the core's, and no other plugin's.
+        """
+
+    @hookspec
+    def register_channel_kinds(self) -> "Sequence[ChannelKind]":  # type: ignore[empty-body]
+        """Kinds of messenger that `[channels.<name>] plugin = "<kind>"` can name. Plain."""
+
+    @hookspec
+    def create_plugin(self, context: "PluginContext") -> object:
+        """The plugin's one object, built from parts of the core. Plain.
+
+        Called when the core's parts exist but are not started. The object's own methods that are marked
+        `@hookimpl` implement the hooks below: they need no `service`, as they have what they use.
+        """
+
+    @hookspec
+    def register_services(self) -> Mapping[type, Any]:  # type: ignore[empty-body]
+        """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
+
+        Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
+        A plugin's metrics are made here, in `service.metrics.registry`.
+        """
+
+    @hookspec
+    def register_lanes(self) -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
+        """Prefixes of job lanes, with their concurrency. Plain."""
+
+    @hookspec
+    def register_jobs(self) -> "Sequence[JobSpec]":  # type: ignore[empty-body]
+        """Kinds of jobs and their handlers. Plain; called after `register_services`."""
+
+    @hookspec
+    def register_endpoints(self) -> "Sequence[Endpoint]":  # type: ignore[empty-body]
+        """Endpoints of the JSON API, typed and documented. Plain; after `register_services`."""
+
+    @hookspec
+    def register_pages(self) -> Sequence[Any]:  # type: ignore[empty-body]
+        """Starlette routes outside the JSON API: pages, pictures, static files. Plain.
+
+        `/` leads to the first route whose `name` is `home`, and to `/docs` where there is none.
+        """
+
+    @hookspec
+    def register_dashboard(self) -> "Sequence[Pages]":  # type: ignore[empty-body]
+        """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
+
+        Asked for when the dashboard is there to show them.
+        """
+
+    @hookspec
+    def register_inbound(self) -> "Sequence[InboundRule]":  # type: ignore[empty-body]
+        """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
+
+    # ---- what a plugin observes -----------------------------------------------------------------
+
+    @hookspec
+    async def on_start(self) -> None:
+        """The service is about to take requests; the database is migrated. Async."""
+
+    @hookspec
+    def on_stopping(self) -> None:
+        """The server was told to stop, and waits for the requests that are open: end those that wait for
+        something to happen, with what there is to say by then. Plain; may be called twice."""
+
+    @hookspec
+    async def on_stop(self) -> None:
+        """The service takes no more requests and runs no more jobs. Async."""
+
+    @hookspec
+    async def on_events(self, tx: "Tx", events: "Sequence[Event]") -> None:
+        """Events were emitted, in the transaction of what caused them. Async.
+
+        A batch of deliveries brings hundreds at once, of several projects: ask and write for all of
+        them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise
+        none lightly.
+        """
+
+    @hookspec
+    async def on_mailing_ended(self, tx: "Tx", mailing: "Mailing") -> None:
+        """A mailing was completed or cancelled, in the transaction that says so, once. Async.
+
+        `mailing.source` says whose it is; its counts are final.
+        """
+
+    @hookspec
+    async def on_tags_given(
+        self,
+        tx: "Tx",
+        project_id: str,
+        subscriber_id: str,
+        tags: Sequence[str],
+    ) -> None:
+        """A subscriber got tags that they did not carry, in the transaction of that. Async.
+
+        By the API, or by a link that they opened; a tag that is renamed is no new one. It is no event:
+        what a project does itself is not told back to it.
+        """
+
+    @hookspec
+    async def on_member_changed(self, tx: "Tx", before: "Member", after: "Member | None") -> None:
+        """A member of a project was changed, in the transaction of that. Async.
+
+        Name, e-mail, role, who they are in messengers, or their removal: then `after.status` tells, and
+        `after` is None if they were erased. Nobody else changes them until the transaction ends.
+        """
+
+    @hookspec
+    async def charge(self, tx: "Tx", charge: "Charge") -> None:
+        """A paid operation takes place, in the transaction of what it is. Async.
+
+        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
+        to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+
+        A mass send is `broadcast.message` with all its recipients as `quantity` when it is taken, and when
+        it has ended `broadcast.settlement` with the difference to who got it, if there is one.
+        """
+
+    @hookspec
+    async def admit(self, project_id: str, operation: str, tx: "Tx | None") -> None:
+        """A paid operation is about to be taken that is charged later, or not at all. Async.
+
+        `message.sent` comes many thousand times a second and without a `tx`: answer from what you
+        remember. With `tx`, ask there: a transaction must not wait for another connection. Raise
+        `BillingBlocked` to refuse it.
+        """
+
+    @hookspec(firstresult=True)
+    async def price(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+        """What one of a paid operation costs a project now, in credits. Async.
+
+        One plugin that has this hook is asked, and no other; without one nothing costs anything.
+        """
+
+    @hookspec(firstresult=True)
+    async def decide_plan(self, tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
+        """What an account may do by what it pays for. Async.
+
+        One plugin that has this hook is asked, and no other; without one everybody may do everything.
+        """
+
+    @hookspec(firstresult=True)
+    async def open_ticket(self, tx: "Tx", request: "TicketRequest") -> str:  # type: ignore[empty-body]
+        """Opens a ticket in the transaction of what asks for it, and returns its id. Async.
+
+        One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
+        can't have one now, e.g. because it is not paid for.
+        """
+
+    @hookspec
+    async def forget_source(self, tx: "Tx", project_id: str, source: str, source_id: str) -> None:
+        """What a ticket was opened for was deleted: take out what you copied of it. Async.
+
+        `source` and `source_id` are those of `TicketRequest`, e.g. `form` and the id of a submission.
+        In a transaction; it may be asked for again.
+        """
+
+    @hookspec
+    async def on_file_fetched(self, tx: "Tx", file: "StoredFile") -> None:
+        """A file that a person sent is here, or will not come, in the transaction that says so. Async.
+
+        `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
+        `service.files.receive` noted as pending. Keep it (`service.files.keep`) if you refer to it.
+        """
+
+    @hookspec
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        """Remove for good what you keep of a person, their answers and copies of events included. Async.
+
+        Called by a job, outside a transaction, after the person is gone from the core's tables; called
+        again if any plugin fails, so find nothing to do the second time.
+        """
+
+    @hookspec
+    async def on_channel_stopped(
+        self, tx: "Tx", channel: "Channel", reason: str, detail: str
+    ) -> None:
+        """A bot was banned or revoked, and makes no more calls. Async; in the transaction that says so.
+
+        `reason` is for programs, e.g. `bot_banned`, `detail` what the platform said. Tell whoever can
+        mend it by a job: for a shared channel that is the operator, and there is no event.
+        """
+
+    @hookspec
+    async def on_channel_recovered(self, tx: "Tx", channel: "Channel") -> None:
+        """A bot that was stopped works again, or its platform answers again. Async; in the transaction that
+        says so."""
+
+    @hookspec
+    async def on_channel_unavailable(self, tx: "Tx", channel: "Channel", detail: str) -> None:
+        """The platform of a channel answers nobody. Async; in the transaction that says so.
+
+        What is queued waits, the platform is probed, and `on_channel_recovered` tells when it is back.
+        `detail` is what the last call failed with.
+        """

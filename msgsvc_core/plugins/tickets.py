@@ -1,0 +1,62 @@
+"""Tickets: what one plugin wants people to answer; who keeps tickets implements the hook `open_ticket`.
+
+Without such a plugin nobody takes it, and whoever asked is told so.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from msgsvc_core.db import Tx
+
+Priority = Literal["low", "normal", "high", "urgent"]
+
+
+@dataclass(frozen=True, slots=True)
+class TicketRequest:
+    """A question of a customer that came otherwise than by a message to the bot.
+
+    `subscriber_id` is None for somebody without messenger, who is then known by `customer_name` and
+    `customer_email`, as far as they told. The same (`source`, `source_id`), e.g. `form` and the id of
+    a submission, opens one ticket, however often it is asked for. `file_ids` are files of the core.
+    """
+
+    project_id: str
+    source: str
+    source_id: str
+    text: str
+    subject: str = ""
+    subscriber_id: str | None = None
+    customer_name: str = ""
+    customer_email: str = ""
+    priority: Priority = "normal"
+    tags: Sequence[str] = field(default=())
+    file_ids: Sequence[str] = field(default=())
+
+
+class TicketDesk:
+    """Has tickets opened by the plugin that keeps them, whichever that is."""
+
+    def __init__(
+        self,
+        *,
+        open_ticket: Callable[[Tx, TicketRequest], Awaitable[str | None]],
+        forget_source: Callable[[Tx, str, str, str], Awaitable[None]],
+        is_open: Callable[[], bool],
+    ) -> None:
+        self._open_ticket = open_ticket
+        self._forget_source = forget_source
+        self._is_open = is_open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a loaded plugin keeps tickets."""
+        return self._is_open()
+
+    async def open(self, tx: Tx, request: TicketRequest) -> str | None:
+        """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
+        return await self._open_ticket(tx, request)
+
+    async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        """Has what tickets copied of their source taken out of them."""
+        await self._forget_source(tx, project_id, source, source_id)

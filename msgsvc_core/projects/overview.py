@@ -1,0 +1,84 @@
+"""A project with what belongs to it elsewhere: its plan, its limits and its channels."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.projects.models import ChannelAnswer, LimitsAnswer, ProjectAnswer
+from msgsvc_core.projects.service import Projects
+
+
+class NamedPlan(Protocol):
+    """What a project's owner pays for."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class ChannelOwner(Protocol):
+    """Whose a channel is."""
+
+    @property
+    def project_id(self) -> str | None:
+        """None for one that serves every project."""
+        ...
+
+
+class ProjectChannel(Protocol):
+    """A channel that a project can use."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> ChannelOwner: ...
+
+    def link(self, payload: str) -> str | None:
+        """A link to its bot; None while its messenger has not told it."""
+        ...
+
+
+class ProjectOverview:
+    """What `GET /v1/project` shows.
+
+    `plan_of` finds the plan of a project, None where nothing is billed; `channels_of` lists its channels.
+    """
+
+    def __init__(
+        self,
+        *,
+        projects: Projects,
+        limits: LimitSettings,
+        plan_of: Callable[[Tx, str], Awaitable[NamedPlan | None]],
+        channels_of: Callable[[str], Iterable[ProjectChannel]],
+    ) -> None:
+        self._projects = projects
+        self._limits = LimitsAnswer.of(limits)
+        self._plan_of = plan_of
+        self._channels_of = channels_of
+
+    async def of(self, tx: Tx, project_id: str) -> ProjectAnswer:
+        """The project as it is now; what authentication knows of it may be a second old."""
+        project = await self._projects.find(tx, project_id)
+        plan = await self._plan_of(tx, project_id)
+        texts = await self._projects.texts(tx, project_id)
+        return ProjectAnswer(
+            project_id=project.project_id,
+            name=project.name,
+            status=project.status,
+            plan=None if plan is None else plan.name,
+            created_at=to_rfc3339(project.created_at_ms),
+            welcome=texts.welcome,
+            farewell=texts.farewell,
+            limits=self._limits,
+            channels=[
+                ChannelAnswer(
+                    name=channel.name,
+                    own=channel.identity.project_id is not None,
+                    link=channel.link("hello"),
+                )
+                for channel in self._channels_of(project_id)
+            ],
+        )

@@ -1,0 +1,5 @@
+"""Erasing a person for good."""
+
+from msgsvc_core.subscribers.erasure.job import AGAIN_AFTER_S, WAITING_S, Eraser, SubscriberErasure
+
+__all__ = ["AGAIN_AFTER_S", "WAITING_S", "Eraser", "SubscriberErasure"]

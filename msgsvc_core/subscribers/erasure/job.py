@@ -1,0 +1,107 @@
+"""Erasing a person: at once what they are known by, then by a job every copy of it.
+
+Each owner of tables removes its part (`Eraser`). See docs/decisions/0020-leaving-and-erasing.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from msgsvc_core.channels.erasure import erase_calls
+from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
+from msgsvc_core.jobs import JobQueue
+from msgsvc_core.jobs.contract import BULK, Job, JobContext, JobSpec, NewJob
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.erasure import store
+from msgsvc_core.subscribers.models import Subscriber
+
+JOB = "subscriber.erase"
+
+#: Seconds after which the job looks again: what was under way when it ran, a call to a messenger or to
+#: a receiver of webhooks, may have written the person down once more.
+AGAIN_AFTER_S = 600
+
+#: Seconds between further looks, while messages wait that can't end yet, e.g. for a bot that is stopped.
+WAITING_S = 3600
+
+
+class Eraser(Protocol):
+    """Removes for good what one owner of tables keeps of a person, copies of events included.
+
+    Called by a job, outside a transaction, and again if any eraser fails: it finds nothing to do the second
+    time. Returns how many rows had to stay for now, or None. Raises `Stopping` when the runner stops.
+    """
+
+    async def __call__(
+        self, ctx: JobContext, project_id: str, subscriber_id: str
+    ) -> int | None: ...
+
+
+class SubscriberErasure:
+    """Removes people. `erasers` run in their order, the plugins' last."""
+
+    def __init__(
+        self, *, clock: Clock, jobs: JobQueue, events: Events, erasers: Sequence[Eraser]
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._events = events
+        self._erasers = erasers
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self.erase, max_attempts=20)
+
+    async def begin(self, tx: Tx, subscriber: Subscriber) -> bool:
+        """Removes a person, and has their traces removed by a job; False if somebody else just did.
+
+        `subscription.deleted` tells of it without what the person was known by.
+        """
+        project_id, subscriber_id = subscriber.project_id, subscriber.subscriber_id
+        # Chats first, as an update from the messenger does it: else the two may wait for each other.
+        chat_is_gone = await store.delete_chats(tx, subscriber)
+        if not await store.delete_subscriber(tx, project_id, subscriber_id):
+            return False
+        payload = {"subscriber_id": subscriber_id, "round": 1}
+        if chat_is_gone:
+            payload |= {"lane": lane_of(subscriber.bot), "chat_id": subscriber.chat_id}
+        nobody = replace(subscriber, first_name="", username=None, tags=(), external_id=None)
+        await self._events.emit(
+            tx,
+            project_id,
+            "subscription.deleted",
+            {"source": subscriber.source, "reason": "erased"},
+            subscriber=nobody,
+        )
+        await self._jobs.enqueue(tx, _job(project_id, payload))
+        return True
+
+    async def erase(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Removes what is left of people, and looks once more when what was under way has ended.
+
+        In small transactions, each of which leaves less; so it goes on from anywhere.
+        """
+        for job in jobs:
+            await self._erase(ctx, job)
+
+    async def _erase(self, ctx: JobContext, job: Job) -> None:
+        project_id, subscriber_id = job.project_id or "", job.payload["subscriber_id"]
+        if "chat_id" in job.payload:
+            lane, chat_id = job.payload["lane"], job.payload["chat_id"]
+            await erase_calls(ctx, lane, chat_id, job.created_at_ms)
+        left = 0
+        for erase in self._erasers:
+            left += await erase(ctx, project_id, subscriber_id) or 0
+        this_round = job.payload["round"]
+        async with ctx.completing(job) as tx:
+            if this_round == 1 or left:
+                after_s = AGAIN_AFTER_S if this_round == 1 else WAITING_S
+                payload = {"subscriber_id": subscriber_id, "round": this_round + 1}
+                run_at_ms = self._clock.now_ms() + after_s * 1000
+                await self._jobs.enqueue(tx, _job(project_id, payload, run_at_ms))
+
+
+def _job(project_id: str, payload: dict[str, object], run_at_ms: int | None = None) -> NewJob:
+    return NewJob(JOB, payload, project_id=project_id, priority=BULK, run_at_ms=run_at_ms)

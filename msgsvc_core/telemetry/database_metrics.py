@@ -1,0 +1,137 @@
+"""Gauges of the database, and whether Redis answers, asked at most every few seconds, never for long."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.telemetry import store
+
+#: Seconds for which an answer is used again: counting many jobs takes a while, and
+#: several Prometheus servers may scrape.
+FRESH_S = 5.0
+
+#: Seconds that the database gets; Prometheus itself gives a scrape 10 by default.
+TIMEOUT_S = 2.0
+
+STATES = ("ready", "delayed", "running", "dead")
+
+#: Asks on a reading connection, for a moment, and keeps the answer until the next time.
+Question = Callable[[Tx], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
+
+
+class DatabaseMetrics(Collector):
+    """Jobs as they were at the last `refresh`, and the use of the connections as it is."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        lane_prefixes: Callable[[], Sequence[str]],
+        check_redis: Callable[[], Awaitable[str | None]],
+        monotonic: Callable[[], float] = time.monotonic,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._lane_prefixes = lane_prefixes
+        self._check_redis = check_redis
+        self._monotonic = monotonic
+        self._timeout_s = timeout_s
+        #: What others ask along with it, for gauges of their own in `service.metrics.registry`.
+        self.questions: list[Question] = []
+        self._asking = asyncio.Lock()
+        self._asked_at = -FRESH_S
+        self.is_up = False
+        self._redis_up = True
+        #: Jobs by lane prefix and state.
+        self._jobs: dict[tuple[str, str], int] = {}
+        #: Seconds since the oldest due job was to run, by lane prefix.
+        self._oldest_s: dict[str, float] = {}
+
+    async def refresh(self) -> None:
+        """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
+        a number from before would look like one of now."""
+        async with self._asking:
+            now = self._monotonic()
+            if now - self._asked_at < FRESH_S:
+                return
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._ask()
+                self.is_up = True
+            except (DatabaseUnavailable, TimeoutError) as error:
+                log.warning("metrics_without_database", error=str(error) or "no answer in time")
+                self.is_up = False
+            self._redis_up = await self._check_redis() is None
+            self._asked_at = self._monotonic()
+
+    async def _ask(self) -> None:
+        now_ms = self._clock.now_ms()
+        async with self._db.read() as tx:
+            rows = await store.jobs_by_lane(tx, now_ms)
+            for ask in self.questions:
+                await ask(tx)
+        # Lanes without jobs are shown too: an alert on what is absent never fires.
+        prefixes = self._lane_prefixes()
+        jobs = defaultdict(int, {(prefix, state): 0 for prefix in prefixes for state in STATES})
+        oldest_s = defaultdict(float, dict.fromkeys(prefixes, 0.0))
+        for row in rows:
+            # Without what follows the colon: a webhook's id would make a series of each webhook.
+            prefix = row["lane"].partition(":")[0]
+            jobs[prefix, row["state"]] += row["count"]
+            if row["state"] == "ready":
+                oldest_s[prefix] = max(oldest_s[prefix], (now_ms - row["oldest_ms"]) / 1000)
+        self._jobs, self._oldest_s = dict(jobs), dict(oldest_s)
+
+    def describe(self) -> Iterator[Metric]:
+        return self.collect()
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "msgsvc_database_up", "Whether the database answered in time.", int(self.is_up)
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_redis_up", "Whether Redis answered; 1 where none is named.", int(self._redis_up)
+        )
+        jobs = GaugeMetricFamily(
+            "msgsvc_jobs",
+            "Jobs: ready (due, waiting for a runner), delayed, running, dead.",
+            labels=("lane", "state"),
+        )
+        oldest = GaugeMetricFamily(
+            "msgsvc_jobs_oldest_due_age_seconds",
+            "How long the oldest due job has been waiting for a runner.",
+            labels=("lane",),
+        )
+        if self.is_up:
+            for (lane, state), count in self._jobs.items():
+                jobs.add_metric((lane, state), count)
+            for lane, age_s in self._oldest_s.items():
+                oldest.add_metric((lane,), age_s)
+        yield jobs
+        yield oldest
+        use = self._db.use
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_in_use", "Connections at work.", use.in_use
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_max", "Connections there may be.", use.size
+        )
+        yield GaugeMetricFamily(
+            "msgsvc_database_connections_waiting", "Who waits for a connection.", use.waiting
+        )
+        yield CounterMetricFamily(
+            "msgsvc_database_failed_writes",
+            "What could not be written: the database was away, full, or held by another process.",
+            self._db.failed_writes,
+        )

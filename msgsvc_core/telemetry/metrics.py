@@ -1,0 +1,70 @@
+"""The metrics of one service: a registry of its own, so that two services can live in a process."""
+
+from collections.abc import Collection, Sequence
+from importlib.metadata import version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.exposition import choose_encoder
+
+from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
+from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
+from msgsvc_core.telemetry.event_metrics import EventMetrics
+from msgsvc_core.telemetry.request_metrics import RequestMetrics
+
+
+class Metrics:
+    """`service.metrics`. `channels` are the names in the configuration.
+
+    A plugin adds metrics of its own to `registry`, in `register_services`:
+
+        attempts = Counter("msgsvc_x_attempts", "What it counts.", ["outcome"],
+                           registry=service.metrics.registry)
+
+    Names begin with `msgsvc_<plugin>_`, units are base units. A label takes few values, known
+    beforehand: never an id, a name or a text of a project.
+    """
+
+    def __init__(
+        self, *, channels: Collection[str], database: DatabaseMetrics, dialect: str
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = RequestMetrics()
+        self.events = EventMetrics()
+        self.channels = ChannelMetrics(channels, self.registry)
+        self.database = database
+        self._deliveries = Counter(
+            "msgsvc_deliveries",
+            "Messages with a final outcome; reason is why one failed.",
+            ("channel", "outcome", "reason"),
+            registry=self.registry,
+        )
+        self.registry.register(self.requests)
+        self.registry.register(self.events)
+        self.registry.register(self.database)
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        build = Info("msgsvc_build", "What is running.", registry=self.registry)
+        build.info({"version": version("msgsvc-core"), "database": dialect})
+
+    def count_deliveries(self, count: int, channel: str, outcome: str, reason: str = "") -> None:
+        """Counts messages that got their final `outcome`: a `MessageStatus`; `reason` if they failed."""
+        self._deliveries.labels(self.channels.label(channel), outcome, reason).inc(count)
+
+    def count_events(self, happened: Sequence[tuple[str, str]]) -> None:
+        """Counts events that were committed: the name of each and the channel of its person, or ""."""
+        label = self.channels.label
+        self.events.count([(name, label(bot) if bot else "") for name, bot in happened])
+
+    async def scrape(self, accept: str = "") -> tuple[bytes, str]:
+        """Everything, in the format that the header `Accept` asks for; and its content type."""
+        await self.database.refresh()
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type

@@ -1,0 +1,90 @@
+"""What a Yes leads to, in one transaction: the session's code, the subscription, the event, the charge."""
+
+from dataclasses import dataclass
+
+from msgsvc_auth import store
+from msgsvc_auth.codes import Codes
+from msgsvc_auth.models import Session
+from msgsvc_core.billing import BillingGate, Charge
+from msgsvc_core.channels import ChannelUser
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
+
+#: The paid operation of this plugin (decision 0075: a credit per confirmation).
+CONFIRMED = "auth.confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What a Yes led to."""
+
+    session: Session
+    subscriber: Subscriber
+    code: str
+
+
+class Confirmations:
+    """Confirms sessions. A code can be exchanged for `code_lifetime_s` seconds."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        codes: Codes,
+        subscribers: Subscribers,
+        events: Events,
+        billing: BillingGate,
+        code_lifetime_s: int,
+    ) -> None:
+        self._clock = clock
+        self._codes = codes
+        self._subscribers = subscribers
+        self._events = events
+        self._billing = billing
+        self._code_lifetime_s = code_lifetime_s
+
+    async def confirm(
+        self, tx: Tx, session: Session, channel: str, user: ChannelUser, chat_id: str
+    ) -> Confirmed | None:
+        """None if the session does not wait any more; nothing happens then."""
+        now_ms = self._clock.now_ms()
+        code = self._codes.issue(session.session_id)
+        confirmed = await store.confirm(
+            tx,
+            session,
+            code,
+            now_ms=now_ms,
+            code_expires_at_ms=now_ms + self._code_lifetime_s * 1000,
+        )
+        if confirmed is None:
+            return None
+        # Only now: who comes second must not be subscribed by a Yes that does not count.
+        subscriber = await self._subscribers.ensure(
+            tx, session.project_id, channel, user, chat_id, source="auth"
+        )
+        await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
+        await self._emit_completed(tx, confirmed, subscriber)
+        # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
+        charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
+        await self._billing.charge(tx, charge)
+        return Confirmed(confirmed, subscriber, code.code)
+
+    async def is_of(self, tx: Tx, session: Session, channel: str, user: ChannelUser) -> bool:
+        """Whether it is this person whose Yes counted."""
+        if session.subscriber_id is None:
+            return False
+        winner = await self._subscribers.find(tx, session.project_id, session.subscriber_id)
+        return (winner.bot, winner.user_id) == (channel, user.user_id)
+
+    async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:
+        fields = {
+            "session_id": session.session_id,
+            "state": session.state,
+            "auth_time": session.auth_time,
+        }
+        await self._events.emit(
+            tx, session.project_id, "auth.completed", fields, subscriber=subscriber
+        )

@@ -1,0 +1,20 @@
+"""What the pages of signing in have in common."""
+
+from dataclasses import dataclass
+
+from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.sign_in.cookies import Cookies
+from msgsvc_dashboard.sign_in.entering import Entering
+from msgsvc_dashboard.sign_in.forms import Forms
+from msgsvc_dashboard.sign_in.rendering import Rendering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTools:
+    """What every page of signing in is made with."""
+
+    gate: Gate
+    cookies: Cookies
+    forms: Forms
+    rendering: Rendering
+    entering: Entering

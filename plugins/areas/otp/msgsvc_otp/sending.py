@@ -1,0 +1,56 @@
+"""Sends the message that carries a code, by the subscriber's bot."""
+
+from msgsvc_core.channels.outbox import BotOutbox, OnComplete
+from msgsvc_core.db import Tx
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_otp.models import OneTimeCode
+from msgsvc_otp.wording import Wording
+
+#: The job that is told what became of a message with a code.
+TOLD = "otp.told"
+
+
+class CodeSender:
+    """Has a code sent to whom it is for; the job `TOLD` hears how that ended."""
+
+    def __init__(
+        self,
+        *,
+        wording: Wording,
+        subscribers: Subscribers,
+        messages: Messages,
+        outbox: BotOutbox,
+        default_lang: str,
+    ) -> None:
+        self._wording = wording
+        self._subscribers = subscribers
+        self._messages = messages
+        self._outbox = outbox
+        self._default_lang = default_lang
+
+    async def check(self, tx: Tx, request: OneTimeCode, code: str) -> None:
+        """Raises `ValidationFailed` for a template of the project that can't carry the code."""
+        await self._wording.message(tx, request, request.lang or self._default_lang, code)
+
+    async def send(self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str) -> None:
+        """After the commit. Raises `ValidationFailed` as `check`, or if the channel can't carry it."""
+        message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
+        channel = await self._subscribers.bot_of(issued.project_id, subscriber)
+        self._messages.check_content(channel, message)
+        await self._outbox.send(
+            tx,
+            channel.key,
+            subscriber.chat_id,
+            message,
+            expires_at_ms=issued.expires_at_ms,
+            on_complete=OnComplete(
+                TOLD,
+                {
+                    "project_id": issued.project_id,
+                    "otp_id": issued.otp_id,
+                    "channel": channel.key,
+                },
+            ),
+        )

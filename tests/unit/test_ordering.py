@@ -1,0 +1,131 @@
+"""Turns: who shares a key goes one after another, the others side by side."""
+
+import asyncio
+
+from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder
+from msgsvc_core.jobs import Job
+from msgsvc_core.testing.work import PATIENCE_S
+
+
+class Walkers:
+    """Each takes its keys, notes that it began, and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.turns = FifoKeyLock()
+        self.began: list[str] = []
+        self.may_end: dict[str, asyncio.Event] = {}
+
+    def start(self, name: str, keys: str) -> asyncio.Task[None]:
+        self.may_end[name] = asyncio.Event()
+        return asyncio.create_task(self._walk(name, keys))
+
+    async def _walk(self, name: str, keys: str) -> None:
+        async with self.turns.take(keys):
+            self.began.append(name)
+            await self.may_end[name].wait()
+
+
+async def rest() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_who_shares_no_key_waits_for_nobody() -> None:
+    walkers = Walkers()
+    tasks = [walkers.start("one", "ab"), walkers.start("two", "cd")]
+    await rest()
+
+    assert walkers.began == ["one", "two"]
+    for event in walkers.may_end.values():
+        event.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_who_shares_one_comes_after_in_the_order_of_coming() -> None:
+    walkers = Walkers()
+    tasks = [walkers.start(name, keys) for name, keys in (("1", "ab"), ("2", "bc"), ("3", "ca"))]
+    await rest()
+    assert walkers.began == ["1"]
+    walkers.may_end["1"].set()
+    await rest()
+    assert walkers.began == ["1", "2"]
+    walkers.may_end["2"].set()
+    await rest()
+
+    assert walkers.began == ["1", "2", "3"]
+    walkers.may_end["3"].set()
+    await asyncio.gather(*tasks)
+    assert not walkers.turns._under_way
+
+
+async def test_who_is_cancelled_while_waiting_lets_nobody_overtake() -> None:
+    walkers = Walkers()
+    first, second, third = (walkers.start(name, "a") for name in "123")
+    await rest()
+    second.cancel()
+    await rest()
+    assert walkers.began == ["1"]
+    walkers.may_end["1"].set()
+    walkers.may_end["3"].set()
+    await asyncio.gather(first, second, third, return_exceptions=True)
+
+    assert walkers.began == ["1", "3"]
+    assert not walkers.turns._under_way
+
+
+async def test_who_fails_makes_room() -> None:
+    turns = FifoKeyLock()
+    try:
+        async with turns.take("a"):
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+
+    async with asyncio.timeout(PATIENCE_S), turns.take("a"):
+        assert turns._under_way
+
+
+# ---- jobs that went back ------------------------------------------------------------------------
+
+
+def job(number: int, *, due_ms: int = 0, to: str = "ann", priority: int = 50) -> Job:
+    payload = {"message_id": f"m{number}", "subscriber_id": to}
+    return Job(
+        f"job_{number:03}", "deliver", "channel:a", payload, 1, 1, 0, "prj", priority, due_ms
+    )
+
+
+def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
+    order = RetryOrder()
+    order.note(job(1), 5000)
+
+    assert order.behind(job(2)) == 5000
+    assert order.behind(job(2, to="ben")) is None
+    assert order.behind(job(2, priority=0)) is None
+
+
+def test_an_earlier_job_does_not_wait_for_a_later_one() -> None:
+    order = RetryOrder()
+    order.note(job(2), 5000)
+
+    assert order.behind(job(1)) is None
+
+
+def test_who_came_back_holds_nobody_up() -> None:
+    order = RetryOrder()
+    order.note(job(1), 5000)
+
+    assert order.behind(job(1, due_ms=5000)) is None
+    assert order.behind(job(2)) is None
+    assert not order
+
+
+def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
+    order = RetryOrder()
+    order.note(job(1), 5000)
+    until_ms = order.behind(job(2))
+    assert until_ms is not None
+    order.note(job(2), until_ms)
+
+    assert order.behind(job(2, due_ms=until_ms)) is None
+    assert not order
