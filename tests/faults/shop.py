@@ -91,9 +91,10 @@ class Shop:
     accepted: dict[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
 
-    def configure(self, delay_s: float = DELAY_S) -> None:
-        """Writes the configuration: a messenger whose calls take `delay_s`."""
-        configure(self.deployment, self.database_url, self.plugins, delay_s)
+    def configure(self, delay_s: float = DELAY_S, min_in_flight: int = 8) -> None:
+        """Writes the configuration: a messenger whose calls take `delay_s`, and how many are made at once
+        before it has answered any."""
+        configure(self.deployment, self.database_url, self.plugins, delay_s, min_in_flight)
 
     def next_text(self) -> str:
         """A text that no other message has."""
@@ -212,7 +213,11 @@ async def open_shop(
 
 
 def configure(
-    deployment: Deployment, database_url: str, plugins: Sequence[str], delay_s: float
+    deployment: Deployment,
+    database_url: str,
+    plugins: Sequence[str],
+    delay_s: float,
+    min_in_flight: int = 8,
 ) -> None:
     deployment.configure(
         f"plugins = {json.dumps(list(plugins))}\n"
@@ -221,7 +226,7 @@ def configure(
         f'outbox = "{deployment.folder / "outbox.jsonl"}"\n'
         f"delay_s = {delay_s}\n"
         "[limits]\nrequests_per_minute = 1000000\n"
-        f"[jobs]\nlease_s = {LEASE_S}\nsweep_s = 0.1\n"
+        f"[jobs]\nlease_s = {LEASE_S}\nsweep_s = 0.1\nmin_in_flight = {min_in_flight}\n"
         '[log]\nlevel = "warning"\n',
         database_url,
     )

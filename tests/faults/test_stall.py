@@ -78,7 +78,8 @@ def told(shop: Shop) -> dict[str, list[tuple[str, str | None]]]:
 def test_what_was_shown_after_a_stall_is_sent_although_another_called_it_unknown(
     shop: Shop, figure: Figure
 ) -> None:
-    shop.configure(delay_s=CALL_S)
+    # All at once: the process stands still while nobody has an answer.
+    shop.configure(delay_s=CALL_S, min_in_flight=PEOPLE)
     with shop.deployment.serving() as first, httpx2.Client(timeout=HUNG_S) as client:
         messages = [
             {"subscriber_id": person, "text": shop.next_text()} for person in shop.subscribers
