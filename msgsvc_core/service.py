@@ -753,8 +753,8 @@ class Service:
     @cached_property
     def media(self) -> "MediaFiles":
         """Fetches files of messages, for channels that hand them to their platform."""
-        # aiohttp is megabytes of memory that most services use for no file.
-        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
+        # aiohttp takes megabytes of memory that most services do not need for files.
+        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded on first use
 
         return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
 
@@ -827,9 +827,10 @@ class Service:
         return await migrate(self.settings.database_url, self.migrations)
 
     async def open_database(self) -> None:
-        """Connects to the database alone. Raises `MigrationsPending`, `DatabaseUnavailable`.
+        """Connects to the database only. Raises `MigrationsPending`, `DatabaseUnavailable`.
 
-        SQLite is migrated by itself; PostgreSQL, which others may be using, by `msgsvc migrate`.
+        SQLite is migrated automatically; PostgreSQL, which other processes may be using, by `msgsvc
+        migrate`.
         """
         if self.db.dialect == "sqlite":
             await self.migrate()
@@ -840,11 +841,11 @@ class Service:
         await self.db.connect()
 
     async def start(self, role: Role = "serve") -> None:
-        """Opens the database and begins to work; as `work`, on jobs alone, as `msgsvc worker` does.
+        """Opens the database and starts; with role `work`, job processing only, as `msgsvc worker` does.
 
-        Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when what
-        `jobs.runner` needs is not installed; then it leaves nothing open. A service that has been
-        started, or is being started, raises `RuntimeError`: two sets of tasks would share its parts.
+        Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when a dependency
+        of `jobs.runner` is not installed; everything is closed again then. Starting twice raises
+        `RuntimeError`: two sets of tasks would share its parts.
         """
         if self._is_started:
             raise RuntimeError("the service has been started: stop it first, or make another one")
@@ -891,13 +892,13 @@ class Service:
             async with self.db.transaction() as tx:
                 await key_canary.plant(tx, self.secrets)
         elif not readable:
-            # Most goes on without the old keys; docs/operating.md says what to do.
+            # Most features work without the old keys; docs/operating.md describes the recovery.
             self.keys_are_lost = True
             log.error("secret_keys_lost")
 
     def begin_stop(self) -> None:
-        """Has requests end that wait for something to happen, e.g. long polls. Call it when the server is
-        told to stop, before it waits for its open requests; `stop` calls it too."""
+        """Ends requests that wait for something to happen, e.g. long polls. Call it at shutdown, before
+        waiting for open requests; `stop` calls it too."""
         try:
             self.plugins.hook.on_stopping()
         except Exception:
@@ -1041,7 +1042,7 @@ class Service:
 
     async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
         hook = self.plugins.hook.admit
-        # Sends ask many thousand times a second, and most installations have nobody to ask.
+        # Checked on every send, many thousand times a second, and most installations have no billing.
         if hook.get_hookimpls():
             await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
 

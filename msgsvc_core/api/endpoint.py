@@ -205,8 +205,8 @@ class Endpoint:
 
 
 class Router:
-    """Collects the endpoints of one area. `area` is also the scope that an API key needs; with
-    `owners_only` no key opens it that somebody made who is no owner."""
+    """Collects the endpoints of one area. `area` is also the API key scope required; with `owners_only`,
+    keys created by a non-owner are refused."""
 
     def __init__(self, area: str, *, owners_only: bool = False) -> None:
         self.area = area

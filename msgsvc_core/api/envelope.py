@@ -44,13 +44,13 @@ def envelope(error: ApiError, errors_url: str) -> Response:
 
 
 def shown_message(error: ApiError) -> str:
-    """The message as far as it is told."""
+    """The part of the message that is shown to clients."""
     message = error.message
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
 
 def api_error(error: Exception) -> ApiError:
-    """What a client is told of a failure; the log gets what they need not know."""
+    """The error that a client sees; details go to the log only."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, DatabaseUnavailable):

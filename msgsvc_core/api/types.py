@@ -25,7 +25,7 @@ HttpUrl = Annotated[
 ]
 
 
-#: A URL of which whoever takes it checks more than its length.
+#: A URL that its endpoint validates beyond its length.
 UrlText = Annotated[
     str,
     AfterValidator(check_url_length),

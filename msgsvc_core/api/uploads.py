@@ -26,7 +26,7 @@ _MAX_NAME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that came with a request, gone when that is answered; `filename` is as the sender says."""
+    """An uploaded file, deleted after the response; `filename` is the client's."""
 
     file: IO[bytes]
     filename: str

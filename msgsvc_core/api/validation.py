@@ -24,12 +24,12 @@ def validate(
     *,
     languages: Sequence[str] | None = LANGUAGES,
 ) -> M:
-    """`value` as the model. `whole` names the value where no field is at fault.
+    """Validates `value` as the model. `whole` names the value in errors that concern no single field.
 
-    `languages` are those that it may name, `settings.languages` of the service; None, for what was checked
-    before it was stored, takes any.
+    `languages` are the accepted language codes, `settings.languages` of the service; None, for stored
+    values that were checked before, accepts any.
 
-    Raises `InvalidUrl` where URLs alone are wrong with it, else `ValidationFailed`.
+    Raises `InvalidUrl` if only URLs are invalid, else `ValidationFailed`.
     """
     try:
         return model.model_validate(value, context={LISTED: languages})
@@ -55,7 +55,7 @@ def explain(error: ValidationError, whole: str = "body") -> str:
 
 
 def wrong_field(name: str, why: str) -> ValidationError:
-    """What a validator of a whole model raises of one of its fields."""
+    """Raised by a model validator for an error in one of its fields."""
     reason = PydanticCustomError("wrong_field", "{why}", {"why": why})
     return ValidationError.from_exception_data(
         name, [{"type": reason, "loc": (name,), "input": None}]

@@ -1,8 +1,8 @@
-"""Who handles an update.
+"""Routes an update to its handler.
 
-Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message to
-those who want it, and a change of one to the same. What nobody claims is answered kindly and logged; it
-never stops the bot.
+Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message by
+priority, and an edited message likewise. Unhandled updates get a default reply and are logged; they never
+stop the bot.
 """
 
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ class InboundDispatcher:
 
     @property
     def commands(self) -> list[ListedCommand]:
-        """The commands that people are told of, in the order in which they were declared."""
+        """The listed commands, in the order in which they were declared."""
         return [
             ListedCommand(rule.name, rule.about)
             for rule in self._rules
@@ -127,7 +127,7 @@ class InboundDispatcher:
                 log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
 
     async def _follow_chat(self, ctx: InboundContext) -> None:
-        """Where somebody is now is where they can be reached."""
+        """Messages to this person go to the chat they used last."""
         update, chats = ctx.update, self._reachable
         if isinstance(update, ChatMoved):
             await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
@@ -145,7 +145,7 @@ class InboundDispatcher:
 
     async def _words(self, ctx: InboundContext, message: MessageReceived | MessageEdited) -> None:
         if isinstance(message, MessageEdited):
-            # A command is not given anew by mending it.
+            # Editing a command does not run it again.
             if not await self._offer(ctx, "edit", ""):
                 log.info("edit_unclaimed", channel=ctx.channel)
             return

@@ -43,13 +43,13 @@ class PlatformAnswer:
 
 
 class PlatformHttp:
-    """One bot's connections to its platform's API, opened by the first call.
+    """HTTP client for one bot's platform API; connections are opened on first use.
 
-    Headers and proxy go with every call. What the platform answered is for the channel to judge; only
-    that it could not be asked is told here, as `platform_unavailable`. `ca_file` holds certificates, in
-    PEM, that are trusted beside the machine's own. With a `guard` (`service.media.guard`) only the addresses
-    that it allows are called, for URLs that the operator has not set: what it refuses is `invalid_message`.
-    Through a proxy, which looks up names itself, it sees no more than the URL.
+    Headers and proxy apply to every call. Responses are interpreted by the channel; only connection
+    failures are raised here, as `platform_unavailable`. `ca_file` holds PEM certificates trusted in
+    addition to the system's. With a `guard` (`service.media.guard`), for URLs not set by the operator, only
+    allowed addresses are called: a refused one is `invalid_message`. Behind a proxy, which resolves names
+    itself, the guard only sees the URL.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PlatformHttp:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> PlatformAnswer:
-        """The answer to one request; `path` is added to the base URL, or a whole URL.
+        """The response to one request; `path` is appended to the base URL, or an absolute URL.
 
         Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
         """
@@ -146,8 +146,8 @@ class PlatformHttp:
                 # Whatever the environment says: proxies are a setting of the channel.
                 trust_env=False,
             )
-            # aiohttp makes a PUT or DELETE anew by itself when a kept connection breaks, though the platform
-            # may have read it. Nobody but our caller may decide that.
+            # aiohttp retries a PUT or DELETE when a kept-alive connection breaks, although the platform
+            # may have processed it. Only the caller may decide to retry.
             self._session._retry_connection = False
         return self._session
 

@@ -45,7 +45,7 @@ class ChannelKind:
 
 
 class WrongSettings(ValueError):
-    """A channel can't be made of these settings. The text begins with the name of the setting."""
+    """The settings of a channel are invalid. The text starts with the name of the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ class ChannelKinds:
         return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), list(secrets))
 
     def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """What stands for a bot in the database, under every secret key, the current one first.
+        """Digest of a bot's identity under every secret key, the current one first.
 
-        A bot is who its secrets make it; other settings may change, and it is the same. Without
-        secrets it is all of its settings. Raises `WrongSettings`.
+        The identity is the channel's secret settings; other settings may change. Without secrets it is all
+        settings. Raises `WrongSettings`.
         """
         secrets: dict[str, str] = {}
         kind = self._kind(kind_name)

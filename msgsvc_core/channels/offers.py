@@ -10,7 +10,7 @@ from msgsvc_core.db import Tx
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The buttons of a chat's newest question, encrypted; `message_ref` once the platform told it."""
+    """The buttons of a chat's latest question, encrypted; `message_ref` once the platform reported it."""
 
     sealed: str
     message_ref: str | None
@@ -80,8 +80,7 @@ async def is_asked(tx: Tx, channel: str, chat_id: str) -> bool:
 
 
 async def follow(tx: Tx, channel: str, chat_id: str, own_prefix: str, own_since_ms: int) -> None:
-    """Something else was said after the question, which is over by that; not yet if its id begins with
-    `own_prefix` and it was asked since."""
+    """A later message closes the question; but not a recent one whose id starts with `own_prefix`."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id"
         " AND (asked_at_ms < :own_since_ms OR offer_id NOT LIKE :own)",

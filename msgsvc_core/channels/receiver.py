@@ -1,7 +1,7 @@
-"""Takes the bots' updates in: each bot is one process's at a time, across the whole deployment.
+"""Receives bots' updates: each bot is assigned to one process of the deployment at a time.
 
-Whose a bot is says a lease in `core_lanes`. Who has it tells the platform where to call, or asks it again
-and again, and finds out from time to time who the bot is. A process that dies lets its leases run out.
+The assignment is a lease in `core_lanes`. The owner registers the webhook or polls, and refreshes the bot's
+profile from time to time. Leases of a crashed process expire.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 
-#: Begins the names of leases on bots; no lane of jobs begins so.
+#: Prefix of bot leases; no lane of jobs starts with it.
 PREFIX = "receive:"
 
 #: Looks for bots that nobody has, in the time of a lease; so one that is free is found soon.
@@ -60,13 +60,13 @@ class UpdateReceiver:
         channels.watch(self._woken.set)
 
     async def start(self) -> None:
-        """Begins to take updates in."""
+        """Starts receiving."""
         self._keeper = asyncio.create_task(self._keep(), name="keep bots")
 
     async def stop(self) -> None:
-        """Takes no more updates, and gives the bots to other processes at once.
+        """Stops receiving, and releases the bots to other processes immediately.
 
-        What is being handled has been committed or will come again.
+        Updates being handled are committed, or will be delivered again.
         """
         if self._keeper is None:
             return
@@ -120,7 +120,7 @@ class UpdateReceiver:
                 self._begin(lane, wanted[lane])
 
     async def _renew(self) -> None:
-        """Extends our leases when a third of their time is over; ends what somebody else has now."""
+        """Renews our leases after a third of their duration; stops bots that another process took over."""
         now = asyncio.get_running_loop().time()
         lease_s = self._lease_ms / 1000
         if not self._tasks or now - self._renewed_at < lease_s / RENEWALS_A_LEASE:

@@ -1,4 +1,4 @@
-"""What is done for one bot by the process that has it: who it is, where it is called, what came."""
+"""Receives for one bot, in the process that leases it: profile, webhook registration, polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ PAUSE_S = 0.2
 #: What the log calls it when nothing of a bot's updates could be received.
 UPDATES_INTERRUPTED = "updates_interrupted"
 
-#: Seconds that are not "at once".
+#: Minimum seconds of a wait that counts as long polling.
 WAITED_S = 0.02
 
 #: One step of some work: seconds until the next, or None when nothing more is to be done.
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """By which a bot is this process's; `may_poll` tells whether that surely still holds."""
+    """The process's lease on a bot; `may_poll` says whether it is still certain."""
 
     lane: str
     owner: str
@@ -116,7 +116,7 @@ class BotReceiver:
                 failures += 1
                 log.warning(failed, channel=self._channel.key, error=str(error))
                 wait_s = BACKOFF(failures)
-                # Our own database says nothing of the platform, and could not be told.
+                # A failure of our own database says nothing about the platform, and could not be recorded.
                 if isinstance(error, DeliveryError):
                     wait_s = max(wait_s, error.retry_after_s or 0)
                     if interrupts is not None:
@@ -133,10 +133,10 @@ class BotReceiver:
             await asyncio.sleep(wait_s)
 
     async def _learn_profile(self) -> float:
-        """Asks who the bot is, for links to it; every process gets to know it.
+        """Reads the bot's profile, which links to it need, and shares it with all processes.
 
-        A token that is refused stops the bot before anything is sent, and one that was mended in the
-        configuration sets it going at the start.
+        An invalid token stops the bot before anything is sent; one that was fixed in the configuration
+        resumes it at start.
         """
         asked_at_ms = self._clock.now_ms()
         health = await check_channel(self._channel)
@@ -180,7 +180,7 @@ class BotReceiver:
         return check_s
 
     async def _set_webhook(self, *, anew: bool = False) -> None:
-        """Tells the platform where to call, unless another process just has."""
+        """Registers the webhook, unless another process just has."""
         channels = self._channels
         url, secret = channels.hook_url(self._channel), channels.hook_secrets(self._channel)[0]
         digest = self._secrets.keyed_hash("channel hook", f"{url} {secret}")
@@ -224,7 +224,7 @@ class BotReceiver:
         if saved:
             self._cursor = cursor
         else:
-            # The bot is another process's by now, or has other settings: begin from what is noted.
+            # Another process owns the bot by now, or its settings changed: continue from the stored state.
             self._bot = None
 
     async def _known(self) -> Bot:

@@ -61,7 +61,8 @@ class ReceptionHealth:
     async def interrupt(
         self, tx: Tx, channel: Channel, reason: InterruptionReason, detail: str, since_ms: int
     ) -> bool:
-        """Notes that the bot receives nothing; False if that is known, and then only why is noted anew."""
+        """Records that the bot does not receive; False if that is known, in which case only the reason is
+        updated."""
         fields = {"channel": channel.key, "reason": str(reason), "detail": detail[:DETAIL_LENGTH]}
         now_ms = self._clock.now_ms()
         began = await tx.execute(
@@ -113,10 +114,10 @@ class ReceptionHealth:
 
 
 class ReceptionWatch:
-    """Tells a failure that lasts from one that passes, for the process that receives for a bot.
+    """Distinguishes lasting failures from short ones, for the process that receives for a bot.
 
-    The database is written when something changes, not with every poll. Neither method raises: reception
-    goes on whatever becomes of the note.
+    The database is written on changes only, not on every poll. Neither method raises: receiving continues
+    even if the record fails.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class ReceptionWatch:
             self._noted, self._may_be_noted = None, False
 
     async def _is_noted(self) -> bool:
-        """Whether somebody may have noted an interruption: asked once, of what a process has left."""
+        """Whether a previous process may have recorded an interruption: queried once."""
         try:
             async with self._db.read() as tx:
                 state = await self._states.find(tx, self._channel.key)

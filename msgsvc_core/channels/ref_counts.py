@@ -1,4 +1,4 @@
-"""Who is using a channel just now, so that one that was changed is closed after its last call."""
+"""Reference counts of channels in use, so that a replaced one is closed after its last call."""
 
 import asyncio
 from collections import Counter

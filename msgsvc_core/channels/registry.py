@@ -68,7 +68,7 @@ class Channels:
         self.follower = ChannelSync(
             db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
         )
-        #: Keeps the order in each chat, where batches of a lane are under way at once.
+        #: Keeps the order in each chat across a lane's concurrent batches.
         self.turns = FifoKeyLock()
 
     # ---- which there are ------------------------------------------------------------------------
@@ -100,9 +100,9 @@ class Channels:
         return self._shared.get(key) or self._own.get(key)
 
     async def find(self, key: str) -> Channel | None:
-        """The channel of that key; one that this process does not know is looked for.
+        """The channel with that key; an unknown one is loaded from the database.
 
-        None for one that is gone, or never was. Raises `DatabaseUnavailable`.
+        None if it was removed, or never existed. Raises `DatabaseUnavailable`.
         """
         channel = self.get(key)
         if channel is None and is_id(key, bots.OWN_PREFIX):
@@ -151,11 +151,11 @@ class Channels:
         return identity.name
 
     def display_name(self, name: str, project_id: str = "") -> str:
-        """What people read for a channel: "Telegram".
+        """A channel's display name: "Telegram".
 
-        Where the project has several of a kind, the channel's name follows: "Telegram (Support)". A kind
-        without a title is read by that name alone: `messenger_a` is "Messenger A". Without `project_id` it
-        is a channel that serves the whole installation.
+        If the project has several of a kind, the channel's name is added: "Telegram (Support)". A kind
+        without a title is shown by the channel's name alone: `messenger_a` is "Messenger A". Without
+        `project_id`, for a shared channel.
         """
         channel, words = self.of(project_id, name), words_of(name)
         title = "" if channel is None else channel.identity.title
@@ -176,8 +176,8 @@ class Channels:
     ) -> dict[str, str]:
         """The link per channel that starts its bot with `payload`.
 
-        A bot that the platform has not told us the name of yet is left out, and one that nobody can
-        answer if it `asks` something. Raises `Unavailable` when no bot is left.
+        Omits bots whose profile is not known yet, and, if it `asks` something, bots that cannot receive
+        answers. Raises `Unavailable` if none is left.
         """
         links: dict[str, str] = {}
         for channel in self.all_of(project_id):
@@ -233,14 +233,14 @@ class Channels:
         return f"{self._base_url}/hooks/{channel.key}"
 
     def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
-        """By which a platform proves that it calls us: what it is told now, then those of older keys.
+        """Webhook secrets: the current one, which the platform is given, then those of older keys.
 
-        64 hex digits, which every platform takes.
+        64 hex digits, which every platform accepts.
         """
         derived = self._secrets.derive_all("channel hook", channel.key)
         return tuple(secret.hex() for secret in derived)
 
-    # ---- what platforms tell --------------------------------------------------------------------
+    # ---- inbound -----------------------------------------------------------------------------------
 
     async def receive(self, key: str, update: Update) -> None:
         """Handles an update of a bot, once, however often it comes.
@@ -258,7 +258,7 @@ class Channels:
     # ---- projects' own, as the follower finds them ----------------------------------------------
 
     def put(self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]) -> None:
-        """Makes an own channel, or makes it anew with other settings. Raises `WrongSettings`."""
+        """Creates or replaces a project's channel. Raises `WrongSettings`."""
         digests = self.kinds.digests(kind_name, options)
         self._place(self.kinds.create(identity, kind_name, options), digests)
 
@@ -286,9 +286,9 @@ class Channels:
             channel.profile = profile
 
     async def remember(self, channel: Channel, health: ChannelHealth) -> None:
-        """Takes over who the bot is, if it was just found out, and tells the other processes.
+        """Applies a bot's profile that was just read, and shares it with the other processes.
 
-        Nothing if the channel was changed while its platform was asked: that was another bot.
+        No effect if the channel was changed meanwhile: the profile is another bot's.
         """
         if self.get(channel.key) is not channel:
             return

@@ -1,4 +1,4 @@
-"""What every section of the configuration is made of, and those about who may come in and what goes out."""
+"""Base class of settings sections, and the core's sections on access and outbound calls."""
 
 from typing import Any, Literal
 
@@ -62,7 +62,7 @@ class ServerSettings(Section):
 
 
 class MetricsSettings(Section):
-    """Who may read `GET /metrics`, and where a worker shows its own."""
+    """Access to `GET /metrics`, and the metrics port of a worker."""
 
     allow: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1/128"),
@@ -166,7 +166,7 @@ class OwnChannelSettings(Section):
 
 
 class AccountSettings(Section):
-    """Who signs in to the dashboard."""
+    """Sign-in to the dashboard."""
 
     session_days: int = Field(
         14, ge=1, le=365, description="Days for which a browser stays signed in."

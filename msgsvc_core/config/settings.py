@@ -61,7 +61,7 @@ from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
 
-#: Languages at most: what is sent to many is tried out in each of them at the call.
+#: Maximum number of languages: a message to an audience is checked in each of them within the request.
 MOST_LANGUAGES = 20
 
 #: A messenger in the browser and all areas; what is left out is the deployer's choice.
@@ -79,8 +79,8 @@ DEFAULT_PLUGINS = (
     "dashboard",
 )
 
-#: Marks a limit whose default suits tenants that are strangers: `json_schema_extra={OWN_USERS: N}` has
-#: `msgsvc init` write N, for who serves users of their own.
+#: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
+#: init` writes N for an operator who serves their own users.
 OWN_USERS = "own_users"
 
 
@@ -247,7 +247,7 @@ class ChannelSettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """Everything that a `Service` can be told. Sections of plugins are kept as extra fields."""
+    """All settings of a `Service`. Plugins' sections are kept as extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

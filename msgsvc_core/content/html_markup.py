@@ -103,7 +103,7 @@ class _Reader:
         self._places = _Places(text)
         self._spans: list[Span] = []
         self._looks = _Looks()
-        #: By a place in a tag: where the attributes that begin there end.
+        #: Position in a tag: where the attributes from there end.
         self._attributes_end: dict[int, int] = {}
 
     def read(self) -> list[Span]:
@@ -124,7 +124,7 @@ class _Reader:
             self._spans.append(Span(text, *self._looks.now))
 
     def _construct(self, start: int) -> int:
-        """Reads what begins with a `<`; where it ends."""
+        """Parses what starts with a `<`; returns its end."""
         after = self._text[start + 1 : start + 2]
         if after.isascii() and after.isalpha():
             end = self._tag(start)
@@ -261,7 +261,7 @@ class _Reader:
             end = self._places.next(quote, value + 1)
             if end is not None:
                 return skip(r"\s*", end + 1)
-            # A quote that stays open begins an attribute of its own, or is part of a bare value.
+            # An unclosed quote starts an attribute of its own, or is part of a bare value.
             if value > equals_end:
                 return value
             if equals_end - equals < 2:

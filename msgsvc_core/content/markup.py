@@ -66,7 +66,7 @@ def like(look: Span, text: str) -> Span:
 
 
 def utf16_length(text: str) -> int:
-    """UTF-16 code units: two for a character beyond the basic plane, such as most emoji."""
+    """Length in UTF-16 code units: two for a character outside the basic plane, such as most emoji."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

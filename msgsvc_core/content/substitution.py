@@ -109,16 +109,16 @@ class Template:
         return [part for part in self.parts if isinstance(part, Hole)]
 
     def render(self, values: Mapping[str, str], most: int) -> str:
-        """The text with `values` in it.
+        """The text with `values` filled in.
 
-        Raises `WrongVariable`, and `TooLong` beyond `most` characters.
+        Raises `WrongVariable`, and `TooLong` beyond `limit` characters.
         """
         rendered: list[str] = []
         length = 0
         for part in self.parts:
             text = part if isinstance(part, str) else _filled(part, values, most)
             length += len(text)
-            # At once, not at the end: each of a thousand holes may take a value of a megabyte.
+            # Checked per value, not at the end: each of a thousand placeholders may take a megabyte.
             if length > most:
                 raise TooLong
             rendered.append(text)
@@ -160,7 +160,7 @@ class TextTemplate(Template):
         return text, "html"
 
     def _is_plain(self, values: Mapping[str, str]) -> bool:
-        """Whether there is nothing to go wrong; most texts are neither read nor compared for it."""
+        """Whether substitution is trivial; most texts are neither parsed nor compared."""
         if not self.pieces:
             return True
         if self.format == "html" and any(

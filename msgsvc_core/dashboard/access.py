@@ -1,4 +1,4 @@
-"""The role table: who may open which pages of a project."""
+"""The role table: which role may open which pages of a project."""
 
 from typing import Literal
 

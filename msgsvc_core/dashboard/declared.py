@@ -31,7 +31,7 @@ from msgsvc_core.kernel.providers import Providers, asked_for
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
 
-#: What is never provided: whoever asks for a text wants a part of the path.
+#: Never provided as an object: a parameter of this type is a part of the path.
 _PLAIN = frozenset({str, int, float, bool, Any})
 
 
@@ -162,10 +162,10 @@ class Pages:
         upload_bytes: int | None = None,
         asks: bool = False,
     ) -> Callable[[F], F]:
-        """Declares a change. `again` shows the form anew when it is refused.
+        """Declares a change. `form_page` is rendered again when the change is refused.
 
-        One that `asks` changes nothing, e.g. shows how a long text would look: it reads as a GET does,
-        and stands in no audit log.
+        A `read_only` one changes nothing, e.g. a preview of a long text: it reads as a GET does, and is not
+        audited.
         """
 
         def declare(handler: F) -> F:

@@ -1,4 +1,4 @@
-"""Lookups by key that are made together: many callers ask at once, the database is asked once."""
+"""Coalesces concurrent lookups by key into one query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -20,10 +20,10 @@ Load = Callable[[Tx, Sequence[K]], Awaitable[Mapping[K, V]]]
 
 
 class DataLoader(Generic[K, V]):
-    """`get` as if alone; in truth the keys of all who wait go into one query.
+    """Coalesces concurrent `get` calls into one query; each caller gets its own result.
 
-    The query begins after the last of them asked, so that everybody sees what was committed before
-    they did. Nothing is kept: this is no cache.
+    The query starts after the last of these calls, so every caller sees what was committed before its call.
+    Nothing is cached.
     """
 
     def __init__(self, db: Database, load: Load[K, V]) -> None:

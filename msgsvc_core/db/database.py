@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that `disconnect` waits for those who are at work.
+#: Seconds for which `disconnect` waits for connections in use.
 CLOSING_S = 5.0
 
 #: Characters that a trial writes: more than fits into what the database's newest page has free.
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 class NotificationListener(Protocol):
-    """Hears what other processes tell, from `start` to `stop`."""
+    """Receives notifications of other processes between `start` and `stop`."""
 
     def start(self) -> None: ...
 
@@ -94,7 +94,7 @@ class Database:
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
-        #: Seconds that who writes waits for others on SQLite, in this process and outside.
+        #: Seconds for which a writer waits for other writers on SQLite, in this process and outside.
         self.write_wait_s = WRITE_WAIT_S
         #: Transactions and units that could not be written, since the start.
         self.failed_writes = 0
@@ -143,8 +143,8 @@ class Database:
             yield Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
 
     async def ask_few(self, ask: Callable[[Tx], Awaitable[T]]) -> T:
-        """What `ask` answers, given a connection as of `read`, for some hundred rows at most, by an
-        index: SQLite is asked without a hop to a thread. It may be called twice."""
+        """Result of `query`, called with a connection as of `read`. For a few hundred rows by an index: on
+        SQLite it runs without a thread hop. `query` may be called twice."""
         if self.dialect == "sqlite":
             self._check_connected()
             with suppress(DatabaseUnavailable):
@@ -161,18 +161,18 @@ class Database:
     ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
-        With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
-        them without a hop to a thread.
+        `inline` is for statements that touch at most a few hundred rows by an index: on SQLite they run
+        without a thread hop.
 
-        With `on_disk=False` the commit comes back before it is on disk, which takes longer than all the
-        rest. Nothing that depends on it may be done to the outside before a commit that waits: no such
-        commit is on disk before this one.
+        `durable=False` returns from the commit before it is on disk, which is by far the slowest part. Do
+        nothing externally visible that depends on it before a later durable commit, which makes this one
+        durable too.
 
-        On SQLite, where one transaction writes at a time, others are waited for until the loop's time
-        `until_s`, that of `write_deadline` by default; then `DatabaseUnavailable` is raised.
+        On SQLite, which has a single writer, the transaction waits for others until the loop time
+        `until_s`, by default `write_deadline`; then `DatabaseUnavailable` is raised.
 
-        A caller that is cancelled gets its rollback all the same: `databases` lost the connection
-        then, and its pool ran empty.
+        A cancelled caller still gets its rollback: otherwise `databases` would leak the connection and
+        exhaust its pool.
         """
         self._check_connected()
         until_s = self.write_deadline() if until_s is None else until_s
@@ -247,12 +247,12 @@ class Database:
             raise
 
     def listen(self, topic: str, heard: Heard) -> None:
-        """Has `heard` called with each text that a transaction tells of `topic`.
+        """Calls `callback` with each text that a transaction notifies on `topic`.
 
-        In this process on both databases; on PostgreSQL in every other as well, some milliseconds
-        after the commit, by a connection of its own that is opened for the first who listens. A hint:
-        it may come twice, and is not heard while that connection is away. So look for yourself from
-        time to time too. `heard` must not block.
+        In this process on both databases; on PostgreSQL in every other process too, milliseconds after the
+        commit, over a dedicated connection opened for the first listener. Delivery is a hint: it may come
+        twice, and is lost while that connection is down, so poll from time to time as well. `callback` must
+        not block.
         """
         self._notices.listen(topic, heard)
         if self._connected and self._ear is not None:
@@ -308,8 +308,8 @@ async def _give_back(connection: "ConnectionBackend | SQLiteConnection") -> None
         with named_errors():
             await connection.release()
     except DatabaseUnavailable as error:
-        # The server ended it just now or is silent, and the pool has dropped it by itself. What the
-        # caller did is done or has failed already: this is no news for him.
+        # The server closed the connection or does not respond, and the pool has dropped it. The caller's
+        # work has been committed or has failed already, so this is not an error of theirs.
         log.warning("connection_lost", error=str(error))
 
 

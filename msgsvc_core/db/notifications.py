@@ -1,6 +1,6 @@
-"""Hints from process to process: a transaction tells, and whoever listens hears of it at once.
+"""Notifications between processes, sent by a transaction after its commit.
 
-Told in this process directly, and in others by PostgreSQL's NOTIFY; see
+Delivered directly in this process, and to others by PostgreSQL's NOTIFY; see
 docs/decisions/0030-notices.md.
 """
 
@@ -9,18 +9,18 @@ from functools import partial
 
 from msgsvc_core.db.write_batch import call_all
 
-#: The channel of NOTIFY; topics are told apart in its text.
+#: The NOTIFY channel; the topic is part of the payload.
 CHANNEL = "msgsvc"
 
 #: Bytes of a notice, topic and all: PostgreSQL takes fewer than 8000 (its NOTIFY, "payload").
 MOST_BYTES = 7999
 
-#: Called with the text that was told. It must not block.
+#: Called with the text of a notification. It must not block.
 Heard = Callable[[str], None]
 
 
 class Notifications:
-    """Who listens in this process, by topic."""
+    """Callbacks of this process, by topic."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[Heard]] = {}
@@ -32,7 +32,7 @@ class Notifications:
         self._heard.setdefault(topic, []).append(heard)
 
     def tell(self, notice: str) -> None:
-        """Calls who listens to the topic of the notice. One who raises is logged."""
+        """Calls the listeners of the notice's topic. Exceptions are logged."""
         topic, _, text = notice.partition(" ")
         call_all([partial(heard, text) for heard in self._heard.get(topic, ())])
 

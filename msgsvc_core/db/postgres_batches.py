@@ -20,8 +20,8 @@ from msgsvc_core.db.tx import UNDO_S
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
-#: Milliseconds that a claim waits for another transaction that has written the same row and not
-#: committed yet. It holds up the whole batch, so it is short; callers may try again.
+#: Milliseconds for which a claim waits for another transaction that has written the same row and not
+#: committed yet. It delays the whole batch, so it is short; callers may retry.
 CLAIM_WAIT_MS = 100
 
 #: Units by the values of their claim's key, each the first of it.
@@ -60,7 +60,7 @@ class PostgresBatches:
     async def _write(
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
-        """In one statement, which is a transaction by itself and takes one round trip, if it can be."""
+        """As one statement if possible: an implicit transaction in one round trip."""
         kinds = claims_by_kind(units)
         if not kinds:
             await self._insert(connection, units)
@@ -82,7 +82,7 @@ class PostgresBatches:
             outcomes: list[Outcome] = await write(connection, units)
             check_committed(await connection.execute("COMMIT"))
         except BaseException:
-            # A connection that is gone has nothing to undo, and its error is the one to tell.
+            # A lost connection has nothing to roll back, and its error is the one to report.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await connection.execute("ROLLBACK", timeout=UNDO_S)
             raise
@@ -139,7 +139,7 @@ class PostgresBatches:
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        # Who holds a claim has been waited for already, and everybody else waits for this batch.
+        # The claim's holder has been waited for already, and the other callers wait for this batch.
         await connection.execute("SET LOCAL lock_timeout = 1")
         for unit in units:
             await connection.execute("SAVEPOINT unit")

@@ -1,4 +1,4 @@
-"""Hears what other processes tell, on a connection of PostgreSQL that does nothing else."""
+"""Listens to NOTIFY on a dedicated connection."""
 
 import asyncio
 from contextlib import suppress
@@ -24,9 +24,9 @@ log = structlog.get_logger(__name__)
 
 
 class PostgresEar:
-    """Tells `notices` of what is heard, from `start` to `stop`.
+    """Passes notifications to `notices` between `start` and `stop`.
 
-    What others tell while the connection is away is not heard.
+    Notifications sent while the connection is down are lost.
     """
 
     def __init__(self, url: str, notices: Notifications) -> None:

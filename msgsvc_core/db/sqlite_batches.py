@@ -1,9 +1,9 @@
-"""Commits batches of units on SQLite, each in one transaction.
+"""Commits write batches on SQLite, many in one transaction.
 
-A batch is written on the thread of the event loop and committed on another: rows go to memory, some
-microseconds each, and only the commit waits for the disk. A thread that makes every step has to get
-Python's lock back from a busy loop after each, which doubled the time of a batch. What the loop can't
-write at once, because another process writes or a unit is at fault, is left to that thread whole.
+Rows are written on the event loop's thread, some microseconds each into memory, and committed on another
+thread, because only the commit waits for the disk. Doing every step on a thread would reacquire the GIL
+from a busy loop each time, which doubled the time of a batch. What the loop cannot write immediately,
+because another process writes or a batch fails, goes to that thread as a whole.
 """
 
 import sqlite3
@@ -129,7 +129,7 @@ def _in_transaction(
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # After some errors, a full disk for one, SQLite has rolled back by itself.
+    # After some errors, such as a full disk, SQLite has rolled back already.
     with suppress(sqlite3.OperationalError):
         connection.execute("ROLLBACK")
 

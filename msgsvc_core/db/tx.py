@@ -99,7 +99,7 @@ class Tx:
         await self.insert_many(table, [values])
 
     async def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Adds rows of the same columns in as few statements as the database allows."""
+        """Inserts rows with the same columns in as few statements as the database allows."""
         if rows:
             shape = shape_of(table, rows[0])
             await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
@@ -155,18 +155,18 @@ class Tx:
                 self._raw.terminate()
 
     async def wait_for_locks(self, timeout_s: float) -> None:
-        """Bounds waiting for rows that other transactions hold; beyond it `LockTimeout` is raised.
+        """Limits waiting for row locks; after `timeout_s`, `LockTimeout` is raised.
 
-        SQLite has one writer, so a transaction that has begun waits for nobody.
+        No effect on SQLite: it has a single writer, so an open transaction waits for nobody.
         """
         if self.dialect == "postgresql":
             await self.execute(f"SET LOCAL lock_timeout = {int(timeout_s * 1000)}")
 
     async def lock(self, name: str) -> None:
-        """Waits until no other transaction holds the lock of that name; it ends with this one.
+        """Takes the advisory lock of that name until the end of the transaction.
 
-        For rules over many rows, such as "at most 20 tags": count and insert under one lock. On
-        SQLite, where one transaction writes at a time, there is nothing to wait for.
+        For rules over many rows, such as "at most 20 tags": count and insert under one lock. No effect on
+        SQLite, which has a single writer.
         """
         if self.dialect == "postgresql":
             await self.execute(
@@ -178,7 +178,7 @@ class Tx:
         self._after_commit.append(callback)
 
     def tell(self, topic: str, text: str) -> None:
-        """Tells whoever listens to `topic`, after a successful commit: see `Database.listen`."""
+        """Notifies the listeners of `topic` after the commit: see `Database.listen`."""
         notice = written(topic, text)
         self._told.append(notice)
         self.on_commit(partial(self._notices.tell, notice))
@@ -206,7 +206,7 @@ async def begin(tx: Tx, *, on_disk: bool = True) -> None:
         await tx.execute("BEGIN IMMEDIATE")
         tx._begun = True
     else:
-        # First: a BEGIN that was not answered in time may have begun one.
+        # Set first: a BEGIN that timed out may still have started a transaction.
         tx._begun = True
         await tx.execute("BEGIN" if on_disk else "BEGIN; SET LOCAL synchronous_commit = off")
 
@@ -227,13 +227,14 @@ async def rollback(tx: Tx) -> None:
     try:
         await tx._undo("ROLLBACK")
     except (DatabaseUnavailable, sqlite3.OperationalError) as error:
-        # The connection is gone or the database rolled back by itself; there is nothing to undo.
+        # The connection is lost or the database rolled back already; there is nothing to undo.
         log.warning("rollback_failed", error=str(error))
 
 
 async def shielded(work: Any) -> None:
-    """Awaits `work` to its end even if the caller is cancelled meanwhile. It is cancelled then, also where
-    `work` failed: whoever tells a task to end must not wait for one that goes on after an error."""
+    """Awaits `work` to its end even if the caller is cancelled meanwhile; the cancellation is raised
+    afterwards, also where `work` failed: otherwise the canceller would wait for a task that continues after
+    an error."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

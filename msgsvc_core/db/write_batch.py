@@ -36,9 +36,9 @@ def call_all(callbacks: Iterable[Callable[[], None]]) -> None:
 
 
 class WriteBatch:
-    """What one caller wants written; `Database.write` commits many of them at once.
+    """Rows that one caller wants written; `Database.write` commits many batches in one transaction.
 
-    All of it is written or nothing, whatever becomes of the units beside it.
+    A batch is written completely or not at all, independent of the others.
     """
 
     __slots__ = ("after_commit", "claim_", "rows")
@@ -53,10 +53,11 @@ class WriteBatch:
         self.rows.append((shape_of(table, values), tuple(values.values())))
 
     def claim(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
-        """Makes the batch depend on a new row: if that `key` is there, `write` raises `UniqueViolation`.
+        """Makes the batch depend on a new row: if a row with this `key` exists, `write` raises
+        `UniqueViolation`.
 
-        Columns of a key are never null, keep values as they are, and tell them apart as Python does: texts
-        and whole numbers.
+        Key columns are never null and of types that the database compares as Python does: texts and
+        integers.
         """
         assert self.claim_ is None, "a unit has one claim"
         assert all(values[column] is not None for column in key), "a key is never null"

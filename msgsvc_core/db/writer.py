@@ -23,7 +23,7 @@ Outcome = Exception | None
 class Batches(Protocol):
     """Commits a batch on one kind of database."""
 
-    #: Batches that may be under way at once.
+    #: Maximum number of concurrent commits.
     at_once: int
 
     async def open(self) -> None: ...
@@ -37,7 +37,7 @@ class Batches(Protocol):
 
 
 class _Waiting:
-    """A unit and the caller who waits for its commit, which is to begin by the loop's time `until_s`."""
+    """A write batch and its caller's future; the commit must start before the loop time `until_s`."""
 
     __slots__ = ("committed", "unit", "until_s")
 
@@ -57,20 +57,20 @@ class GroupWriter:
         self._is_starting = False
 
     async def write(self, unit: WriteBatch, until_s: float) -> None:
-        """Commits `unit`, which waits for others until the loop's time `until_s`.
+        """Commits `unit`; waits for the write lock until the loop time `until_s`.
 
-        Raises `Taken`, `Refused`, `LockTimeout` or `DatabaseUnavailable`.
+        Raises `UniqueViolation`, `ConstraintViolation`, `LockTimeout` or `DatabaseUnavailable`.
 
-        A caller who is cancelled before the batch begins takes the unit out of it; later, the unit
-        is written all the same.
+        Cancelling the caller withdraws the batch until its commit starts; after that it is written
+        regardless.
         """
         loop = asyncio.get_running_loop()
         waiting = _Waiting(unit, loop.create_future(), until_s)
         self._queue.append(waiting)
         if not self._is_starting:
             self._is_starting = True
-            # Not at once: what else this turn of the loop brings shall join. And not in this caller's
-            # context, whose request id would stand in the logs of all.
+            # Deferred, so that other writes of this turn of the loop can join; with an empty context, so
+            # that the logs of all do not carry this caller's request id.
             loop.call_soon(self._start, context=Context())
         await waiting.committed
 
@@ -105,7 +105,7 @@ class GroupWriter:
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         try:
-            # Who came later is refused with the first: by then somebody has kept the file for long.
+            # Later ones fail with the first: the file has been locked for long.
             until_s = min(waiting.until_s for waiting in batch)
             outcomes = await self._batches.commit([waiting.unit for waiting in batch], until_s)
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Events: what happened in a project, told to the feed, the plugins and in-process listeners."""
+"""Events: what happened in a project, published to the feed, plugins and in-process listeners."""
 
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.events.emitter import Events

@@ -33,8 +33,8 @@ class EventSpec:
     meaning: str
     fields: type[ResponseModel]
     of_subscriber: bool = True
-    #: Whether it stands in the history of its subscriber. Not where what it tells of is there itself, as
-    #: messages are; so an index over histories costs nothing where thousands are sent.
+    #: Whether it is part of the subscriber's history. False for events whose subject is listed there
+    #: itself, such as messages; so indexing histories costs nothing where thousands are sent.
     in_history: bool = True
 
 

@@ -91,7 +91,7 @@ class Events:
         return event
 
     async def emit_many(self, tx: Tx, new: Sequence[NewEvent]) -> list[Event]:
-        """Like `emit`, for many at once: one statement for all rows, and one call of each plugin."""
+        """Like `emit`, for many events: one statement for all rows, and one call per plugin."""
         if not new:
             return []
         now_ms = self._clock.now_ms()
@@ -142,7 +142,7 @@ class Events:
         until_ms: int,
         most: int,
     ) -> int:
-        """How many events of a time `between` would find, counted up to `most`."""
+        """Number of events that `between` would return, counted up to `limit`."""
         return await store.count(
             tx, project_id, names, since_ms=since_ms, until_ms=until_ms, most=most
         )
@@ -164,7 +164,7 @@ class Events:
         self._worker = asyncio.create_task(self._tell_listeners(), name="event listeners")
 
     async def stop(self) -> None:
-        """Ends after the events already committed have been told."""
+        """Stops after events committed so far have been passed to listeners."""
         if self._worker is None:
             return
         with suppress(TimeoutError):

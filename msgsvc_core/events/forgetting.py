@@ -21,12 +21,13 @@ IMPERSONAL = frozenset(
 #: Fields that are null where a person has none.
 NULLABLE = frozenset({"external_id"})
 
-#: Fields that a person or an integrator chose, who may have chosen what looks like an id of ours.
+#: Fields with user-supplied content, which may look like an id of ours.
 CHOSEN = frozenset({"first_name", "username", "external_id"})
 
 
 def anonymous(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload of an event without the person: the same fields, empty where one could tell of them.
+    """An event payload without personal data: the same fields, with empty values where they could identify
+    the person.
 
     For plugins that keep payloads (hook `erase_subscriber`).
     """

@@ -1,4 +1,4 @@
-"""What a project tells of its own: `POST /v1/events`."""
+"""Custom events that projects report: `POST /v1/events`."""
 
 from typing import Any, Protocol
 
@@ -54,7 +54,7 @@ class FindPerson(Protocol):
 
 
 class TrackedEvents:
-    """Takes what projects tell. Properties have at most `max_bytes` as JSON."""
+    """Records custom events. Properties are limited to `max_bytes` as JSON."""
 
     def __init__(self, *, events: Events, find_person: FindPerson, max_bytes: int) -> None:
         self._events = events

@@ -24,7 +24,7 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LaneSpec, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
-#: Told of a file that is there, or will not come, in the transaction that says so.
+#: Called when a file has been downloaded or has failed, in that transaction.
 OnFetched = Callable[[Tx, StoredFile], Awaitable[None]]
 
 JOB = "file.fetch"
@@ -104,12 +104,12 @@ class FileFetcher:
         )
 
     async def fetch(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Gets files; one that is gone meanwhile, or settled already, is no work."""
+        """Downloads files; one that was removed or finished meanwhile is skipped."""
         for each in jobs:
             await self._fetch(ctx, each)
 
     async def on_dead(self, tx: Tx, this: Job, _error: str) -> None:
-        """The file will not come: says so, even where a plugin can't be told."""
+        """Marks the file as failed, even if a plugin's hook raises."""
         file = await store.find(tx, this.project_id or "", this.payload["file_id"])
         if file is None or file.status != "pending":
             return

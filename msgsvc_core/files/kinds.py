@@ -29,10 +29,10 @@ def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
 def recognise(
     settings: MediaSettings, filename: str, head: bytes, size: int, *, said: MediaType | None = None
 ) -> tuple[MediaType, str]:
-    """The type and the MIME type of a file that begins so. Raises `Unfit`.
+    """File type and MIME type, judging by the first bytes. Raises `Unfit`.
 
-    `said` is what the sender calls it. A picture that was sent as a document stays one, and so does a
-    picture that is too large for one; what is called a picture and is none becomes a document.
+    `declared_type` is the sender's. An image sent as a document stays a document, and so does one that is
+    too large for an image; a declared image that is none becomes a document.
     """
     if not head:
         raise Unfit("it is empty")

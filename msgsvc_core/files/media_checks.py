@@ -1,7 +1,7 @@
-"""What is known of files before messages are sent with them: each is asked for once by all who send it.
+"""Checks of files before messages are sent, shared by all messages with the same file.
 
-A host may be slow, and a bot's other messages must not wait for it: who asks is told what is known, and
-may wait for `media.check_wait_s` from the first question, but not for a host that kept others waiting.
+Hosts may be slow, and a bot's other messages must not wait for them: the caller gets the current state of
+the check, and may wait for up to `media.check_wait_s` from its start, unless the host is known to be slow.
 """
 
 import asyncio
@@ -27,14 +27,15 @@ FIT_S, UNFIT_S, AWAY_S = 300.0, 60.0, 0.5
 #: Answers that are kept.
 KEPT = 1000
 
-#: Hosts' answers that are waited for at once, of all and of one.
+#: Concurrent requests in total and per host.
 MOST, MOST_OF_HOST = 100, 10
 
 #: Questions without an answer yet, of all and of one host. More than the first would not be waited for
 #: soon, each would cost memory, and one slow host shall not take them all.
 MOST_OPEN, MOST_OPEN_OF_HOST = KEPT, KEPT // 2
 
-#: Seconds for which a host counts as slow that kept somebody waiting in vain, and how many such are known.
+#: Seconds for which a host counts as slow after a wait was in vain, and how many such hosts are
+#: remembered.
 SLOW_S, SLOW_HOSTS = 60.0, 1000
 
 #: Seconds after which who found no answer yet asks again, at least. It is twice as long each time.
@@ -148,7 +149,7 @@ class MediaChecks:
             del self._open[check.host]
 
     def _note_pace(self, check: Check) -> None:
-        """Remembers whether the host is one that answers while somebody waits."""
+        """Records whether the host responds within the waiting time."""
         now_s = time.monotonic()
         if now_s - check.asked_at_s < self._settings.check_wait_s:
             self._slow.pop(check.host, None)

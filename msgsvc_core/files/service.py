@@ -25,7 +25,7 @@ from msgsvc_core.kernel.errors import NotFound, PayloadTooLarge, ValidationFaile
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import SecretBox
 
-#: What ids of files begin with.
+#: Prefix of file ids.
 PREFIX = "fil"
 
 #: The window of `media.files_per_person`.
@@ -33,7 +33,7 @@ DAY_MS = 24 * 3600 * 1000
 
 
 class FileGone(Exception):
-    """A file was removed while somebody read it."""
+    """A file was removed while being read."""
 
 
 class Files:
@@ -57,7 +57,7 @@ class Files:
         self._secrets = secrets
         self._jobs = jobs
         self._settings = settings
-        #: Begins every address of a file.
+        #: Prefix of file URLs.
         self._root = f"{base_url}/files/"
 
     # ---- in -------------------------------------------------------------------------------------
@@ -110,11 +110,10 @@ class Files:
         subscriber_id: str,
         files: Sequence[ReceivedFile],
     ) -> list[StoredFile]:
-        """Notes files of an update in its transaction; a job fetches them after the commit.
+        """Records the files of an update in its transaction; a job downloads them after the commit.
 
-        They are `pending`, or `failed` where the messenger says that one is too large, or the person
-        has sent too many of late. The hook `on_file_fetched` tells what became of those that were
-        pending.
+        They are `pending`, or `failed` where the messenger reports one as too large, or the person has sent
+        too many recently. The hook `on_file_fetched` reports the outcome of pending ones.
         """
         room = await self._room_for(ctx.tx, project_id, subscriber_id) if files else 0
         noted = []
@@ -134,7 +133,7 @@ class Files:
         return noted
 
     async def _room_for(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
-        """How many more files are fetched from somebody now."""
+        """How many more files may be downloaded for a person now."""
         since_ms = self._clock.now_ms() - DAY_MS
         sent = await store.count_of_person(tx, project_id, subscriber_id, since_ms)
         return self._settings.files_per_person - sent
@@ -185,7 +184,7 @@ class Files:
             await store.keep(tx, project_id, file_ids)
 
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-        """Removes files, in whatever state they are; the content of many by a job, a few at a time."""
+        """Removes files in any state; the content of many files is deleted by a job."""
         if not await purging.remove(tx, project_id, file_ids):
             await self._jobs.enqueue(tx, NewJob(purging.JOB))
 
@@ -201,7 +200,7 @@ class Files:
             yield chunk
 
     async def head(self, file: StoredFile) -> bytes:
-        """Its first bytes, by which it is recognised; none of one that is gone."""
+        """Its first bytes, for type detection; empty if it was removed."""
         async with self._db.read() as tx:
             chunk = await store.read_chunk(tx, file.project_id, file.file_id, 0)
         return (chunk or b"")[:HEAD_BYTES]
@@ -225,7 +224,7 @@ class Files:
         return url.startswith(self._root)
 
     async def at_address(self, url: str) -> StoredFile | None:
-        """The file at an address of ours; None where it is gone, or the address is not valid any more."""
+        """The file at a URL of ours; None if it was removed, or the URL is not valid any more."""
         file_id, _, signature = url.removeprefix(self._root).partition("/")
         return await self.signed(file_id, signature)
 

@@ -10,7 +10,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, for_key_share, in_array
 from msgsvc_core.files.models import StoredFile
 
-#: Bytes of a chunk: what is in memory of a file at a time, whoever reads or writes it.
+#: Bytes of a chunk: the part of a file that is in memory at a time.
 CHUNK_BYTES = 256 * 1024
 
 _COLUMNS = (
@@ -37,7 +37,7 @@ async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
 
 
 async def count_of_person(tx: Tx, project_id: str, subscriber_id: str, since_ms: int) -> int:
-    """Files that somebody has sent since then, and that did not fail."""
+    """Number of files that a person has sent since then, without failed ones."""
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM core_files WHERE project_id = :project_id"
@@ -64,7 +64,7 @@ async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[St
 
 
 async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
-    """Of any project: for who shows that we have signed the file's address."""
+    """Of any project: for a caller that has verified the signature."""
     row = await tx.fetch_one(
         f"{_SELECT} WHERE file_id = :file_id AND {_THERE}", {"file_id": file_id}
     )
@@ -90,7 +90,7 @@ async def hold_pending(tx: Tx, project_id: str, file_id: str) -> bool:
 
 
 async def settle(tx: Tx, file: StoredFile) -> bool:
-    """Writes what became of a pending file; False if it is pending no more, or gone."""
+    """Writes the outcome of a pending file; False if it is no longer pending."""
     values = {
         name: getattr(file, name)
         for name in ("type", "filename", "mime_type", "size", "status", "reason")

@@ -37,7 +37,7 @@ FORGET_AT_ONCE = 200
 #: What the keyed hashes of requests are for.
 PURPOSE = "idempotency"
 
-#: How a body begins that is stored as it is.
+#: Prefix of a body that is stored unencrypted.
 _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
@@ -71,7 +71,7 @@ class _Gate:
 
 
 class Idempotency:
-    """Runs a request's work at most once for each key of a project."""
+    """Runs a request's work at most once for each idempotency key of a project."""
 
     def __init__(self, db: Database, clock: Clock, secrets: SecretBox, *, keep_hours: int) -> None:
         self._db = db
@@ -264,7 +264,8 @@ class Idempotency:
         )
 
     def _sealed(self, project_id: str, key: str, answer: StoredAnswer) -> str:
-        """The body as it is stored: JSON that may be read begins as JSON does, no token ever so."""
+        """The body as stored: readable JSON starts with JSON's own characters, an encrypted token never
+        does."""
         if not answer.is_secret and answer.body.startswith(_READABLE):
             return answer.body
         return self._secrets.encrypt(answer.body, _row(project_id, key))
@@ -290,8 +291,8 @@ class Idempotency:
 async def forget_answers(
     secrets: SecretBox, errors_url: str, ctx: JobContext, project_id: str, subscriber_id: str
 ) -> None:
-    """Replaces stored answers about a person who was erased: whoever asks again is told that there is
-    no such subscriber. Raises `Stopping` when it should."""
+    """Replaces stored responses about an erased person: a replay then reports that the subscriber does not
+    exist. Raises `Stopping` when the runner shuts down."""
     after = ""
     gone = SubscriberNotFound("the subscriber of this answer was erased")
     body = bytes(envelope(gone, errors_url).body).decode()

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.security.addresses import Address
 from msgsvc_core.security.networks import Networks, peer_address
 
-#: What proxies add, by which one that isn't trusted is noticed: who is behind it can be anybody.
+#: Headers added by proxies, which reveal an untrusted one: the real client is unknown then.
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 #: In the state of a request that came by trusted proxies: whether they say who their caller is.

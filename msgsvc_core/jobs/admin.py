@@ -1,7 +1,7 @@
-"""What an operator does about a job: runs it now, or discards it.
+"""Operator actions on jobs: run now, or discard.
 
-Both keep the promises of the job's kind to whoever waits for it (`JobSpec.on_dead`, `on_retry`). The
-messages of what is refused hold no values: the dashboard translates them.
+Both call the hooks of the job's kind (`JobSpec.on_dead`, `on_retry`). Refusals contain no values: the
+dashboard translates them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,10 +33,10 @@ class JobAdmin:
         self._specs = specs
 
     async def retry(self, tx: Tx, job_id: str) -> None:
-        """Makes a job due at once; a dead one has all its attempts again.
+        """Makes a job due now; a dead letter gets all its attempts again.
 
-        Raises `NotFound`, `Conflict`, and whatever `on_retry` of its kind refuses it with: then undo
-        `tx`, or the savepoint in which this was called.
+        Raises `NotFound`, `Conflict`, and whatever its `on_retry` refuses with; then roll back `tx`, or the
+        savepoint around this call.
         """
         held = await _hold(tx, job_id)
         if held.state == "dead":

@@ -33,7 +33,8 @@ log = structlog.get_logger(__name__)
 class Batch:
     """Runs `spec.handler` over `jobs`; implements `JobContext`.
 
-    `settled` is told of each job that is removed or put back while the handler goes on with others.
+    `settled` is called with each job that is removed or rescheduled while the handler continues with
+    others.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Batch:
         return self._stopping()
 
     async def run(self) -> None:
-        """Runs the handler; a job that fails is put back or buried, and the reason is logged.
+        """Runs the handler; a job that fails is rescheduled or dead-lettered, and the reason logged.
 
-        Raises only when the database is away; the leases then run out, and the jobs go on elsewhere.
+        Raises only when the database is unavailable; the leases then expire, and another runner takes the
+        jobs.
         """
         await self._bury_poison()
         jobs = list(self._open.values())
@@ -209,7 +211,7 @@ class Batch:
             await self._fall_back(tx, waiting)
 
     async def _fall_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> None:
-        """Puts back what the handler did not, and so the lane's gate has not heard of."""
+        """Reschedules jobs that the handler did not, and that the lane's gate has not recorded yet."""
         if self._gate is not None:
             for one in waiting:
                 self._gate.put_back(one.job, one.run_at_ms)
@@ -251,7 +253,7 @@ class Batch:
 
 
 def _counted(job: Job, *, counts: bool) -> int:
-    """The attempts of a job that is put back."""
+    """Attempts of a job that is rescheduled."""
     return job.attempts if counts else job.attempts - 1
 
 

@@ -1,7 +1,7 @@
-"""Claims of several lanes in one transaction.
+"""Claims jobs of several lanes in one transaction.
 
-Jobs of different lanes lie on the same pages, for what happens at once is written at once: to claim for
-each lane by itself wrote every page once for each of them.
+Jobs of different lanes share database pages, because what is written together is stored together: claiming
+per lane rewrote each page once per lane.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from msgsvc_core.kernel.values import value_object
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who holds jobs and lanes, for how long after the last renewal, and the time of others' leases."""
+    """Identity of a runner, the duration of its leases, and the clock that judges others' leases."""
 
     runner_id: str
     duration_ms: int
@@ -57,10 +57,10 @@ class Claims:
     async def claim(
         self, lane: str, limit: int, *, suspects: bool, tx: Tx | None = None
     ) -> Claimed:
-        """Claims what is due, together with other lanes; with `tx` it is done there.
+        """Claims due jobs, batched with other lanes; with `tx`, in that transaction.
 
-        Raises `DatabaseUnavailable`. A caller who is cancelled may leave jobs claimed, which nobody
-        works on until their lease runs out.
+        Raises `DatabaseUnavailable`. Cancelling the caller may leave jobs claimed until their lease
+        expires.
         """
         return await self._together.do(_Wanted(lane, limit, suspects), tx)
 

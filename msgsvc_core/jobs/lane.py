@@ -86,7 +86,7 @@ class Lane:
 
     @property
     def _batches(self) -> int:
-        """How many batches may run at once."""
+        """Number of batches that may run concurrently."""
         return self._spec.concurrency if self._room is None else self._room.batches
 
     @property
@@ -151,7 +151,7 @@ class Lane:
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
     async def _claim(self, tx: Tx | None = None) -> tuple[Sequence[Job], int]:
-        """Claims as many jobs as may be now, which is told beside them."""
+        """Claims as many jobs as capacity allows; returns them with that capacity."""
         limit = self._limit()
         if limit <= 0:
             return (), limit
@@ -194,7 +194,7 @@ class Lane:
             return self._due_ms
         async with self._db.read() as tx:
             if await store.has_due(tx, self.name, self._job_names, looked_at_ms):
-                # Another runner is just claiming it; looking at once would spin until it has.
+                # Another runner is claiming it now; polling without delay would spin.
                 return looked_at_ms + CONTENDED_MS
         # What is due is of a plugin that is not loaded. The sweeper finds what comes after it.
         return None

@@ -20,9 +20,8 @@ log = structlog.get_logger(__name__)
 
 
 async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None:
-    """Takes steps of up to `most` rows (`STEP` unless given), each in a transaction of its own, until one
-    finds fewer. Raises `Stopping` where the runner is about to stop.
-    """
+    """Repeats steps of up to `limit` rows (`STEP` unless given), each in its own transaction, until one
+    affects fewer. Raises `Stopping` when the runner is shutting down."""
     most = STEP if most is None else most
     found = most
     while found >= most:
@@ -33,9 +32,8 @@ async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None
 
 
 async def in_parts(*parts: Part) -> None:
-    """Does one after the other, also where one fails; raises in the end what the first of those raised.
-    `Stopping` and `LeaseLost` are raised at once.
-    """
+    """Runs parts in sequence even if some fail, then raises the first error. `Stopping` and `LeaseLost` are
+    raised immediately."""
     failed: list[Exception] = []
     for part in parts:
         try:
@@ -43,7 +41,7 @@ async def in_parts(*parts: Part) -> None:
         except (Stopping, LeaseLost):
             raise
         except Exception as error:
-            # The job begins anew, with the same part: those behind it would never have their turn.
+            # The job would restart with the same part, and those after it would never run.
             log.exception("job_part_failed")
             failed.append(error)
     if failed:

@@ -1,4 +1,4 @@
-"""The SQL of jobs in their lanes: look, claim, renew, complete, put back, bury."""
+"""The SQL of jobs in their lanes: inspect, claim, renew, complete, reschedule, dead-letter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _CLAIMED = (
     " run_at_ms, refused_from_ms"
 )
 
-# The first job of each priority, one step in the index for each, however many jobs wait. A plain
-# search for due jobs would go through all that wait for later at an earlier priority. (No MIN():
-# PostgreSQL reads the whole lane for it where it has no statistics yet.)
+# The first job of each priority, one index step each, however many jobs wait. A plain search for due jobs
+# would scan all that wait for later at a more urgent priority. (No MIN(): PostgreSQL reads the whole lane
+# for it where it has no statistics yet.)
 _LOOK = (
     "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE lane = :lane AND state = 'ready'"
@@ -78,11 +78,11 @@ async def claim(
     limit: int,
     suspects: bool,
 ) -> list[Job]:
-    """Takes up to `limit` due jobs of a lane under a lease: first those whose runner died, then the
-    most urgent. With `suspects`, a job that saw several runners die is taken before all, by itself.
+    """Claims up to `limit` due jobs of a lane under a lease: first those whose runner died, then the most
+    urgent. With `suspects`, a job that several runners died on comes first, alone.
 
-    Only jobs of `names` are taken: those that the runner has a handler for. Leases that end at
-    `over_ms`, or before, are over (`LeaseClock`).
+    Only jobs of `names` are claimed: those that the runner has a handler for. Leases that end at or before
+    `over_ms` have expired (`LeaseClock`).
     """
     which: list[tuple[str, int | None]] = []
     if found.lease_ends_ms is not None and found.lease_ends_ms <= over_ms:
@@ -147,7 +147,7 @@ async def running(tx: Tx, lane: str, name: str) -> list[Job]:
 
 
 async def put_off(tx: Tx, lane: str) -> list[Job]:
-    """Jobs of a lane that wait since they were put back, or were for later from the beginning."""
+    """Jobs of a lane that were rescheduled, or enqueued for a later time."""
     rows = await tx.fetch_all(
         f"SELECT {_CLAIMED} FROM core_jobs"
         " WHERE lane = :lane AND state = 'ready' AND run_at_ms > created_at_ms",
@@ -180,7 +180,7 @@ async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
 
 
 async def forget_deaths(tx: Tx, jobs: Sequence[Job]) -> None:
-    """Counts the deliveries of running jobs anew, from the one that they are in."""
+    """Resets the delivery count of running jobs to the current delivery."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
         f"UPDATE core_jobs SET deliveries = attempts + 1 WHERE {these} AND state = 'running'",
@@ -209,9 +209,9 @@ class Waiting:
 
 
 async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
-    """Makes jobs wait; returns the ids of those that this runner had not lost.
+    """Reschedules jobs; returns the ids of those that this runner had not lost.
 
-    This is an outcome, so the count of deliveries without one begins anew.
+    Rescheduling is an outcome, so the count of deliveries without one restarts.
     """
     if not back:
         return set()
@@ -258,7 +258,8 @@ async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
 
 
 async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
-    """Makes a job a dead letter: kept for an operator, never run by itself. False if it is lost."""
+    """Makes a job a dead letter: kept for an operator, never run automatically. False if the lease was
+    lost."""
     count = await tx.execute(
         "UPDATE core_jobs SET state = 'dead', attempts = :attempts, last_error = :error,"
         " leased_by = NULL, leased_until_ms = NULL"

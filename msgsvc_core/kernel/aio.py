@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 
 import structlog
 
-#: uvloop's clock has whole milliseconds: a timer may ring a little before its time.
+#: uvloop's clock has millisecond resolution: a timer may fire slightly early.
 RESOLUTION_S = 0.001
 
 
 class TimeoutPool:
-    """Gives each call its time: `with deadlines.within(10): await ...` raises `TimeoutError`.
+    """Timeouts of many concurrent calls on one timer: `with pool.timeout(10): await ...` raises
+    `TimeoutError`.
 
-    As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a fifth
-    of a call on it, and hardly any ever rings. Here one timer is set, for the call that ends first. When
-    it rings most calls are long over, and it is set for the first of those that are not.
+    Like `asyncio.timeout`, which sets a timer per call. For an HTTP client that is a fifth of the cost of a
+    call, and hardly any timer ever fires. Here one timer is set for the earliest deadline and rescheduled
+    when it fires.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,8 @@ class TimeoutPool:
         #: The calls that are being made, with the loop's time at which each is to end.
         self._open: dict[Limit, float] = {}
         self._timer: asyncio.Handle | None = None
-        #: The loop's time at which the timer rings, which uvloop's does not tell if that is at once.
+        #: Loop time at which the timer fires; uvloop does not report it for a timer that is due
+        #: immediately.
         self._rings = math.inf
 
     def within(self, seconds: float) -> "Limit":
@@ -33,7 +35,7 @@ class TimeoutPool:
         return Limit(self, seconds)
 
     def add(self, call: "Limit", seconds: float) -> None:
-        """Has a call's time begin."""
+        """Starts the timeout of a call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # The timer of a loop that is over rings no more.
@@ -95,7 +97,7 @@ class Limit:
         self._deadlines.remove(self)
         if not self._has_ended:
             return
-        # If somebody else has cancelled the task as well, it is to end, whatever the time.
+        # If someone else cancelled the task too, the cancellation stands.
         is_ours_alone = self._task.uncancel() <= self._cancelling
         if is_ours_alone and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -103,8 +105,8 @@ class Limit:
 
 T = TypeVar("T")
 
-#: Items of one turn of the event loop. What is alike and done in a row is quicker, by a fifth for calls
-#: that begin a hundred at once instead of five; but for so long everybody else waits.
+#: Items processed per turn of the event loop. Larger batches are up to a fifth faster, but block
+#: everything else for longer.
 A_TURN = 25
 
 

@@ -21,7 +21,7 @@ _MOST_MS = 253_402_214_400_000
 
 
 class Clock(Protocol):
-    """Tells the time; a `Service` owns one."""
+    """Source of time; each `Service` owns one."""
 
     def time(self) -> float:
         """Unix time in seconds."""
@@ -32,9 +32,9 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that only grow, from any beginning, for durations within this process.
+        """Monotonic milliseconds from an arbitrary origin, for durations within this process.
 
-        Somebody may set the machine's clock meanwhile; these don't notice.
+        Unaffected when the machine's clock is set.
         """
         ...
 

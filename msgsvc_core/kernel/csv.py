@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 #: By this, spreadsheets know that the text is UTF-8; without it they garble all but English.
 BOM = "\ufeff"
 
-#: Where a spreadsheet would begin to read a formula (OWASP, "CSV Injection"): at the beginning of a cell,
-#: or of what it takes for one where cells end with semicolons.
+#: Characters with which a spreadsheet starts a formula (OWASP, "CSV Injection"): at the start of a cell,
+#: or of what it takes for a cell where the separator is a semicolon.
 _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r\n＝＋－＠])")
 
 

@@ -79,8 +79,8 @@ Localized = str | dict[Language, str]
 
 
 def visible(most: int) -> WrapValidator:
-    """For the annotation of a field, `Annotated[Localized, visible(64)]`: each text has 1 to `most`
-    characters, and shows something."""
+    """Annotation for a field, `Annotated[Localized, visible(64)]`: each text has 1 to `limit` characters,
+    at least one of them visible."""
 
     def check(
         value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
@@ -89,7 +89,7 @@ def visible(most: int) -> WrapValidator:
         try:
             text: Localized = validate(value)
         except ValidationError:
-            # Pydantic would tell of each kind that it is not, in terms of ours.
+            # Pydantic would report one error per member of the union, in terms of our types.
             by = "language" if listed is None else f"{in_words(listed)} (setting languages)"
             raise ValueError(f"must be a text, or an object of texts by {by}") from None
         texts = [text] if isinstance(text, str) else list(text.values())
@@ -126,8 +126,8 @@ def closest(tag: str, languages: Iterable[str]) -> str | None:
 
 @cache
 def own_name(tag: str) -> str:
-    """What a language calls itself, so that who reads no other finds it: `Deutsch`."""
-    # Its data about languages are megabytes that who speaks no third one needs nothing of.
+    """The language's name for itself, so that its speakers recognise it: `Deutsch`."""
+    # Babel's language data takes megabytes; deployments without a third language do not need it.
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - see above
 
     try:
@@ -138,13 +138,13 @@ def own_name(tag: str) -> str:
 
 
 def in_language(text: Localized, lang: str, default_lang: str) -> str:
-    """The text for somebody who reads `lang`: theirs, else the service's default, else any."""
+    """The text for a reader of `lang`: that language, else the service's default, else any."""
     return text if isinstance(text, str) else text[language_of(text, lang, default_lang)]
 
 
 def language_of(by_lang: Collection[str], lang: str, default_lang: str) -> str:
-    """In which of the languages there are somebody who reads `lang` is written to: their own or what it is a
-    variety of, else the service's default, else any."""
+    """The language used for a reader of `lang`: `lang` itself or its base language, else the service's
+    default, else any."""
     if lang in by_lang:
         return lang
     found = closest(lang, by_lang) or closest(default_lang, by_lang)
@@ -190,11 +190,11 @@ class Translate(Protocol):
 
 
 class Texts:
-    """The texts of one service, from the core's and every plugin's `locale` folder, each with the name of
-    the package whose texts are in it; what `own`, the deployer's folder, has goes before.
+    """Message catalogues of one service: the core's and every plugin's `locale` folder, each with its
+    package name. Catalogues in `own`, the deployer's folder, take precedence.
 
-    In English texts stand in the code, in Russian what is not translated is in English. Any other language
-    is brought by who wants it; what is missing of it is in the default language.
+    Source texts are English; untranslated Russian texts fall back to English. Other languages are supplied
+    by the deployer and fall back to the default language.
     """
 
     def __init__(
@@ -226,8 +226,8 @@ class Texts:
         return closest(lang or "", self.languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:
-        """What translates to `lang`. `module` is the `__name__` of who speaks: the texts of its package are
-        looked up, then the core's."""
+        """Translator to `lang`. `module` is the caller's `__name__`: its package's catalogue is searched
+        first, then the core's."""
         asked = (module.partition(".")[0], lang)
         found = self._translations.get(asked)
         if found is None:

@@ -1,7 +1,7 @@
-"""Public ids: a type prefix and the base62 of a UUIDv7, so that ids sort by time of creation.
+"""Public ids: a type prefix and the base62 of a UUIDv7, so that ids sort by creation time.
 
-Ids are no secrets, so their random part comes from a generator that is fast, and seeded anew in every
-process. What must not be guessed has a `new_token`, or is a `new_secret_id`.
+Ids are not secrets: their random part comes from a fast generator, reseeded in each process. Use
+`new_token` or `new_secret_id` for anything that must not be guessable.
 """
 
 import math

@@ -157,7 +157,7 @@ class RedisLimiter:
             return await self._local.peek(key, limit, window_s)
 
     async def _ask(self, action: str, key: str, limit: int, window_s: int) -> Window:
-        """Raises `RedisAway`, at once between two trials."""
+        """Raises `RedisUnavailable`, immediately between two reconnection attempts."""
         # Waiting for one's turn is no sign that Redis is away, so it stands outside the timeout.
         async with self._calls:
             if not self._may_try():

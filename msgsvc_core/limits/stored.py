@@ -120,7 +120,7 @@ class DatabaseLimiter:
         """Nothing to do; what was counted stays."""
 
     async def check(self) -> None:
-        """Always well: a database that is away is told of elsewhere."""
+        """Always healthy: an unavailable database is reported elsewhere."""
 
 
 async def _inside(tx: Tx, stored_key: str, since_ms: int) -> _Hits:

@@ -1,4 +1,4 @@
-"""Links by which members say who they are in a messenger: each works once, for who opens it first."""
+"""Single-use links that bind a member to a messenger account."""
 
 import hashlib
 
@@ -31,9 +31,9 @@ class MemberLinks:
     async def create(
         self, tx: Tx, project_id: str, member_id: str, expires_in_s: int
     ) -> tuple[str, int]:
-        """A new link's start payload, and when it ends, in Unix milliseconds.
+        """A new link's start payload, and its expiry in Unix milliseconds.
 
-        Raises `NotFound`, and `Conflict` for who was removed.
+        Raises `NotFound`, and `Conflict` for a removed member.
         """
         member = await self._members.find(tx, project_id, member_id)
         if member.status != "active":
@@ -56,7 +56,7 @@ class MemberLinks:
         project = await self._projects.find(ctx.tx, project_id)
         if project.status != "active":
             return False
-        # Whoever else opens it, or removes the member, waits; what they did meanwhile shows now.
+        # Concurrent use of the link, or removal of the member, waits here; its result is visible now.
         member = await store.hold(ctx.tx, project_id, link["member_id"])
         link = await self._find(ctx, digest)
         if member is None or link is None or not await self._may_use(ctx, link):

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import has_visible
 
-#: What somebody may do; `agent` and those above it answer customers.
+#: Roles; `agent` and higher answer customers.
 Role = Literal["owner", "admin", "agent", "viewer"]
 ANSWERING: tuple[Role, ...] = ("owner", "admin", "agent")
 
@@ -27,8 +27,8 @@ LINK_EXPIRES_IN_S = 24 * 3600
 
 @value_object
 class Member:
-    """Somebody of the project's own people. `subscriber_ids` is who they are in messengers, the one who
-    was linked first before the others; who was removed is nobody there."""
+    """A member of a project. `subscriber_ids` are their messenger accounts, the first linked first; empty
+    after removal."""
 
     project_id: str
     member_id: str

@@ -33,7 +33,7 @@ async def insert(tx: Tx, member: Member) -> bool:
 
 
 async def find_many(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[str, Member]:
-    """Those that there are, by their id."""
+    """Existing members by id."""
     found = await _select(
         tx,
         project_id,

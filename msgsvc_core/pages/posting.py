@@ -14,9 +14,9 @@ from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFai
 async def posted_parts(
     request: Request, *, most_bytes: int, most_files: int, most_values: int, most_value_bytes: int
 ) -> AsyncIterator[FormData]:
-    """The parts of a multipart/form-data body; its files are gone in the end.
+    """Parts of a multipart/form-data body; its files are deleted at the end of the block.
 
-    Raises `BadRequest`, and `PayloadTooLarge` as soon as more than `most_bytes` have come.
+    Raises `BadRequest`, and `PayloadTooLarge` as soon as more than `max_bytes` have arrived.
     """
     parser = MultiPartParser(
         request.headers,

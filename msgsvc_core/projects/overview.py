@@ -36,7 +36,7 @@ class ProjectChannel(Protocol):
     def identity(self) -> ChannelOwner: ...
 
     def link(self, payload: str) -> str | None:
-        """A link to its bot; None while its messenger has not told it."""
+        """A link to its bot; None while the bot's profile is unknown."""
         ...
 
 

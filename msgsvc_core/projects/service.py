@@ -32,7 +32,7 @@ from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 #: project that is disabled, by another process, goes on for as long here.
 KNOWN_FOR_MS = 1000
 
-#: Keys that are known at once.
+#: Maximum number of cached keys.
 MOST_KNOWN = 10_000
 
 #: Characters of a key's name, or a project's, which stands within a line of a message.
@@ -100,9 +100,9 @@ class Projects:
             await store.set_texts(tx, project_id, replace(known, **texts))
 
     async def set_active(self, project_id: str, active: bool) -> None:
-        """Enables or disables a project; a disabled one's requests are answered with 403.
+        """Enables or disables a project; requests of a disabled one get 403.
 
-        In other processes that holds after a second at most.
+        In other processes this takes effect within a second.
         """
         async with self._db.transaction() as tx:
             await self.switch(tx, project_id, active=active)
@@ -145,7 +145,7 @@ class Projects:
         return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
-        """Ends a key, in other processes after a second at most. Raises `NotFound`."""
+        """Revokes a key, in other processes within a second. Raises `NotFound`."""
         async with self._db.transaction() as tx:
             await self.end_key(tx, project_id, key_id)
 

@@ -51,8 +51,8 @@ class ForbiddenTarget(OSError):
 
 
 class NoPublicHost(ForbiddenTarget):
-    """A host by whose name no public address is found. Whoever tells a tenant says the same as of a name
-    that nobody knows: else they could ask us which names there are in our own network."""
+    """The host name resolves to no public address. Callers report it to tenants exactly like an unknown
+    name; otherwise tenants could probe the names of our internal network."""
 
 
 class OutboundGuard:
@@ -76,10 +76,10 @@ class OutboundGuard:
         return opened or is_public(address)
 
     def check_url(self, url: str) -> None:
-        """Raises `ForbiddenTarget` for what the URL alone shows to be wrong; asks no DNS.
+        """Raises `ForbiddenTarget` for a URL that is wrong by itself, without a DNS lookup.
 
-        That is all that is looked at when somebody enters a URL: names change their addresses, so
-        `connector` resolves and checks them at every call.
+        Used when a URL is entered. DNS records change, so `connector` resolves and checks the address at
+        every call.
         """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")

@@ -1,9 +1,9 @@
-"""Names of hosts that tenants gave, looked up apart from everything else.
+"""DNS lookups of host names that tenants supply, isolated from all other lookups.
 
-The system's resolver blocks a thread for as long as a name server takes, and no timeout gives that
-thread back. In the event loop's few threads, a handful of names that answer slowly would keep everybody
-else from new connections. So each lookup has a thread of its own here, and a place that it keeps until
-the thread comes back. Whose names are slow finds few places left, and takes none of the others'.
+The system resolver blocks a thread until the name server answers, and no timeout frees that thread. In the
+event loop's default thread pool a few slow names would block all new connections. Each lookup therefore
+runs in a thread of its own and holds a slot until the thread returns. Domains that were slow get few slots,
+so they cannot exhaust those of others.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ QUICK_S = 2.0
 #: Seconds for which a name that was slow and then failed is not asked again.
 GIVEN_UP_S = 10.0
 
-#: Seconds for which one slow name tells of the others of its domain.
+#: Seconds for which one slow name marks its whole domain as slow.
 SLOW_S = 300.0
 
 #: Seconds for which a name that was answered quickly has places that new names don't take.
 KNOWN_S = 24 * 3600.0
 
-#: Lookups of one domain at once: who has it can make up any number of names there, all of them slow.
+#: Concurrent lookups per domain: its owner can invent any number of slow names.
 MOST_OF_DOMAIN = 4
 
-#: Second labels under which a country's registry, or who keeps a region's zone, gives names to others.
+#: Second-level labels under which registries delegate names.
 REGISTRIES = frozenset(
     {"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "mil"}
     | {"msk", "ne", "net", "or", "org", "plc", "pp", "sch", "spb"}
@@ -62,7 +62,8 @@ class Standing(Enum):
     SLOW = auto()  # it was slow, or another of its domain
 
 
-#: Lookups at once. Who wants to keep new names from the 24 needs six domains; they are slow from then on.
+#: Concurrent lookups in total. Blocking the 24 slots for new names takes six domains, which then count as
+#: slow.
 PLACES = {Standing.KNOWN: 32, Standing.NEW: 24, Standing.SLOW: 8}
 
 
@@ -76,7 +77,7 @@ def ask_system(host: str, port: int, family: socket.AddressFamily) -> Found:
 class _Lookup:
     """One that is under way, or waits for a place."""
 
-    #: When somebody asked, by the monotonic clock.
+    #: Start of the lookup, monotonic seconds.
     since_s: float
     answer: "asyncio.Future[Found]"
     task: "asyncio.Task[Found]"
@@ -108,11 +109,10 @@ class Lookups:
         self._given_up = RecentNames(GIVEN_UP_S, now)
 
     async def find(self, host: str, port: int, family: socket.AddressFamily) -> Found:
-        """What the system's resolver says; of the port it may be another caller's.
+        """The system resolver's answer; its port may be another caller's.
 
-        Raises `OSError`: the resolver's own, or `EAI_AGAIN` where it has not answered in time. That comes at
-        once for a name that was too slow for somebody before. Who asks for a name that is being looked up
-        waits for the same answer.
+        Raises `OSError`: the resolver's own, or `EAI_AGAIN` on timeout. That is immediate for a name that
+        timed out before. Concurrent calls for one name share one lookup.
         """
         key = host, int(family)
         lookup = self._under_way.get(key)
@@ -130,7 +130,7 @@ class Lookups:
             raise _no_answer(host) from None
 
     async def close(self) -> None:
-        """Who still waits gets an error; threads end when their name servers answer, or with the process."""
+        """Waiting callers get an error; threads end when their name servers answer, or with the process."""
         await cancel_and_wait(*[lookup.task for lookup in self._under_way.values()])
 
     def _begun(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
@@ -149,13 +149,13 @@ class Lookups:
             lookup.answer.set_result(task.result())
         else:
             lookup.answer.set_exception(error)
-            # Whoever asked may have gone: then nobody else looks at it.
+            # The caller may have been cancelled, in which case nobody retrieves the exception.
             lookup.answer.exception()
 
     async def _look_up(self, host: str, port: int, family: socket.AddressFamily) -> Found:
         domain = domain_of(host)
         async with AsyncExitStack() as places:
-            # When it is over all who asked have gone, and nobody would hear the answer.
+            # By then all callers have been cancelled, and nobody would retrieve the result.
             async with asyncio.timeout(self._patience_s):
                 of_domain = self._domains.setdefault(domain, asyncio.Semaphore(MOST_OF_DOMAIN))
                 await places.enter_async_context(of_domain)
@@ -200,7 +200,7 @@ class Lookups:
                 found = (self._ask or ask_system)(host, port, family)
             except UnicodeError:
                 found = OSError(f"{host} is no name of a host")
-            except Exception as error:  # noqa: BLE001 - the thread's edge: who waits raises it
+            except Exception as error:  # noqa: BLE001 - edge of the thread: re-raised in the waiting caller
                 found = error
             # The loop may have ended meanwhile.
             with suppress(RuntimeError):
@@ -217,7 +217,7 @@ class Lookups:
 
 def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
     if answer.done():
-        return  # whoever waited was cancelled
+        return  # every waiting caller was cancelled
     if isinstance(found, Exception):
         answer.set_exception(found)
     else:
@@ -225,7 +225,7 @@ def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
 
 
 def domain_of(host: str) -> str:
-    """Near enough to who answers for a name: `shop.example` for `a.b.shop.example`, `shop.co.uk` for
+    """Approximates the registered domain: `shop.example` for `a.b.shop.example`, `shop.co.uk` for
     `a.shop.co.uk`."""
     labels = host.rstrip(".").lower().split(".")
     is_registry = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in REGISTRIES

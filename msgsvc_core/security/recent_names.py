@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-#: Names that are remembered at once: some 2 MB of them.
+#: Maximum number of names remembered, some 2 MB.
 MOST = 10_000
 
 

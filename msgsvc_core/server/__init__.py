@@ -1,4 +1,4 @@
-"""How `msgsvc serve` takes connections: uvicorn, with a guard at its door."""
+"""The HTTP server of `msgsvc serve`: uvicorn with connection limits."""
 
 from msgsvc_core.server.figures import serving_metrics
 from msgsvc_core.server.guard import Guard

@@ -1,8 +1,7 @@
-"""uvicorn's connection, with deadlines and limits.
+"""uvicorn's connection, with timeouts and limits.
 
-uvicorn waits for ever for a head that doesn't end and for a body that doesn't come, and httptools
-takes heads of any size. What is added here costs a request a few attributes, and no timer: the guard
-looks at all connections once a second.
+uvicorn waits forever for an incomplete head or body, and httptools accepts heads of any size. This adds a
+few attributes per request and no timers: the limits are checked for all connections once a second.
 """
 
 import asyncio
@@ -82,7 +81,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._phase = HEAD
         #: When the phase began; moved on while the peer has to wait for us.
         self._since = guard.now
-        #: Bytes of what is being read now; a head or body may begin anywhere in it.
+        #: Bytes of the current chunk; a head or body may start anywhere in it.
         self._chunk = 0
         #: Bytes of the head, with all of the chunk it began in; and that chunk.
         self._head_bytes = self._first_chunk = 0
@@ -128,7 +127,7 @@ class GuardedConnection(HttpToolsProtocol):
         allowed_s = self._guard.settings.body_timeout_s
         if answering:
             allowed_s += self._body_bytes / LEAST_BODY_RATE
-        # Else the answer is out, a refusal most likely, and nobody reads what still comes.
+        # Otherwise the response was sent, most likely a refusal, and the rest is not read.
         return "body" if now - self._since > allowed_s else None
 
     def cut(self) -> None:
@@ -258,8 +257,8 @@ class GuardedConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _names_one_host(self) -> bool:
-        """Whether the head is as RFC 9112 demands it, section 3.2: whose host is meant must not depend
-        on who reads it. HTTP/1.0 knows of none."""
+        """Whether the head complies with RFC 9112, section 3.2: all parsers must agree on the host.
+        HTTP/1.0 has no Host."""
         hosts = [value for name, value in self.headers if name == b"host"]
         return len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0")
 

@@ -1,26 +1,25 @@
-"""A transport that sends an answer's head and body in one packet, and ends so that it arrives.
+"""A transport that sends a response's head and body in one packet, and closes without losing it.
 
-uvicorn writes them one after the other, and uvloop hands each write to the kernel at once. The second
-call, with the packet and the wake-up at the other end that follow it, cost an eighth of the
-throughput of a small answer.
+uvicorn writes them separately, and uvloop passes each write to the kernel immediately. The second system
+call, with its packet and wake-up at the peer, cost an eighth of the throughput of small responses.
 
-A socket that is closed while its peer still sends is reset, and what was answered is lost with it: a
-proxy then says 502 instead of our 413.
+Closing a socket while its peer still sends resets it, and the response is lost: a proxy then reports 502
+instead of our 413.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
-#: Bytes that are held at most. A long answer is sent as it comes, so that a slow reader is noticed.
+#: Maximum bytes buffered. A long response is sent as it is produced, so that a slow reader is noticed.
 MOST_HELD = 64 * 1024
 
 
 class CorkedTransport(asyncio.Transport):
-    """Holds what is written until the loop's next turn, and sends it in one piece.
+    """Buffers writes until the loop's next turn, and sends them in one piece.
 
-    Closed while the peer `is_sending`, it only says that nothing more comes from here (RFC 9112, section
-    9.6); whoever reads what still comes closes it once more.
+    Closed while the peer `is_sending`, it only shuts down the write side (RFC 9112, section 9.6); the
+    connection is closed once the rest has been read.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class CorkedTransport(asyncio.Transport):
         return self._is_sending()
 
     def lost(self) -> None:
-        """Lets go of who knows whether the peer is sending, and holds this in turn."""
+        """Releases the callback, which refers back to this transport."""
         self._is_sending = None
 
     def abort(self) -> None:

@@ -42,7 +42,7 @@ class Guarded(Protocol):
         ...
 
     def cut(self) -> None:
-        """Ends it at once."""
+        """Closes it immediately."""
         ...
 
 

@@ -12,9 +12,9 @@ OTHER_FILES = 400
 
 
 def bind(host: str, port: int, setting: str = "server") -> socket.socket:
-    """A socket that holds the port but doesn't listen yet: who comes too early is refused at once.
+    """A bound socket that is not listening yet: early connections are refused.
 
-    Raises `SettingsError`, which names the `setting`, when the address can't be had.
+    Raises `SettingsError`, naming the `setting`, when the address is not available.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -24,10 +24,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
-    """Serves `app` under the rules of `guard`; `listening` is called once it takes requests, `stopping` when
-    it is told to take no more.
+    """Serves `app` within the limits of `guard`; `listening` is called once it accepts requests, `stopping`
+    when it stops accepting.
 
-    With `signals` it ends at SIGINT or SIGTERM; without, when its `should_exit` is set.
+    With `signals` it stops on SIGINT or SIGTERM; without, when `should_exit` is set.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn raises a signal anew when it is done, and that would end the process at once,
-        with jobs and leases of the service in the middle."""
+        """uvicorn re-raises the signal when it is done, which would kill the process immediately, with jobs
+        and leases unfinished."""
         loop = asyncio.get_running_loop()
         for number in self._signals:
             loop.add_signal_handler(number, self.handle_exit, number, None)

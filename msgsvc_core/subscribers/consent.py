@@ -1,9 +1,9 @@
-"""Asks whoever is known by an `external_id` before somebody else's messenger is known by it as well.
+"""Asks the current holder of an `external_id` before another messenger account is bound to it.
 
-Codes and messages by an `external_id` go to whoever carries it, so a link that says who somebody is binds
-a second messenger only after a Yes in the first (docs/decisions/0070). Nothing is kept of the question: the
-data of its buttons is `~who:y:<asker>:<minute>:<seal>`, 62 bytes of the 64 that a button may carry, and the
-seal is a keyed hash over the choice, the asker, the minute, the project, the `external_id` and who is asked.
+Codes and messages by `external_id` go to its holders, so a link that carries one binds a second messenger
+only after a Yes in the first (docs/decisions/0070). The question is not stored: the data of its buttons is
+`~who:y:<asker>:<minute>:<seal>`, 62 of at most 64 bytes, and the seal is a keyed hash over the choice, the
+asker, the minute, the project, the `external_id` and the holder.
 """
 
 import hmac
@@ -66,9 +66,9 @@ class Consents:
     async def holder(
         self, tx: Tx, project_id: str, external_id: str, but: tuple[str, str]
     ) -> Subscriber | None:
-        """Who is known by the `external_id` and has not left, the one seen last; None if nobody is but
-        the person `but`, of a channel's name and a user's id. Nobody else is bound to it until the
-        transaction ends."""
+        """The active holder of the `external_id` that was seen last; None if there is none except the
+        person `but`, given as channel name and user id. Locks the `external_id` until the transaction ends.
+        """
         await lock_external_id(tx, project_id, external_id)
         key = project_id, external_id
         carriers = (await store.find_receivers_by_external_id(tx, [key])).get(key, [])

@@ -34,8 +34,8 @@ async def to_csv(
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest subscriber first, in pieces of up to `CHUNK`.
 
-    Who comes meanwhile is not in it, and nobody is in it twice. Raises `ValidationFailed` before the
-    first piece for a channel that there is not.
+    Subscribers who are added meanwhile are not included, and none is listed twice. Raises
+    `ValidationFailed` before the first piece for an unknown channel.
     """
     after: str | None = None
     text = BOM + lines([COLUMNS])

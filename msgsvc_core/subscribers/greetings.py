@@ -1,4 +1,4 @@
-"""What a bot says in a project's name to who has subscribed, and to who leaves."""
+"""Welcome and farewell messages of a project's bot."""
 
 import structlog
 
@@ -30,10 +30,10 @@ class Greetings:
         self._projects = projects
 
     async def welcome(self, tx: Tx, subscriber: Subscriber, source: Source) -> None:
-        """Has the bot greet somebody who has just subscribed, once, in their language.
+        """Welcomes a new subscriber once, in their language.
 
-        A project without a text of its own lets the bot say that they are subscribed; not after a
-        sign-in, which has been answered already.
+        Without a text of the project, the bot confirms the subscription; not after a sign-in, which has
+        been answered already.
         """
         if source not in GREETED:
             return
@@ -48,7 +48,7 @@ class Greetings:
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said))
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
-        """What the project says to who leaves it in this chat; None if it has no text of its own."""
+        """The project's farewell for this chat; None if it has no text of its own."""
         text = (await self._projects.texts(ctx.tx, project_id)).farewell
         return await self._said(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
 
@@ -63,11 +63,11 @@ class Greetings:
             values = {"first_name": first_name, "project": project.name}
             return plain_template(chosen).render(values, MOST).strip() or None
         except (TemplateError, WrongVariable, TooLong) as error:
-            # It was judged when it was written; a person who waits is answered all the same.
+            # It was validated when it was saved; if it fails all the same, the default text is sent.
             log.error("greeting_unusable", project_id=project_id, error=str(error))
             return None
 
 
 def subscribed_to(_: Translate, project: str) -> str:
-    """The bot's own words for who has subscribed."""
+    """The default text for a new subscriber."""
     return _("You are subscribed to notifications from {project}.", project=project)

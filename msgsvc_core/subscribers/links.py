@@ -1,7 +1,8 @@
-"""Subscription links: who opens one in a messenger subscribes to the project.
+"""Subscription links: opening one in a messenger subscribes to the project.
 
-A link with an `external_id` says who somebody is, so it says it once, to the first who opens it: whoever
-opens it later, in whichever messenger, subscribes as nobody in particular (docs/decisions/0070)."""
+A link with an `external_id` identifies only the first person who opens it; anyone who opens it later
+subscribes without one (docs/decisions/0070).
+"""
 
 import hashlib
 
@@ -111,7 +112,7 @@ class SubscriptionLinks:
         if holder is not None:
             await self._consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
-            # Whoever subscribed now is welcomed; whoever opens another link is answered too.
+            # New subscribers get the welcome; anyone opening another link gets a reply too.
             said = subscribed_to(ctx._, project.name)
             await ctx.reply(OutgoingMessage(said))
         return True

@@ -15,7 +15,7 @@ from msgsvc_core.subscribers.models import Subscriber, SubscriberAnswer, TagName
 from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.tags.service import Tags
 
-#: Characters of `init_data`; platforms give a few hundred.
+#: Maximum characters of `init_data`; platforms send a few hundred.
 MAX_INIT_DATA_LENGTH = 16_384
 
 

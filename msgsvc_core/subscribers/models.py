@@ -12,7 +12,7 @@ from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
 
-#: How somebody came to subscribe (event `subscription.created`).
+#: Sources of a subscription (event `subscription.created`).
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
 Status = Literal["active", "unsubscribed", "blocked"]
 

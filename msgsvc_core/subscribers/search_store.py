@@ -23,7 +23,8 @@ async def search(
     after: tuple[str, str] | None,
     limit: int,
 ) -> list[Subscriber]:
-    """Who has a name that begins with `text`, by that name; `after` is that of the page before."""
+    """Subscribers with a name that starts with `text`, by that name; `after` is the previous page's cursor.
+    """
     asked_for = await by_id(tx, project_id, filters)
     where, params = passive_filter_of(project_id, asked_for, tx.dialect)
     keys: list[tuple[str, str]] = []

@@ -35,12 +35,12 @@ from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.searching import read_place
 from msgsvc_core.subscribers.tags.service import Tags
 
-#: What ids of subscribers begin with.
+#: Prefix of subscriber ids.
 _ID_PREFIX = "sub"
 
 
 class Subscribers:
-    """`service.subscribers`. `attributes_bytes` is the most that one's attributes may have as JSON."""
+    """`service.subscribers`. `attributes_bytes` limits a subscriber's attributes as JSON."""
 
     def __init__(
         self,
@@ -108,14 +108,13 @@ class Subscribers:
         permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> tuple[Subscriber, bool]:
-        """The subscriber for this person, and whether they were not subscribed until now.
+        """The subscriber for this person, and whether they are newly subscribed.
 
-        `channel` is the key of the bot that they are talking to, which reaches them from now on.
-        `tags` are added and `permissions` granted, as far as the project has them; `external_id` is
-        bound if they have none and nobody else on the channel has it. Emits `subscription.created` for
-        a new subscriber, who has granted the project's defaults as well, and for one who had left;
-        the bot welcomes both: see `Greetings`.
-        Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
+        `channel` is the key of the bot they are talking to, which reaches them from now on. `tags` are
+        added and `permissions` granted, as far as the project has them; `external_id` is bound if they have
+        none and nobody else on the channel has it. Emits `subscription.created` for a new subscriber, who
+        also gets the project's default permissions, and for a resubscribed one; the bot welcomes both: see
+        `Greetings`. Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
         now_ms = self._clock.now_ms()
         seen = Subscriber(
@@ -138,7 +137,7 @@ class Subscribers:
             await lock_external_id(tx, project_id, external_id)
         is_new, subscribed = False, None
         while subscribed is None:
-            # Who is known at the first question may be erased before the second.
+            # A subscriber found by the first query may be erased before the second.
             is_new = await store.insert_if_new(tx, seen)
             subscribed = is_new or await store.refresh(tx, seen)
         subscriber = await self._known(tx, seen)
@@ -232,7 +231,7 @@ class Subscribers:
     async def find_many(
         self, tx: Tx, keys: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], Subscriber]:
-        """Those that there are, by (project_id, subscriber_id)."""
+        """Existing ones, by (project_id, subscriber_id)."""
         return await store.find_many(tx, keys)
 
     async def receiver(
@@ -246,8 +245,8 @@ class Subscribers:
     ) -> Recipient:
         """The subscriber that a request names by exactly one of its two identifiers.
 
-        Of those with the same `external_id` it is the most recently active one. Without `tx` the
-        question is asked together with those of other requests.
+        Of several with the same `external_id`, the most recently active one. Without `tx`, the lookup is
+        batched with those of other requests.
         """
         if subscriber_id is not None and external_id is not None:
             raise MutuallyExclusiveIdentifiers(
@@ -282,8 +281,8 @@ class Subscribers:
         return best
 
     async def bot_of(self, project_id: str, receiver: Recipient | Subscriber) -> Channel:
-        """The bot that somebody started last: no other may write to them. Raises `Conflict` for one that
-        is gone."""
+        """The bot that the person started last: no other may write to them. Raises `Conflict` if it was
+        removed."""
         channels = self._channels
         bot = await channels.find(receiver.bot)
         if bot is not None:
@@ -304,10 +303,9 @@ class Subscribers:
             self._channels.check_name(project_id, name)
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
-        """Up to one more than `query.limit`, so that the caller sees if more follow.
+        """Up to one more than `query.limit`, which shows whether more follow.
 
-        Newest first; with `query.query` by the name that begins with it. `BadRequest` for a cursor that
-        is of no such list.
+        Newest first; with `query.query` by the matched name. `BadRequest` for a cursor of another list.
         """
         if query.query is not None:
             after = read_place(query.after)
@@ -321,7 +319,7 @@ class Subscribers:
     async def list_after(
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
     ) -> list[Subscriber]:
-        """Up to `most` subscribers, newest first, from the one after the id `after` on."""
+        """Up to `limit` subscribers, newest first, after the id `after`."""
         await self._check_filters(tx, project_id, filters)
         return await store.list_page(tx, project_id, filters, after, most)
 
@@ -336,9 +334,9 @@ class Subscribers:
             await store.hold_people(tx, channel, user_ids)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
-        """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.
+        """Ends a person's subscriptions by a bot that they blocked, or whose chat is gone.
 
-        `channel` is the bot's key. One that serves several projects is blocked for all of them.
+        `channel` is the bot's key. A shared bot is blocked for all its projects.
         """
         for owner, subscriber_id in await store.end_active(tx, channel, user_id, "blocked"):
             await self._tell_ended(tx, await self.find(tx, owner, subscriber_id), reason)
@@ -357,10 +355,10 @@ class Subscribers:
         await store.move_chat(tx, channel, chat_id, new_chat_id)
 
     async def leave(self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str) -> bool:
-        """Unsubscribes somebody; False if they were not active, and then nothing is changed or told.
+        """Unsubscribes a person; False if they were not active, in which case nothing changes.
 
-        `reason` goes into `subscription.deleted`: `api`, or `stop` for who says so in the messenger.
-        Who has blocked the bot stays `blocked`. Raises `SubscriberNotFound`.
+        `reason` goes into `subscription.deleted`: `api`, or `stop` when sent by the person. A `blocked`
+        subscriber stays `blocked`. Raises `SubscriberNotFound`.
         """
         has_left = await store.end_one(tx, project_id, subscriber_id, "unsubscribed")
         subscriber = await self.find(tx, project_id, subscriber_id)
@@ -369,9 +367,9 @@ class Subscribers:
         return has_left
 
     async def come_back(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
-        """Makes somebody active again who had left, and emits `subscription.created`.
+        """Reactivates an unsubscribed person, and emits `subscription.created`.
 
-        Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` for who has blocked the bot.
+        Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` if they blocked the bot.
         """
         is_back = await store.begin_again(tx, project_id, subscriber_id)
         subscriber = await self.find(tx, project_id, subscriber_id)
@@ -389,9 +387,9 @@ class Subscribers:
         return subscriber
 
     async def erase(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Removes somebody for good, with all that is known of them. Raises `SubscriberNotFound`.
+        """Erases a person and everything known of them. Raises `SubscriberNotFound`.
 
-        They are gone with `tx`; the copies in messages, events and plugins soon after, by a job.
+        The subscriber is deleted with `tx`; copies in messages, events and plugins follow by a job.
         """
         subscriber = await self.find(tx, project_id, subscriber_id)
         if not await self._erasure.begin(tx, subscriber):
@@ -420,7 +418,7 @@ class Subscribers:
 
 
 async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
-    """Two who are given the same at once would both find it free."""
+    """Two concurrent requests with the same `external_id` would both find it free."""
     await tx.lock(f"external_id {external_id} of {project_id}")
 
 

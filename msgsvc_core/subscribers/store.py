@@ -99,14 +99,14 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Subscriber | None
 async def find_receivers(
     tx: Tx, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Recipient]:
-    """Receivers by (project_id, subscriber_id), of several projects at once."""
+    """Recipients by (project_id, subscriber_id), of several projects."""
     return {key: found[0] for key, found in (await _receivers(tx, "subscriber_id", keys)).items()}
 
 
 async def find_receivers_by_external_id(
     tx: Tx, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Recipient]]:
-    """Those that carry an id, one a channel at most, by (project_id, external_id)."""
+    """Holders of an id, at most one per channel, by (project_id, external_id)."""
     return await _receivers(tx, "external_id", keys)
 
 
@@ -140,7 +140,7 @@ async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> S
 
 
 async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Subscriber]:
-    """Subscribers by (project_id, subscriber_id), of several projects at once."""
+    """Subscribers by (project_id, subscriber_id), of several projects."""
     if not keys:
         return {}
     found = await _select(
@@ -274,7 +274,7 @@ async def end_one(tx: Tx, project_id: str, subscriber_id: str, status: str) -> b
 
 
 async def begin_again(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Makes somebody active who had left; False if they had not, or blocked the bot."""
+    """Reactivates an unsubscribed person; False if they are active, or blocked the bot."""
     return bool(
         await tx.execute(
             "UPDATE core_subscribers SET status = 'active' WHERE project_id = :project_id"
@@ -285,7 +285,7 @@ async def begin_again(tx: Tx, project_id: str, subscriber_id: str) -> bool:
 
 
 async def end_blocked(tx: Tx, bot: str, user_id: str) -> None:
-    """What a person's block had ended is theirs to begin again: they can be reached."""
+    """Makes blocked subscriptions `unsubscribed` when the person unblocks the bot: they may resubscribe."""
     await tx.execute(
         "UPDATE core_subscribers SET status = 'unsubscribed' WHERE bot = :bot"
         " AND user_id = :user_id AND status = 'blocked'",
@@ -367,8 +367,8 @@ async def insert_link(
 
 
 async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | None:
-    """`project_id`, `digest`, `tag_ids`, `permissions` and `external_id` of a link that still works;
-    `external_id` is None once somebody has taken it."""
+    """`project_id`, `digest`, `tag_ids`, `permissions` and `external_id` of a valid link; `external_id` is
+    None once it has been used."""
     row = await tx.fetch_one(
         "SELECT project_id, tag_ids, permissions, external_id FROM core_links"
         " WHERE digest = :digest AND expires_at_ms > :now_ms",

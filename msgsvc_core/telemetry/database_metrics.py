@@ -1,4 +1,4 @@
-"""Gauges of the database, and whether Redis answers, asked at most every few seconds, never for long."""
+"""Gauges of the database and Redis, refreshed at most every few seconds and within a timeout."""
 
 import asyncio
 import time
@@ -59,8 +59,8 @@ class DatabaseMetrics(Collector):
         self._oldest_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
-        """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
-        a number from before would look like one of now."""
+        """Refreshes values that are old. While the database is unavailable the job gauges are absent: stale
+        numbers would look current."""
         async with self._asking:
             now = self._monotonic()
             if now - self._asked_at < FRESH_S:

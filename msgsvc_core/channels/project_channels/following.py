@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Registry(Protocol):
-    """What is told of projects' own channels."""
+    """Receives changes of projects' own channels."""
 
     def put(
         self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]

@@ -55,7 +55,7 @@ class OwnChannel:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the platform has told to keep to: see `core_channel_states`."""
+    """Restrictions imposed by the platform: see `core_channel_states`."""
 
     status: str
     detail: str | None

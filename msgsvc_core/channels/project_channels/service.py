@@ -110,14 +110,14 @@ class ProjectChannels:
     ) -> OwnChannel:
         """The channel after the change. Raises `NotFound` and `ValidationFailed`.
 
-        That its platform refused the bot holds no more, nor what it told another bot than this.
+        A stop by the platform is cleared, and state of another bot deleted.
         """
         await tx.lock(f"channels of {project_id}")
         channel = await self.find(tx, project_id, name)
         try:
             before = self._options(channel)
         except DecryptionError:
-            # Then they must all be given anew.
+            # Then all of them must be entered again.
             before = {}
         merged = {**before, **body.settings}
         options = {key: value for key, value in merged.items() if value is not None}
@@ -180,7 +180,7 @@ class ProjectChannels:
             try:
                 sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
             except DecryptionError:
-                # Told by the follower, and by GET.
+                # Reported by `ChannelSync`, and by GET.
                 continue
             if sealed is not None:
                 await store.reseal(tx, channel, sealed)
@@ -257,9 +257,9 @@ class ProjectChannels:
             raise ValidationFailed(f"{prefix}{error}") from None
 
     def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
-        """People stay who they are when a name gets another bot, so it must be of the same kind.
+        """Subscribers stay when a channel gets another bot, so it must be of the same kind.
 
-        What identifies a person on one platform is somebody else on another.
+        Ids of people on one platform mean other people on another.
         """
         if before is not None and before.removed_at_ms is None:
             raise Conflict(f"name: you have a channel {body.name!r} of your own already")

@@ -21,7 +21,7 @@ from msgsvc_core.subscribers.service import Subscribers
 class Conversation:
     """The commands that every bot understands. Plugins add theirs: see `InboundRule`.
 
-    `commands` is called when somebody asks what the bot understands: the rules are not all there before.
+    `commands` is called when somebody asks for help: not all rules are registered before.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class Languages:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Each language by its own name, so that who reads no other finds it."""
+        """Each language by its own name, so that its speakers recognise it."""
         return {lang: own_name(lang) for lang in self._texts.languages}
 
     def _named(self, text: str) -> str | None:

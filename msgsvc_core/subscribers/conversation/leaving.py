@@ -18,7 +18,7 @@ ALL = "all"
 
 
 class Leaving:
-    """Who hears from one project leaves it at once; who hears from several is asked which."""
+    """Unsubscribes from the only project immediately; with several, asks which."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, greetings: Greetings) -> None:
         self._clock = clock

@@ -12,7 +12,7 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class Starting:
-    """Whom a Start subscribes: who had left, and anybody who comes to a project's own bot."""
+    """Start resubscribes a former subscriber, and subscribes anybody who opens a project's own bot."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Starting:
         if own is not None and known.of_project(own) is None:
             return own if await self._is_active(ctx, own) else None
         if known.active:
-            # Who still hears from somebody may not have meant the other; `_back` offers it.
+            # With other active subscriptions, Start may not have meant this project; `_back` offers it.
             return None
         here = known.of_project(ctx.chat.project_id)
         if here is not None and here.can_return:
@@ -71,7 +71,7 @@ class Starting:
         await buttons.replace(ctx, self._hello(ctx, known))
 
     async def _subscribe(self, ctx: InboundContext, project_id: str) -> None:
-        """The welcome comes by itself: see `Greetings`."""
+        """`Greetings` sends the welcome."""
         await ctx.enter_project(project_id)
         await self._subscribers.ensure(
             ctx.tx,

@@ -13,7 +13,7 @@ MOST_NAMED = 20
 JOINERS = "\u200c\u200d"
 
 
-#: The commands that people are told of, those of plugins too, each with what it is for in a language.
+#: Listed commands, including plugins', each with its description in a language.
 Commands = Callable[[str], Iterable[tuple[str, str]]]
 
 
@@ -23,7 +23,7 @@ def listed(commands: Iterable[tuple[str, str]]) -> str:
 
 
 def stranger(ctx: InboundContext) -> OutgoingMessage:
-    """For who has come by no link to a bot that serves many."""
+    """For a person who found a shared bot without a link."""
     _ = ctx._
     return OutgoingMessage(_("Hello! Open a link from a site that works with this bot to begin."))
 
@@ -31,7 +31,7 @@ def stranger(ctx: InboundContext) -> OutgoingMessage:
 def hello(
     ctx: InboundContext, active: Sequence[Subscription], commands: Iterable[tuple[str, str]]
 ) -> str:
-    """For who is subscribed already."""
+    """For an existing subscriber."""
     _ = ctx._
     known = _(
         "Hello! You are subscribed to notifications from {projects}.", projects=named(ctx, active)

@@ -14,7 +14,7 @@ from msgsvc_core.subscribers.models import PermissionKey
 #: Characters of a title, which stands on a button: messengers cut off what is longer.
 TITLE_LENGTH = 64
 
-#: Characters of a description; a few of them and their titles fit into one message.
+#: Maximum characters of a description; several with their titles fit into one message.
 DESCRIPTION_LENGTH = 256
 
 Title = Annotated[
@@ -31,9 +31,9 @@ Description = Annotated[
 
 @value_object
 class Permission:
-    """What a project may do with those who grant it, in words for them: `title`, `description`.
+    """A permission that subscribers grant a project, with `title` and `description` for them.
 
-    `default`: whoever subscribes newly has granted it.
+    `default`: granted on subscribing.
     """
 
     project_id: str

@@ -1,4 +1,4 @@
-"""The rules of permissions: a project asks, a person grants and revokes, every change is told."""
+"""The rules of permissions: defined by a project, granted and revoked by people, every change an event."""
 
 from collections.abc import Sequence
 
@@ -51,7 +51,7 @@ class Permissions:
     async def count_active_roughly(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission], most: int
     ) -> dict[str, int]:
-        """Like `count_active`, but counts no further than `most`."""
+        """Like `count_active`, counted up to `limit`."""
         keys = [permission.key for permission in permissions]
         return await store.count_active_up_to(tx, project_id, keys, most) if keys else {}
 
@@ -82,7 +82,7 @@ class Permissions:
         return await self.find(tx, project_id, key)
 
     async def delete(self, tx: Tx, project_id: str, key: str) -> None:
-        """Removes a permission that nobody active granted; that is told by no event.
+        """Deletes a permission that no active subscriber granted; emits no event.
 
         Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it.
         """
@@ -95,10 +95,11 @@ class Permissions:
         await store.delete(tx, project_id, key)
 
     async def delete_confirmed(self, tx: Tx, project_id: str, key: str, confirmed: int) -> int:
-        """Removes a permission with all who granted it, by somebody who was told that `confirmed` active
-        subscribers did; returns how many did. For people who see the number, not for programs.
+        """Deletes a permission with all its grants, after the user confirmed that `confirmed` active
+        subscribers granted it; returns their number. For people who see the number, not for programs.
 
-        Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: they are to be told anew.
+        Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: ask for confirmation
+        again.
         """
         if not await store.hold(tx, project_id, key):
             raise _missing(key)
@@ -120,9 +121,9 @@ class Permissions:
     async def grant(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, defaults: bool = False
     ) -> list[str]:
-        """Grants those of `keys` that there are, and with `defaults` those that all begin with.
+        """Grants the existing ones of `keys`, and with `defaults` the default permissions.
 
-        Returns and tells of what the subscriber had not granted before.
+        Returns those that were not granted before, and emits events for them.
         """
         now_ms = self._clock.now_ms()
         granted: list[str] = []

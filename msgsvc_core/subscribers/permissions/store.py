@@ -73,7 +73,7 @@ async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str
 async def count_active_up_to(
     tx: Tx, project_id: str, keys: Sequence[str], most: int
 ) -> dict[str, int]:
-    """Like `count_active`, each counted up to `most`; `keys` is not empty."""
+    """Like `count_active`, each counted up to `limit`; `keys` is not empty."""
     rows = await tx.fetch_all(
         # SQLite goes through a CROSS JOIN from left to right, and PostgreSQL along the index in its order.
         "SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 FROM core_subscriber_permissions g"
@@ -136,8 +136,7 @@ async def update(tx: Tx, project_id: str, key: str, changes: Mapping[str, Any]) 
 
 
 async def hold(tx: Tx, project_id: str, key: str) -> bool:
-    """Waits for those who are granting it, and has others wait until this transaction ends; False if
-    there is no such permission."""
+    """Locks the permission against grants until the transaction ends; False if it does not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_permissions WHERE project_id = :project_id AND key = :key"
         + for_update(tx.dialect),

@@ -1,4 +1,4 @@
-"""The rules of tags: a project has a few, by name, and gives them to whom it likes."""
+"""The rules of tags: a limited set of names per project, assigned to subscribers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -20,7 +20,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(TagName)
 
 
 class Tags:
-    """`service.tags`. A project has at most `max_tags`. Subscribers are the caller's to look for."""
+    """`service.tags`. A project has at most `max_tags`. The caller checks that subscribers exist."""
 
     def __init__(self, *, clock: Clock, max_tags: int, on_given: OnTagsGiven) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class Tags:
         return await store.list_page(tx, project_id, after, query.most)
 
     async def all_of(self, tx: Tx, project_id: str, most: int) -> list[Tag]:
-        """All of the project by name, each with its subscribers counted up to `most`."""
+        """All tags of the project by name, each with its subscribers counted up to `limit`."""
         return await store.list_all(tx, project_id, most)
 
     async def find(self, tx: Tx, project_id: str, name: str) -> Tag:
@@ -50,10 +50,10 @@ class Tags:
         return await self.find(tx, project_id, name)
 
     async def make(self, tx: Tx, project_id: str, names: Sequence[str]) -> None:
-        """Makes those that there are not; all of them stay until the transaction ends.
+        """Creates missing tags, and locks all of them until the transaction ends.
 
-        Raises `Conflict` beyond the limit. Whoever changes a subscriber as well calls this first:
-        everybody waits for the project's tags before they wait for a subscriber.
+        Raises `Conflict` beyond the limit. Call this before changing a subscriber: the lock order is the
+        project's tags, then a subscriber.
         """
         if names:
             await self._make(tx, project_id, names)
@@ -71,7 +71,7 @@ class Tags:
         return await self.find(tx, project_id, new_name)
 
     async def ids_of(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-        """What the tags, which `make` made, are called for ever, for who keeps them for later."""
+        """Permanent ids of the tags that `ensure` created, for storing."""
         return await store.ids_of(tx, project_id, names) if names else []
 
     async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:

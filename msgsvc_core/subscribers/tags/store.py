@@ -1,4 +1,4 @@
-"""The SQL of tags. Whoever carries one refers to its id, so another name is one row."""
+"""The SQL of tags. Subscribers refer to a tag's id, so renaming changes one row."""
 
 from collections.abc import Collection, Sequence
 
@@ -37,9 +37,9 @@ async def list_page(
 
 
 async def list_all(tx: Tx, project_id: str, most: int) -> list[Tag]:
-    """By name, each with its subscribers counted up to `most`.
+    """By name, each with its subscribers counted up to `limit`.
 
-    In the order of an index, which PostgreSQL else leaves aside for a tag that few carry.
+    In index order, which PostgreSQL would not use by itself for a rare tag.
     """
     rows = await tx.fetch_all(
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"

@@ -1,4 +1,4 @@
-"""Who asks to be signed in: the browser and its address, as the site saw them."""
+"""The client of a sign-in: browser and address, as the site saw them."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated

@@ -1,8 +1,8 @@
-"""Codes: what the site exchanges for the person. Nothing readable of them is stored.
+"""Single-use codes, which the site exchanges for the person. Only hashes are stored.
 
-A code is derived from its session and a stored nonce with the service's own key, so that polling
-can show the same one again, and it is found by its keyed hash. Without the key, nobody who has the
-database can sign in.
+A code is derived from its session and a stored nonce with the service's key, so that polling returns the
+same one again, and it is found by its keyed hash. Access to the database without the key does not allow
+signing in.
 """
 
 from dataclasses import dataclass

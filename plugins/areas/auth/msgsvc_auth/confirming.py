@@ -61,13 +61,13 @@ class Confirmations:
         )
         if confirmed is None:
             return None
-        # Only now: who comes second must not be subscribed by a Yes that does not count.
+        # Only after the update: a concurrent second Yes that does not count must not subscribe.
         subscriber = await self._subscribers.ensure(
             tx, session.project_id, channel, user, chat_id, source="auth"
         )
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
         await self._emit_completed(tx, confirmed, subscriber)
-        # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
+        # Not refusable: the person has answered, and the bill is not theirs.
         charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
         await self._billing.charge(tx, charge)
         return Confirmed(confirmed, subscriber, code.code)

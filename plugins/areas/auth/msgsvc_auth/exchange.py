@@ -22,7 +22,7 @@ Outcome = tuple[Session, Subscriber] | Exception
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A code that somebody presents: the hash it has under each secret key."""
+    """A code presented for exchange: its hash under each secret key."""
 
     project_id: str
     hashes: Sequence[str]
@@ -33,7 +33,7 @@ class Presented:
 
 
 class CodeExchange:
-    """One UPDATE consumes the codes of all; whose code it did not find is told why."""
+    """One UPDATE consumes the codes of all requests; the others get the reason of their refusal."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, metrics: SignInMetrics) -> None:
         self._clock = clock
@@ -66,7 +66,7 @@ class CodeExchange:
 
 
 def _take(consumed: dict[Key, Session], one: Presented) -> Session | None:
-    """The session of the code; it is gone for the next who presents the same."""
+    """The session of the code, removed so that a duplicate in the same batch is refused."""
     return next((consumed.pop(key) for key in one.keys if key in consumed), None)
 
 

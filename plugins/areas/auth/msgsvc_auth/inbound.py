@@ -1,4 +1,4 @@
-"""The bot's side: who opens a link is asked, and what they press takes effect."""
+"""The bot's side of a sign-in: asks on opening a link, and applies the answer."""
 
 from msgsvc_auth import buttons, payloads, texts
 from msgsvc_auth.buttons import SealedButtons
@@ -67,7 +67,7 @@ class SignInBot:
         return True
 
     async def _opened(self, ctx: InboundContext) -> NewSession | None:
-        """The session that the start payload names, if somebody may still be asked."""
+        """The session of the start payload, if it still waits for an answer."""
         assert isinstance(ctx.update, Started)
         payload = payloads.read_payload(ctx.update.payload)
         if payload is None:
@@ -91,7 +91,7 @@ class SignInBot:
         )
 
     async def _pressed(self, ctx: InboundContext) -> bool:
-        """Yes, Cancel, or a number. A press by somebody who was not asked is left to the core's answer."""
+        """Yes, Cancel, or a number. A press by another person gets the core's default reply."""
         pressed = self._buttons.read(ctx)
         if pressed is None:
             return False
@@ -154,8 +154,8 @@ class SignInBot:
             await self._tell_too_late(ctx, _)
 
     async def _is_own(self, ctx: InboundContext, session: Session) -> bool:
-        """Whether this person has said Yes to it. Read again: it may have changed since this press
-        found it, or be gone, with somebody who said Yes and was erased."""
+        """Whether this person confirmed it. Read again: it may have changed since, or been erased with the
+        person who confirmed."""
         try:
             now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
             return await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user)

@@ -41,7 +41,7 @@ class StaticLinks:
         return _found(await store.find_link(tx, project_id, slug), slug)
 
     async def find_started(self, tx: Tx, slug: str) -> StaticLink | None:
-        """The link whose start payload somebody opened, of whatever project."""
+        """The link of a start payload, of any project."""
         return await store.find_link_of_any_project(tx, slug)
 
     async def page(self, tx: Tx, project_id: str, query: StaticLinkQuery) -> list[StaticLink]:
@@ -65,7 +65,7 @@ class StaticLinks:
         return _found(changed, slug)
 
     async def delete(self, tx: Tx, project_id: str, slug: str) -> None:
-        """Raises `NotFound`. Sign-ins that have begun go on to their end."""
+        """Raises `NotFound`. Sign-ins under way are not affected."""
         if not await store.delete_link(tx, project_id, slug):
             raise _missing(slug)
 

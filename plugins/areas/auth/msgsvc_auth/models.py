@@ -70,7 +70,7 @@ class Session:
 
     @property
     def position(self) -> str:
-        """Where it stands in a list; ids of sessions are random, and tell no order."""
+        """Sort key for lists: session ids are random and have no order."""
         return position_of(self.created_at_ms, self.session_id)
 
     @property
@@ -110,7 +110,7 @@ class StaticLink:
 
 
 class SessionBody(RequestModel):
-    """What a sign-in begins with."""
+    """A new session and its secrets."""
 
     state: str = Field(
         "",

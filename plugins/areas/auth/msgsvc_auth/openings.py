@@ -1,4 +1,4 @@
-"""How many sessions may be opened: for a project, and for one address of those who ask it."""
+"""Rate limits for opening sessions, per project and per client address."""
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.settings import AuthSettings
@@ -22,8 +22,8 @@ class Openings:
     async def count(self, tx: Tx, project_id: str, client: Client | None) -> None:
         """Takes a slot of the project, and one of the client's address if it is known.
 
-        Raises `RateLimitProject`; the transaction must not be committed then, for who is refused for
-        one takes no slot of the other.
+        Raises `RateLimitProject`; roll back the transaction then, so that a refusal by one limit takes no
+        slot of the other.
         """
         key, limit = f"auth.sessions:{project_id}", self._settings.sessions_per_hour
         _check(await self._hits.hit(tx, key, limit, SESSION_WINDOW_S))
@@ -41,7 +41,7 @@ def _check(
     window: Window, whose: str = "of this project", setting: str = "sessions_per_hour"
 ) -> None:
     if not window.allowed:
-        # Who tries things out is here within minutes.
+        # Trial sign-ins are short-lived.
         raise RateLimitProject(
             f"more than {window.limit} sessions {whose} in {SESSION_WINDOW_S} s"
             f" (the setting auth.{setting})",

@@ -34,7 +34,7 @@ NUMBERS_PURPOSE = "auth.numbers"
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
 
 
-#: The `state` of a sign-in that somebody of the project tries.
+#: The `state` of a trial sign-in.
 TRIAL = "dashboard-trial"
 
 
@@ -67,9 +67,9 @@ class SignIn:
         self._exchanges = TransactionBatcher(db, exchange.exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
-        """A session for whoever opens its link.
+        """Opens a session.
 
-        Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer, `InvalidUrl`,
+        Raises `ValidationFailed` for a channel that is unknown or cannot receive answers, `InvalidUrl`,
         `Unavailable` while no bot is ready, `RateLimitProject`.
         """
         if body.channel is not None:
@@ -107,24 +107,24 @@ class SignIn:
         browser_digest: str | None = None,
         match: bool = False,
     ) -> NewSession:
-        """A session begun by a static link: in the bot, or with a `client` on a page of ours.
+        """Opens a session by a static link: in the bot, or with a `client` on a hosted page.
 
-        Such sessions are not counted here. `match` asks for a number, which only a page can show.
+        Such sessions are not counted here. `match` requires number matching, which only a page can show.
         """
         session = self._new_session(link.project_id, link.callback_url, client, match=match)
         session = replace(session, state=state, channel=channel, lang=lang)
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
 
     async def open_trial(self, tx: Tx, project_id: str) -> NewSession:
-        """A session that somebody of the project tries the sign-in by; it leads back to no site.
+        """Opens a trial session for a project's team; it returns to no site.
 
-        It counts for no limit, and is charged as any other when it is confirmed.
+        It is exempt from limits, and charged like any other when confirmed.
         """
         session = self._new_session(project_id, None, None, match=False)
         return await self._insert(tx, NewSession(replace(session, state=TRIAL), new_token()))
 
     async def find_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
-        """A session of `open_trial`. Raises `NotFound`: sign-ins of others are not for who tries."""
+        """A session of `open_trial`. Raises `NotFound` for real sign-ins."""
         session = await self.find(project_id, session_id, tx)
         # Anybody may give that state to a sign-in of the project's site, which leads back there.
         if session.state != TRIAL or session.callback_url is not None:
@@ -180,7 +180,7 @@ class SignIn:
         self._changes.open()
 
     def end_waits(self) -> None:
-        """Answers whoever waits for a session with how it is now: the server is about to stop."""
+        """Answers waiting requests with the current state: the server is shutting down."""
         self._changes.close()
 
     def code_of(self, session: Session, now_ms: int) -> str | None:
@@ -249,7 +249,7 @@ class SignIn:
         now_ms = self._clock.now_ms()
         return Session(
             project_id=project_id,
-            # The token is no part of the id, so who sees the QR code can't ask for the code.
+            # The token is not part of the id, so seeing the QR code does not allow fetching the code.
             session_id=new_secret_id("ses"),
             stored_status="pending",
             state="",

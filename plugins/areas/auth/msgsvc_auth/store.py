@@ -43,7 +43,7 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
 
 
 async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
-    """Those that there are, by (project_id, session_id). `keys` is not empty."""
+    """Existing sessions, by (project_id, session_id). `keys` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT {_SESSION_IN_JOIN} FROM {key_table(_KEY, tx.dialect)}"
         " CROSS JOIN auth_sessions s"
@@ -75,7 +75,7 @@ async def list_sessions(
 async def find_decided(
     tx: Tx, keys: Sequence[tuple[str, str]], *, now_ms: int
 ) -> list[tuple[str, str]]:
-    """Which of these sessions wait for no answer any more, or are gone. `keys` is not empty."""
+    """Sessions that no longer wait for an answer, or do not exist. `keys` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT keys.project_id, keys.session_id FROM {key_table(_KEY, tx.dialect)}"
         " LEFT JOIN auth_sessions s"
@@ -148,7 +148,7 @@ async def consume(
 async def find_sessions_by_code(
     tx: Tx, codes: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Session]:
-    """Those that there are, by (project_id, code_hash). `codes` is not empty."""
+    """Existing sessions, by (project_id, code_hash). `codes` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT {_SESSION} FROM auth_sessions WHERE {_of_codes(tx)}",
         key_params(codes, tx.dialect),

@@ -24,9 +24,9 @@ def question(
     numbers: Sequence[int],
     data: Callable[[Choice], str],
 ) -> OutgoingMessage:
-    """Asks whether to sign in to `project`, and says who wants to know.
+    """Asks whether to sign in to `project`, and describes the client.
 
-    With `numbers`, one of them takes the place of Yes. `data` gives a choice's button its data.
+    With `numbers`, these replace Yes. `data` gives a choice's button its data.
     """
     asked = _("Sign in to {project}?", project=project)
     advice = _("If you did not begin this yourself, press Cancel.")
@@ -72,7 +72,7 @@ def too_late(_: Translate) -> OutgoingMessage:
 
 
 def already(_: Translate) -> str:
-    """A notice for who presses again after their own Yes."""
+    """A notice for a repeated press after Yes."""
     return _("You are signed in already.")
 
 

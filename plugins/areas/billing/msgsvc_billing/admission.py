@@ -11,7 +11,7 @@ from msgsvc_core.kernel.errors import BillingBlocked
 #: Milliseconds for which an answer is used again.
 FRESH_MS = 1000
 
-#: Projects that are remembered; beyond it all are asked for anew.
+#: Maximum number of cached projects; beyond it the cache is cleared.
 MOST_KNOWN = 10_000
 
 

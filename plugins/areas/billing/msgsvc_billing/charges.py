@@ -146,7 +146,7 @@ class Charges:
         unpaid = max(0, price * charge.quantity - taken.allowance - taken.packs)
         await ledger.settle(tx, account_id, charge.operation, [charge.resource_id], taken, unpaid)
         change = {charge.project_id: (charge.quantity, taken.allowance + taken.packs)}
-        # Where the operation stands: a day on which less than nothing was used tells nobody anything.
+        # On the day of the operation: a day with negative usage would make no sense.
         await ledger.count_usage(tx, account_id, operation, before.at_ms // DAY_MS, change)
 
     async def _give_back(self, tx: Tx, before: Entry, credits_back: int) -> Taken:

@@ -22,9 +22,9 @@ async def add(tx: Tx, entry: Entry) -> None:
 async def claim(
     tx: Tx, account_id: str, operation: str, keys: Sequence[tuple[str, str, int]], now_ms: int
 ) -> set[str]:
-    """Adds a line for each (project, resource, quantity) that has none yet; returns their resources.
+    """Inserts a line for each (project, resource, quantity) without one; returns their resources.
 
-    Whoever adds the same at the same time waits, and then finds it there.
+    A concurrent insert of the same waits, and then finds the row.
     """
     named = [
         (new_id("led"), project_id, resource, str(count)) for project_id, resource, count in keys

@@ -105,7 +105,7 @@ class LedgerFilter:
 
 @value_object
 class Customer:
-    """An account as the operator sees it: who it is, and what it has."""
+    """An account and its balance, for the operator."""
 
     account_id: str
     email: str

@@ -51,7 +51,7 @@ class Billing:
         self._clock = clock
         self.settings = settings
         self._find_account = find_account
-        #: Called after a commit that may have ended, or begun, that an account is blocked.
+        #: Called after a commit that may have blocked or unblocked an account.
         self.on_change: list[Callable[[], None]] = []
 
     # ---- what an account has --------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Billing:
         return self.settings.terms(plan).monthly_credits is None
 
     async def plan_of(self, tx: Tx, account_id: str) -> Plan:
-        """What an account may do by its plan. Who runs the installation is sold nothing."""
+        """The plan's terms of an account. Operators are not limited."""
         state = await store.find(tx, account_id)
         plan = self.settings.plan(self.settings.default_plan if state is None else state.plan)
         if self.settings.operators_limited:
@@ -149,9 +149,9 @@ class Billing:
         return self._changed(tx, changed[1])
 
     async def change_plan(self, tx: Tx, account_id: str, plan: str, note: str = "") -> State:
-        """Changes the plan at once. What was used this month counts for the new plan.
+        """Changes the plan immediately. This month's usage counts for the new plan.
 
-        Raises `NotFound`, `ValidationFailed` for no plan, and `Conflict` for the plan that it is.
+        Raises `NotFound`, `ValidationFailed` for an unknown plan, and `Conflict` for the current plan.
         """
         if plan not in self.settings.plans:
             known = ", ".join(sorted(self.settings.plans))
@@ -169,7 +169,7 @@ class Billing:
         return self._changed(tx, changed[1])
 
     async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
-        """Up to `limit` accounts, the newest first, and what they have; `search` begins their e-mail."""
+        """Up to `limit` accounts with their balances, newest first; `search` is a prefix of their e-mail."""
         found = await store.list_customers(tx, search.strip().lower(), after, limit)
         return [
             store.customer(
@@ -184,7 +184,7 @@ class Billing:
     # ---- months ---------------------------------------------------------------------------------
 
     async def renew(self, tx: Tx, before: State) -> State:
-        """Begins the month of now, of an account whose month is over, unless somebody did."""
+        """Starts the current month of an account whose month is over, unless that has been done."""
         now_ms = self._clock.now_ms()
         fresh = self._fresh(before, now_ms)
         unlimited = self.is_unlimited(before.plan)

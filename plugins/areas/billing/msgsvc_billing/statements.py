@@ -1,4 +1,4 @@
-"""What is shown of an account to who looks at it: the lines of its ledger, and what it used."""
+"""Statements of an account: its ledger and its usage."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

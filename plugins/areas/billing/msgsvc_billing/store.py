@@ -55,7 +55,7 @@ async def find_payers(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, Payer]
 
 
 async def find_beginning(tx: Tx, account_id: str) -> int | None:
-    """When somebody's account was made; None if there is none."""
+    """Creation time of an account; None if it does not exist."""
     created_at_ms: int | None = await tx.fetch_val(
         "SELECT created_at_ms FROM core_accounts WHERE account_id = :account_id",
         {"account_id": account_id},
@@ -146,7 +146,7 @@ async def add_packs(
 async def renew(
     tx: Tx, before: State, fresh: State, *, unlimited: bool, now_ms: int
 ) -> tuple[Taken, State] | None:
-    """Begins another month; what was left of the one before is gone. None if somebody else did."""
+    """Starts another month and forfeits what was left of the previous one. None if that has been done."""
     return await _change(
         tx,
         f"took_allowance = {_LEFT}, took_packs = 0, granted = :granted, used = 0,"
@@ -211,7 +211,7 @@ async def count_exhausted(tx: Tx, before_ms: int) -> int:
 async def list_customers(
     tx: Tx, search: str, after: str | None, limit: int
 ) -> list[tuple[Row, State | None]]:
-    """Accounts, the newest first, and what they have; `search` begins their e-mail."""
+    """Accounts with their balances, newest first; `search` is a prefix of their e-mail."""
     conditions, params = ["1 = 1"], dict[str, Any](limit=limit)
     if search:
         # Not by an order, which is the database's own: by bytes here, by a language's rules there.

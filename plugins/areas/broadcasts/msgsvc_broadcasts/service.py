@@ -40,7 +40,7 @@ class Broadcasts:
         return _taken(await self._mailings.start(tx, project_id, new))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
-        """Whether a broadcast of that id was taken before; who asks at the same time waits for `tx`."""
+        """Whether a broadcast with that id exists; a concurrent request with the same id waits for `tx`."""
         await tx.lock(f"broadcast {job_id} of {project_id}")
         try:
             await self.find(tx, project_id, job_id)
@@ -58,14 +58,14 @@ class Broadcasts:
         return _taken(mailing)
 
     async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """A broadcast, or what was scheduled to an audience: whoever has its id may watch and stop it.
+        """A broadcast, or a scheduled message to an audience, which can be watched and stopped here too.
 
         Raises `NotFound`, for another project's as well.
         """
         return await self._mailings.find(tx, project_id, job_id)
 
     async def ended(self, tx: Tx, mailing: Mailing) -> None:
-        """Tells the project that a broadcast has ended."""
+        """Emits the event that a broadcast has ended."""
         if mailing.source == SOURCE:
             await self._events.emit(
                 tx, mailing.project_id, f"broadcast.{mailing.status}", mailing.event_fields()

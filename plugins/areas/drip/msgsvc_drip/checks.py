@@ -1,4 +1,4 @@
-"""Whether a chain can be gone through: what is wrong is told when it is made, not to each person."""
+"""Validates a drip campaign when it is saved, rather than per recipient."""
 
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings

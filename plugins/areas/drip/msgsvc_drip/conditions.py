@@ -1,4 +1,4 @@
-"""Whether a step is for somebody: what its `when` asks for."""
+"""Evaluates a step's `when` for a subscriber."""
 
 from typing import Any
 

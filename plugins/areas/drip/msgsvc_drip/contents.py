@@ -81,7 +81,7 @@ class Contents:
             self._bots[bot] = await self._channels.find(bot)
 
     def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
-        """What somebody is shown, and what goes along. Raises `ApiError` if that can't be sent."""
+        """The content and options of a message for a subscriber. Raises `ApiError` if it cannot be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):
             raise read

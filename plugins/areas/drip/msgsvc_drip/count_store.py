@@ -10,10 +10,9 @@ _ENDED = ("completed", "stopped", "cancelled")
 
 @value_object
 class Counts:
-    """How many are where; a number that is `most` stands for that many at least.
+    """Enrollments by state; a number equal to `most` means at least that many.
 
-    `waiting` are those who wait for each step of the newest version, `earlier` those who are still in
-    one before it.
+    `waiting` counts those who wait for each step of the newest version, `earlier` those in older versions.
     """
 
     waiting: list[int]
@@ -34,7 +33,7 @@ class Counts:
 
 
 async def count(tx: Tx, chain: Chain, most: int) -> Counts:
-    """Counts each at most up to `most`."""
+    """Counts each up to `limit`."""
     steps = len(chain.course.steps)
     open_ones = "finished_at_ms IS NULL AND version"
     conditions = [

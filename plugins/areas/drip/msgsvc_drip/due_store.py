@@ -89,11 +89,10 @@ async def find_due(tx: Tx, chain: DueChain, now_ms: int, most: int) -> list[DueS
 
 
 async def take(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
-    """Makes those of the moves whose enrollment is still where it was, in a chain that still goes on;
-    returns their ids. A pause of the chain waits until the transaction ends.
+    """Applies those of the moves whose enrollment is unchanged, in a campaign that is still active; returns
+    their ids. Pausing the campaign waits until the transaction ends.
 
-    On PostgreSQL it waits for nobody who has a row: what somebody else is about to change is left for
-    the next look.
+    On PostgreSQL locked rows are skipped and left for the next poll.
     """
     if moves and tx.dialect == "postgresql":
         await _keep_people(tx, moves)

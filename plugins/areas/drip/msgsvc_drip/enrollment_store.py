@@ -1,7 +1,6 @@
-"""The SQL of who is in which chain. Changes are conditional on what was there before.
+"""The SQL of enrollments. Updates are conditional on the previous state.
 
-Who changes several rows takes them in the order of their ids, or waits for none: two who take the
-same rows in different orders would wait for each other.
+Several rows are locked in the order of their ids, or not waited for, which avoids deadlocks.
 """
 
 from collections.abc import Sequence
@@ -48,7 +47,7 @@ _LEFT = f"CASE WHEN due_at_ms > {_OWN_TIME} THEN due_at_ms - {_OWN_TIME} ELSE 0 
 
 @value_object
 class Beginning:
-    """Somebody who is to begin a version of a chain."""
+    """A new enrollment in a version of a campaign."""
 
     project_id: str
     enrollment_id: str
@@ -59,8 +58,8 @@ class Beginning:
 
 
 async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str]:
-    """Enrolls those who may be: active people, in active chains that they are not in, and have not
-    been in unless they may come in again. Returns the ids of the enrollments that were made."""
+    """Enrolls active subscribers in active campaigns, unless they are enrolled, or were and may not
+    re-enter. Returns the ids of the new enrollments."""
     if not beginnings:
         return set()
     columns = ("project", "enrollment", "drip", "number", "subscriber", "due")
@@ -108,7 +107,7 @@ async def find(tx: Tx, project_id: str, enrollment_id: str) -> Enrollment | None
 
 
 async def find_last(tx: Tx, project_id: str, drip_id: str, subscriber_id: str) -> Enrollment | None:
-    """The last time that somebody was led into a chain."""
+    """A subscriber's latest enrollment in a campaign."""
     row = await tx.fetch_one(
         f"{_SELECT} WHERE e.project_id = :project_id AND e.subscriber_id = :subscriber_id"
         " AND e.drip_id = :drip_id ORDER BY e.enrollment_id DESC LIMIT 1",
@@ -216,7 +215,7 @@ async def cancel(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bo
 
 
 async def delete_some(tx: Tx, project_id: str, drip_id: str, most: int) -> int:
-    """Removes some of who is, or was, in a chain; returns how many."""
+    """Deletes some enrollments of a campaign; returns how many."""
     return await tx.execute(
         "DELETE FROM drip_enrollments WHERE project_id = :project_id AND enrollment_id IN"
         " (SELECT enrollment_id FROM drip_enrollments WHERE project_id = :project_id"

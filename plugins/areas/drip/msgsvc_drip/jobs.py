@@ -8,7 +8,7 @@ from msgsvc_drip.taking import StepRunner
 
 NAME = "drip.take"
 
-#: People of a deleted chain who are removed in one transaction: some 10 ms.
+#: Enrollments of a deleted campaign that are deleted per transaction: some 10 ms.
 REMOVED_AT_ONCE = 2000
 
 
@@ -29,13 +29,13 @@ class DripJobs:
         ]
 
     async def take(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Takes all steps that are due, a batch a transaction. Two who do it at once take each one once."""
+        """Sends all due steps, one transaction per batch. Safe to run concurrently: each is sent once."""
         while await self._taker.take_some():
             if ctx.stopping:
                 raise Stopping
 
     async def remove(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Removes who was in chains that were deleted, and then what is left of these."""
+        """Deletes the enrollments of deleted campaigns, and then the campaigns."""
         for job in jobs:
             chain = job.payload["project_id"], job.payload["drip_id"]
             is_done = False

@@ -1,4 +1,4 @@
-"""Chains, their steps and who is in them, inside and on the wire."""
+"""Drip campaigns, their steps and enrollments, inside and on the wire."""
 
 import re
 from typing import Annotated, Any, Literal, get_args

@@ -15,19 +15,19 @@ from msgsvc_drip.course import Course, Step
 from msgsvc_drip.due_store import DueStep, Move
 from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
 
-#: Why somebody is stopped who left while nobody of us was told.
+#: Stop reason for a subscriber who left without an event.
 NOT_SUBSCRIBED = "not subscribed"
 
 #: Why a step is left out that fails by a mistake of ours.
 INTERNAL_ERROR = "an internal error; the service's log has more"
 
-#: What may be gone when it is tried again.
+#: Errors caused by deleted objects; retrying does not help.
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 
 @value_object
 class Candidate:
-    """Somebody whose step is due, and the version that they go through."""
+    """An enrollment whose step is due, and its version of the campaign."""
 
     due: DueStep
     course: Course
@@ -69,7 +69,7 @@ class Planner:
         self._late_minutes = late_minutes
 
     async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
-        """A plan for each. What can't be sent to somebody is left out, with the reason."""
+        """A plan for each candidate. A message that cannot be sent is skipped, with the reason."""
         plans = [_plan(candidate, self._late_minutes, now_ms) for candidate in candidates]
         await self._leave_out_unpaid(plans)
         contents = self._contents()
@@ -81,7 +81,7 @@ class Planner:
         return plans
 
     def leave_out(self, one: Candidate, why: str, now_ms: int) -> Plan:
-        """A plan by which somebody goes on without the step."""
+        """A plan that skips the step."""
         plan = Plan(_onward(one, self._late_minutes, now_ms), one.subscriber)
         plan.leave_out(why)
         return plan
@@ -106,7 +106,7 @@ class Planner:
         try:
             options, judged = contents.of(step.message, plan.subscriber)
         except ApiError as error:
-            # E.g. its template is gone: nobody waits for what may never come.
+            # E.g. its template was deleted: waiting would not help.
             plan.leave_out(error.message)
             return
         project_id = plan.subscriber.project_id
@@ -131,7 +131,7 @@ def _plan(one: Candidate, late_minutes: int, now_ms: int) -> Plan:
 
 
 def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
-    """To the next step, whose delay begins now: after an outage they don't come all at once."""
+    """Moves to the next step, whose delay starts now: after an outage steps are not sent all together."""
     row, steps = one.due.row, one.course.steps
     following = row.next_step + 1
     if following == len(steps):

@@ -30,9 +30,9 @@ def due_after(course: Course, step: Step, at_ms: int, day_ms: int | None = None)
 
 
 def is_time(course: Course, step: Step, now_ms: int, late_minutes: int) -> int | None:
-    """None if a step that is due may go out now; else the next moment of its time of day.
+    """None if a due step may be sent now; else the next occurrence of its time of day.
 
-    It may up to `late_minutes` after its time: who was to get it at ten does not at night.
+    It may be up to `late_minutes` late: what was planned for ten in the morning is not sent at night.
     """
     if step.at_local_time is None:
         return None

@@ -1,4 +1,4 @@
-"""The rules of chains: what may be kept, who is led through, and what a pause does."""
+"""The rules of drip campaigns: validation, enrolling, and pausing."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ from msgsvc_drip.triggers import beginning
 #: The job that removes those who were in a chain that was deleted.
 REMOVE = "drip.remove"
 
-#: People at one place of a chain who are counted; of more it is said that they are so many at least.
+#: Limit for counting the enrollments in one place; beyond it the number is a lower bound.
 MOST_COUNTED = 10_000
 
 
@@ -102,10 +102,9 @@ class Drips:
         *,
         version: int | None = None,
     ) -> Chain:
-        """The chain after the change; new content is a new version, for who begins from now on.
+        """The campaign after the change; new content becomes a new version, for later enrollments.
 
-        Raises `NotFound` and `ValidationFailed`; `Conflict` if it is not the `version` any more that
-        the change was made for.
+        Raises `NotFound` and `ValidationFailed`; `Conflict` if `version` is outdated.
         """
         chain = await self.find(tx, project_id, drip_id, hold=True)
         if version not in {None, chain.version}:
@@ -113,7 +112,7 @@ class Drips:
         course = body.changed(chain.course)
         content = course.to_column()
         is_new = content != chain.content
-        # A chain whose template is gone can still be renamed.
+        # A campaign whose template was deleted can still be renamed.
         if is_new:
             await self._check_course(tx, project_id, course)
         await self._check_trigger(tx, project_id, body.trigger)
@@ -134,16 +133,15 @@ class Drips:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
-        """Messages that are queued are sent all the same; who was in it goes by a job, a part at a time.
-        Raises `NotFound`."""
+        """Queued messages are still sent; enrollments are deleted by a job. Raises `NotFound`."""
         if not await store.mark_deleted(tx, project_id, drip_id):
             raise NotFound(f"there is no chain {drip_id!r}")
         payload = {"project_id": project_id, "drip_id": drip_id}
         await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
     async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, most: int) -> bool:
-        """Removes up to `most` of those who were in a chain that was deleted. True if none is left, nor
-        anything else of the chain."""
+        """Deletes up to `limit` enrollments of a deleted campaign. True if nothing of the campaign is left.
+        """
         if await enrollment_store.delete_some(tx, project_id, drip_id, most) == most:
             return False
         await store.delete_marked(tx, project_id, drip_id)
@@ -159,9 +157,9 @@ class Drips:
         return await self.find(tx, project_id, drip_id)
 
     async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
-        """Leads somebody into a chain, whatever its trigger.
+        """Enrolls a subscriber, whatever the trigger.
 
-        Raises `NotFound`, what `subscribers.receiver` raises, and `Conflict` with the reason.
+        Raises `NotFound`, what `subscribers.get_recipient` raises, and `Conflict` with the reason.
         """
         chain = await self.find(tx, project_id, drip_id)
         receiver = await self._subscribers.receiver(
@@ -212,7 +210,7 @@ class Drips:
         return await self._open(tx, project_id, enrollment_id)
 
     async def cancel(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
-        """Ends somebody's way through a chain. Raises as `pause`."""
+        """Cancels an enrollment. Raises as `pause`."""
         now_ms = self._clock.now_ms()
         if not await enrollment_store.cancel(tx, project_id, enrollment_id, now_ms):
             await self._open(tx, project_id, enrollment_id)

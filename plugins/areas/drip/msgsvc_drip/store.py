@@ -36,9 +36,9 @@ VersionKey = tuple[str, str, int]
 
 @value_object
 class Meaning:
-    """What something that happened means to a chain: `stop` ends it, anything else begins it.
+    """A campaign that reacts to an event or tag: `stop` ends enrollments, anything else starts them.
 
-    `content` is that of the newest version; None where it is about `version` alone.
+    `content` is that of the newest version; None where only `version` is concerned.
     """
 
     kind: str
@@ -79,8 +79,8 @@ async def find(tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> 
     """With `hold`, nobody else changes the chain until the transaction ends."""
     key = {"project_id": project_id, "drip_id": drip_id}
     if hold and tx.dialect == "postgresql":
-        # Apart from the question for the version: who has waited would else ask for the one before.
-        # Not FOR UPDATE: somebody who is just led into the chain need not wait.
+        # A separate query: in one with the version, a waiting transaction would read the previous one. Not
+        # FOR UPDATE: concurrent enrolling need not wait.
         await tx.fetch_one(f"SELECT 1 FROM drip_chains WHERE {_THIS} FOR NO KEY UPDATE", key)
     row = await tx.fetch_one(
         f"{_SELECT} WHERE c.project_id = :project_id AND c.drip_id = :drip_id", key
@@ -134,7 +134,8 @@ async def resume(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
 
 
 async def mark_deleted(tx: Tx, project_id: str, drip_id: str) -> bool:
-    """Has a chain be found no more, and nobody begin, go on or stop in it. False if there is none."""
+    """Marks a campaign as deleted, which hides it and stops all enrolling and sending. False if it does not
+    exist."""
     key = {"project_id": project_id, "drip_id": drip_id}
     if not await tx.execute(
         f"UPDATE drip_chains SET status = 'deleted' WHERE {_THIS} AND status <> 'deleted'", key

@@ -1,7 +1,7 @@
-"""Takes the steps that are due: each is sent once, in its order, whoever dies meanwhile.
+"""Sends due steps: each once and in order, also across crashes.
 
-What a batch of people gets is made up first, without a transaction. Then one transaction moves on
-those who are still where they were, and holds their messages and events: all of it or nothing.
+The messages of a batch are prepared without a transaction. Then one transaction moves the enrollments that
+are unchanged, and inserts their messages and events: all or nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ class StepRunner:
         return [
             Candidate(one, courses[key], people[who])
             for one in due
-            # Somebody, or a chain, may have been removed between two of the questions.
+            # A subscriber or campaign may have been deleted between the two queries.
             if (key := (one.row.project_id, one.row.drip_id, one.row.version)) in courses
             and (who := (one.row.project_id, one.row.subscriber_id)) in people
         ]
@@ -102,7 +102,7 @@ class StepRunner:
         return await self._write([plan], now_ms)
 
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
-        """Moves on those who are still where they were; returns how many."""
+        """Moves the enrollments that are unchanged; returns how many."""
         async with self._db.transaction() as tx:
             taken = await due_store.take(tx, [plan.move for plan in plans], now_ms)
             unit, told = WriteBatch(), list[NewEvent]()

@@ -17,7 +17,7 @@ LEFT = "subscription.deleted"
 
 @value_object
 class Happening:
-    """Something that happened to somebody, and what it may mean: (kind, value) of triggers and stops."""
+    """An event or tag of a subscriber, as (kind, value) of triggers and stop conditions."""
 
     project_id: str
     subscriber_id: str
@@ -43,7 +43,7 @@ class Triggers:
             [
                 Happening(event.project_id, event.data["subscriber_id"], tuple(_meanings(event)))
                 for event in events
-                # Our own are no triggers, and there are hundreds at once.
+                # Our own events are no triggers, and come by the hundreds.
                 if "subscriber_id" in event.data and not event.name.startswith("drip.")
             ],
         )
@@ -51,7 +51,7 @@ class Triggers:
     async def on_tags_given(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
-        """Leads somebody into the chains of tags that they did not carry until now."""
+        """Enrolls a subscriber in the campaigns triggered by new tags."""
         meanings = tuple(("tag", tag) for tag in tags)
         await self._happened(tx, [Happening(project_id, subscriber_id, meanings)])
 
@@ -72,7 +72,7 @@ class Triggers:
             for meaning in found.get((one.project_id, *each), ())
         ]
         now_ms = self._clock.now_ms()
-        # First what ends: one event may end a chain for somebody and begin it anew.
+        # Stops first: one event may stop an enrollment and start a new one.
         await enrollment_store.stop(
             tx,
             [
@@ -107,7 +107,7 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
 def beginning(
     project_id: str, drip_id: str, version: int, content: str, subscriber_id: str, now_ms: int
 ) -> Beginning:
-    """What enrolls somebody in a version of a chain, from now on."""
+    """A new enrollment in a version of a campaign."""
     course = read_course(content)
     due_at_ms = due_after(course, course.steps[0], now_ms)
     return Beginning(project_id, new_id("enr"), drip_id, version, subscriber_id, due_at_ms)

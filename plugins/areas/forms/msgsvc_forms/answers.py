@@ -77,9 +77,9 @@ class WrongAnswer(Exception):
 
 
 def read_answer(field: FormField, given: Any) -> Value:
-    """The typed value of what somebody gave; None where they gave nothing.
+    """The typed value of an answer; None if it is empty.
 
-    `given` is a text as typed, a value of JSON, or for `file` the list of files' descriptions. Raises
+    `given` is the text as typed, a JSON value, or for `file` the list of files' descriptions. Raises
     `WrongAnswer`.
     """
     if isinstance(given, str):

@@ -59,7 +59,7 @@ class Copies:
             await self._jobs.enqueue(tx, _job(project_id, ids, tickets=tickets, last=False))
 
     async def forget_person(self, project_id: str, subscriber_id: str) -> None:
-        """The same for all that somebody sent in who is erased. The second time there is nothing to do."""
+        """The same for all submissions of an erased person. Idempotent."""
         async with self._db.transaction() as tx:
             ids = await copy_store.take_from(tx, project_id, subscriber_id)
             await self.forget(tx, project_id, ids, tickets=True)

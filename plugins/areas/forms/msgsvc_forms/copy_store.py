@@ -45,7 +45,7 @@ async def find(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> list[C
 
 
 async def take_from(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
-    """The submissions with copies that somebody sent in; nobody's any more from now on."""
+    """Detaches a person's submissions with copies from them; returns their ids."""
     rows = await tx.fetch_all(
         "UPDATE forms_copies SET subscriber_id = NULL"
         f" WHERE {_THESE}subscriber_id = :subscriber_id RETURNING submission_id",
@@ -55,7 +55,8 @@ async def take_from(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
 
 
 async def delete(tx: Tx, project_id: str, submission_ids: Sequence[str], *, tickets: bool) -> None:
-    """Forgets copies; without `tickets` not those in tickets of somebody who may be erased yet."""
+    """Deletes records of copies; without `tickets`, keeps those in tickets of people who may still be
+    erased."""
     stays = "" if tickets else " AND (kind <> 'ticket' OR subscriber_id IS NULL)"
     await tx.execute(
         f"DELETE FROM forms_copies WHERE {_THESE}"

@@ -63,7 +63,7 @@ def next_field(
 
 
 def path(definition: Definition, answers: Answers) -> list[FormField]:
-    """The questions that somebody with these answers is asked, in their order."""
+    """The questions asked with these answers, in order."""
     asked: list[FormField] = []
     field = next_field(definition, answers)
     while field is not None:

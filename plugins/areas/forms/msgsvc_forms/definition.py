@@ -41,7 +41,7 @@ _TYPES_OF: dict[str, frozenset[str]] = {
 _TYPES_OF |= {"ne": _TYPES_OF["eq"], "lt": _TYPES_OF["gt"]}
 
 
-#: Characters of an origin: a host's name has 253 at most.
+#: Maximum characters of an origin: a host name has at most 253.
 MOST_ORIGIN = 255
 
 
@@ -59,7 +59,7 @@ Origin = Annotated[
 
 
 class Condition(RequestModel):
-    """Holds, or does not, of somebody's answers."""
+    """A condition on an answer."""
 
     field: str = Field(description="The key of the field whose answer is looked at.")
     op: Op
@@ -87,7 +87,7 @@ class ToSubscriber(RequestModel):
 
 
 class ToTag(RequestModel):
-    """A message with the answers to everybody who carries the tag."""
+    """A message with the answers to all subscribers with the tag."""
 
     kind: Literal["tag"]
     tag: TagName
@@ -277,7 +277,7 @@ def read_definition(column: str) -> Definition:
     try:
         check_http_url(kept.get("redirect_url") or "https://none.invalid")
     except WrongUrl:
-        # Taken before hosts were looked at: the form goes on, and thanks whoever sends it.
+        # Saved before origins were validated: the form keeps working.
         kept["redirect_url"] = None
     return Definition.model_validate(kept)
 

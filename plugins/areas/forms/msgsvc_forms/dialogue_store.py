@@ -6,7 +6,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_update, limited_delete
 from msgsvc_core.kernel.values import value_object
 
-#: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
+#: `replaced`: by another form or a restart; `gone`: the form was deleted.
 DialogueStatus = Literal["active", "submitted", "cancelled", "replaced", "expired", "gone"]
 
 _NAMES = (
@@ -47,7 +47,7 @@ class Dialogue:
 
 
 async def insert(tx: Tx, dialogue: Dialogue) -> bool:
-    """False if another one is under way in the chat."""
+    """False if another conversation is active in the chat."""
     return bool(
         await tx.execute(
             f"INSERT INTO forms_dialogues ({_COLUMNS})"
@@ -59,7 +59,7 @@ async def insert(tx: Tx, dialogue: Dialogue) -> bool:
 
 
 async def hold_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
-    """What is under way in a chat; nobody else changes it until the transaction ends."""
+    """Locks the chat's active conversation."""
     where = "channel = :channel AND chat_id = :chat_id AND status = 'active'"
     return await _hold(tx, where, channel=channel, chat_id=chat_id)
 
@@ -73,7 +73,7 @@ async def hold(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
 async def hold_with_file(
     tx: Tx, project_id: str, subscriber_id: str, file_id: str
 ) -> Dialogue | None:
-    """What is under way with somebody, on whichever bot, and has this file in it."""
+    """Locks a subscriber's active conversation that has this file, on any bot."""
     where = (
         "project_id = :project_id AND subscriber_id = :subscriber_id AND status = 'active'"
         " AND state LIKE :file_id"

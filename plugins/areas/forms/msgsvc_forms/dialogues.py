@@ -48,14 +48,14 @@ from msgsvc_forms.dialogue_store import Dialogue, DialogueStatus
 from msgsvc_forms.models import Form, NewSubmission
 from msgsvc_forms.service import Forms
 
-#: What the data of this plugin's buttons begins with, after `~`.
+#: Prefix of this plugin's button data, after `~`.
 BUTTON = "form:"
 
 log = structlog.get_logger(__name__)
 
 
 class Dialogues:
-    """Begins conversations, and takes what people do in them."""
+    """Starts conversations and handles what people do in them."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Dialogues:
         self._forms = forms
 
     async def open(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
-        """A link to `form` was opened: it begins, unless something is to be lost by that."""
+        """A link to `form` was opened: starts it, unless answers would be lost."""
         under_way = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
         if under_way is not None:
             state, running = state_of(under_way), await self._form(ctx.tx, under_way)
@@ -93,7 +93,7 @@ class Dialogues:
         await self._begin(ctx, form, subscriber)
 
     async def active_filler(self, ctx: InboundContext, dialogue: Dialogue) -> Subscriber | None:
-        """Whoever fills it in; None where nobody could go on, e.g. as they left that project."""
+        """The subscriber; None if they cannot continue, e.g. because they unsubscribed."""
         if not ctx.serves(dialogue.project_id):
             return None
         project = await self._projects.find(ctx.tx, dialogue.project_id)
@@ -113,7 +113,7 @@ class Dialogues:
         return await self._advance(ctx, dialogue, form, event)
 
     async def asked(self, tx: Tx, dialogue: Dialogue, remark: Remark) -> OutgoingMessage | None:
-        """What a conversation is at, outside of an update; None if its form is gone."""
+        """The current question or summary, outside of an update; None if the form was deleted."""
         form = await self._form(tx, dialogue)
         if form is None:
             return None
@@ -176,7 +176,7 @@ class Dialogues:
             updated_at_ms=now_ms,
         )
         if not await store.insert(ctx.tx, dialogue):
-            # Opened twice at once: the other one asks.
+            # Opened twice concurrently: the other one asks.
             return
         wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
         await ctx.reply(OutgoingMessage(wording.introduction()))
@@ -216,7 +216,7 @@ class Dialogues:
             case Anew(start):
                 await self._anew(ctx, dialogue, start)
             case Notice():
-                # Whoever pressed is answered by the rule of buttons.
+                # A button press is answered by the button rule.
                 pass
 
     async def _anew(self, ctx: InboundContext, dialogue: Dialogue, start: str) -> None:
@@ -275,7 +275,7 @@ class Dialogues:
     # ---- what both need ---------------------------------------------------------------------------
 
     async def _form(self, tx: Tx, dialogue: Dialogue) -> Form | None:
-        """The version that was begun, whatever became of the form since; None if it was deleted."""
+        """The version that was started, even if the form has changed; None if it was deleted."""
         return await self._forms.find_version(
             tx, dialogue.project_id, dialogue.form_id, dialogue.version
         )
@@ -363,5 +363,5 @@ def state_of(dialogue: Dialogue) -> State:
 
 
 def gone(_: Translate) -> OutgoingMessage:
-    """For whoever fills in a form that was deleted."""
+    """The reply if the form was deleted."""
     return OutgoingMessage(_("This form is no longer there. Thank you for your time."))

@@ -27,13 +27,13 @@ FieldType = Literal[
 #: Characters of an answer that is a text, unless the field says less.
 MOST_TEXT = 4000
 
-#: The best that a rating can be, unless the field says otherwise, and at the most.
+#: Default and maximum of the highest rating.
 USUAL_RATING, MOST_RATING = 5, 10
 
 #: Files of one answer.
 MOST_FILES = 10
 
-#: The largest number: whole ones up to here are exact in every program that reads JSON.
+#: The largest number: integers up to here are exact in every JSON parser.
 MOST_NUMBER = 10**15
 
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -151,7 +151,7 @@ def _multiline_problem(field: FormField) -> str | None:
     )
 
 
-#: The least and the most that a whole-numbered bound can be, by the field's type.
+#: Range of an integer bound, by field type.
 _WHOLE_BOUNDS = {
     "text": (0, MOST_TEXT),
     "multichoice": (0, 50),

@@ -1,4 +1,4 @@
-"""The bot's side of forms: a link begins one, and what the person does then goes to the conversation."""
+"""The bot's side of forms: a link starts a conversation, and further messages go to it."""
 
 from msgsvc_core.channels import (
     ButtonPressed,

@@ -52,9 +52,9 @@ class SubmissionRouter:
         self._tickets = tickets
 
     async def check(self, tx: Tx, project_id: str, definition: Definition) -> None:
-        """Whether routes lead somewhere: what is wrong is told when a form is made.
+        """Validates a form's routes when it is saved.
 
-        Raises `ValidationFailed`, and `NotFound` for a subscriber who is not there, naming the route.
+        Raises `ValidationFailed`, and `NotFound` for an unknown subscriber, naming the route.
         """
         for number, route in enumerate(definition.routes):
             where = f"routes[{number}].to"

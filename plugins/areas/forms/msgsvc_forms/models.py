@@ -23,7 +23,7 @@ from msgsvc_forms.definition import (
 )
 from msgsvc_forms.fields import FormField
 
-#: What a deep link's payload begins with (decision 0075).
+#: Prefix of a deep link's payload (decision 0075).
 START_PREFIX = "form_"
 
 Source = Literal["web", "messenger"]
@@ -58,7 +58,7 @@ class UpdateFormBody(RequestModel):
     min_fill_seconds: Kept[Annotated[int, Field(ge=0, le=600)]] = None
 
     def changed(self, definition: Definition) -> dict[str, Any]:
-        """What `definition` is then, to be validated as a whole."""
+        """`definition` after the change, to be validated as a whole."""
         return {
             **definition.model_dump(mode="json", exclude_unset=True),
             **self.model_dump(mode="json", exclude_unset=True),
@@ -107,11 +107,11 @@ class Form:
 
 @value_object
 class NewSubmission:
-    """What somebody has sent in, with typed answers by key (`answers.read_answer`).
+    """A new submission, with typed answers by key (`answers.read_answer`).
 
-    `form` is of the version that they were shown. `once_key` is the digest of what makes a second one
-    the same, e.g. of the page's token: it gives the submission that there is. `spam` is why it is
-    taken for spam; then it is kept, and nothing else happens.
+    `form` is the version that was shown. `once_key` identifies duplicates, e.g. a digest of the page's
+    token: a second submission returns the first. `spam` is the reason for classifying it as spam; it is
+    then stored without further effects.
     """
 
     form: Form
@@ -244,7 +244,7 @@ class LeadAnswer(ResponseModel):
 
 
 class SubmissionAnswer(ResponseModel):
-    """What somebody has sent in."""
+    """A submission."""
 
     submission_id: str
     form_id: str

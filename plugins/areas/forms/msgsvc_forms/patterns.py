@@ -28,7 +28,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text is as the pattern says."""
+    """Whether the complete text matches."""
     return _compiled(pattern).fullmatch(text) is not None
 
 

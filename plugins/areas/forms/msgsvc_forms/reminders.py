@@ -16,8 +16,7 @@ from msgsvc_forms.settings import FormsSettings
 #: Conversations that are ended in one transaction.
 AT_ONCE = 100
 
-#: Days for which is kept that a conversation took place, without its answers: an edit of an answer
-#: that came too late is told so.
+#: Days for which a conversation's record is kept, without its answers, to reply to late edits.
 KEPT_DAYS = 7
 
 HOUR_MS = 3600 * 1000

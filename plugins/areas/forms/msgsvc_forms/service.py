@@ -39,10 +39,10 @@ OPERATION = "form.submission"
 #: The job that removes what was sent in with a form that was deleted.
 REMOVE = "forms.remove"
 
-#: The job that removes what was taken for spam until somebody emptied it.
+#: The job that removes spam that an operator emptied.
 EMPTY_SPAM = "forms.empty_spam"
 
-#: Characters that tell a form's links from those of another project's form of the same slug.
+#: Characters that distinguish forms with the same slug of different projects.
 START_TOKEN = 8
 
 
@@ -109,11 +109,11 @@ class Forms:
     async def find_version(
         self, tx: Tx, project_id: str, form_id: str, version: int
     ) -> Form | None:
-        """The form as somebody under way began it; None if it was deleted meanwhile."""
+        """The version that a conversation or page was started with; None if it was deleted."""
         return await store.find_version(tx, project_id, form_id, version)
 
     async def find_started(self, tx: Tx, start: str) -> Form | None:
-        """The form, of whatever project, whose link `form_<start>` somebody opened."""
+        """The form of the link `form_<start>`, of any project."""
         return await store.find_started(tx, start)
 
     async def find_public(self, tx: Tx, form_id: str) -> Form:
@@ -127,7 +127,7 @@ class Forms:
         return await store.list_page(tx, project_id, after, limit)
 
     async def update(self, tx: Tx, project_id: str, form_id: str, body: UpdateFormBody) -> Form:
-        """The form after the change, which is a new version; who is under way finishes theirs.
+        """The form after the change, which is a new version; conversations under way finish theirs.
 
         Raises `NotFound`, and what `create` does.
         """
@@ -183,10 +183,10 @@ class Forms:
     # ---- submissions ----------------------------------------------------------------------------
 
     async def submit(self, tx: Tx, new: NewSubmission) -> Submission:
-        """Keeps a submission, leads it where its routes say and tells of it, all in `tx`, once.
+        """Stores a submission, routes it and emits its event, all in `tx`, once.
 
-        One of the same `once_key` gives the submission that there is. Spam is kept, and that is all.
-        Raises `BillingBlocked`, and `NotFound` for a form that was deleted meanwhile.
+        A duplicate `once_key` returns the existing submission. Spam is only stored. Raises
+        `BillingBlocked`, and `NotFound` for a form that was deleted meanwhile.
         """
         form, subscriber = new.form, new.subscriber
         if not await store.keep(tx, form.project_id, form.form_id):
@@ -234,8 +234,8 @@ class Forms:
             },
             subscriber=new.subscriber,
         )
-        # Last, as where people sign in: whoever charges holds the account, and must then wait for nobody
-        # who holds a person or a ticket and is about to charge.
+        # Last, as in sign-ins: charging locks the account, and must not then wait for a transaction that
+        # holds a subscriber or ticket and is about to charge.
         await self._billing.charge(tx, Charge(project_id, OPERATION, submission_id))
         return submission
 
@@ -287,15 +287,15 @@ class Forms:
         await self._remove(tx, [row], tickets=True)
 
     async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
-        """How many submissions a form has, none counted beyond `most`."""
+        """Number of submissions of a form, counted up to `limit`."""
         return await store.count_submissions(tx, project_id, form_id, spam=spam, most=most)
 
     async def clear_spam(
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> Submission:
-        """Takes in what was taken for spam: led where its routes say, told of and charged, once.
+        """Accepts a submission classified as spam: routed, reported and charged, once.
 
-        Raises `NotFound`, `Conflict` for what is no spam, `BillingBlocked`.
+        Raises `NotFound`, `Conflict` if it is not spam, `BillingBlocked`.
         """
         row = await self.find_submission(tx, project_id, form_id, submission_id)
         if not await store.clear_spam(tx, project_id, submission_id):

@@ -41,9 +41,9 @@ class Sharing:
         )
 
     def snippet(self, form: Form, lang: str) -> str:
-        """HTML that another site puts into a page of its own: plain fields, no style.
+        """HTML for embedding in another site: plain fields, no style.
 
-        The script fetches the token by which a machine that is too fast is told from a person.
+        The script fetches the token that detects submissions made too fast for a person.
         """
         send = self._texts.into(lang, __name__)("Send")
         return _snippet(form, page_url(self._base_url, form), lang, self._default_lang, send)

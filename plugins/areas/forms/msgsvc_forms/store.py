@@ -102,8 +102,8 @@ async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> 
     """The newest version. With `hold`, nobody else changes the form until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
     if hold and tx.dialect == "postgresql":
-        # Apart from the question for the version: who has waited would else ask for the one before.
-        # Not FOR UPDATE: what is just sent in need not wait.
+        # A separate query: in one with the version, a waiting transaction would read the previous one. Not
+        # FOR UPDATE: concurrent submissions need not wait.
         await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS} FOR NO KEY UPDATE", key)
     row = await tx.fetch_one(
         f"{_NEWEST} WHERE f.project_id = :project_id AND f.form_id = :form_id", key
@@ -266,7 +266,7 @@ async def list_submissions(
 
 
 async def count_submissions(tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
-    """How many there are, none counted beyond `most`."""
+    """The number, counted up to `limit`."""
     found: int = await tx.fetch_val(
         f"SELECT COUNT(*) AS many FROM (SELECT 1 AS one FROM forms_submissions WHERE {_THIS}"
         f" AND spam IS {'NOT NULL' if spam else 'NULL'} LIMIT :most) AS counted",

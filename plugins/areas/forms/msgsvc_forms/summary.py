@@ -25,7 +25,7 @@ def summarized(
     head: Localized | None,
     most: int,
 ) -> str:
-    """A line for each answer below `head`, or the form's title, cut to `most` UTF-16 code units."""
+    """A line for each answer below `head`, or the form's title, cut to `limit` UTF-16 code units."""
     lines = [in_language(head or definition.title, lang, default_lang), ""]
     for answer in answers:
         field = definition.field(answer["key"])
@@ -52,7 +52,7 @@ def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_l
 
 
 def customer_of(answers: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The name and the e-mail address that somebody gave; empty where they gave none."""
+    """The name and the e-mail address among the answers; empty if there are none."""
     name = next((one["value"] for one in answers if one["key"] in _NAMES), "")
     email = next((one["value"] for one in answers if one["type"] == "email"), "")
     return str(name)[:200], email

@@ -1,4 +1,4 @@
-"""What people are told, on pages and in the messenger, of answers that are not taken."""
+"""Texts of refused answers, for pages and messengers."""
 
 from collections.abc import Callable
 

@@ -16,7 +16,7 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Blocked | None:
 
 
 async def put(tx: Tx, blocked: Blocked) -> None:
-    """Adds somebody; of who is there already, the reason changes."""
+    """Inserts an entry, or changes its reason."""
     await tx.execute(
         f"INSERT INTO helpdesk_blocklist ({_COLUMNS})"
         " VALUES (:project_id, :subscriber_id, :reason, :created_at_ms)"

@@ -94,7 +94,7 @@ class CannedAnswers:
     async def render(
         self, tx: Tx, project_id: str, key: str, variables: Mapping[str, Any], lang: str
     ) -> Content:
-        """What it says to somebody who reads `lang`. Raises `NotFound`, `ValidationFailed`."""
+        """The text for a reader of `lang`. Raises `NotFound`, `ValidationFailed`."""
         answer = await self.find(tx, project_id, key)
         values = {name: to_text(value) for name, value in variables.items()}
         try:

@@ -1,7 +1,6 @@
-"""What may be done to a ticket beside talking in it: status, priority, tags, who answers, when.
+"""Changes to a ticket other than messages: status, priority, tags, assignee, snooze.
 
-Every change holds the ticket's row, and tells of itself in the same transaction; what changes nothing
-tells of nothing.
+Every effective change locks the ticket's row, and emits its event in the same transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,14 +98,14 @@ class TicketChanges:
         return await self._move(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
 
     async def wake(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """Opens a ticket whose snooze is over, unless somebody did."""
+        """Reopens a ticket whose snooze is over, unless that has been done."""
         ticket = await store.hold(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         if ticket and ticket.snoozed_until_ms is not None and ticket.snoozed_until_ms <= now_ms:
             await self._move(tx, ticket, "open")
 
     async def tell_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """Tells of a customer who waits too long, once until they are answered."""
+        """Emits that a customer has waited too long, once until they are answered."""
         ticket = await store.hold(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
@@ -148,10 +147,10 @@ class TicketChanges:
         *,
         only_if_unassigned: bool = False,
     ) -> Ticket:
-        """Gives a ticket to a member, or with None to nobody.
+        """Assigns a ticket to a member, or unassigns it with None.
 
         Raises `NotFound`, `ValidationFailed` for a member who does not answer customers, and with
-        `only_if_unassigned` `Conflict` where another one has it.
+        `only_if_unassigned` `Conflict` if another member has it.
         """
         if member_id is not None:
             await self.check_agent(tx, project_id, member_id, "assignee_id")
@@ -173,9 +172,9 @@ class TicketChanges:
     async def take(
         self, tx: Tx, project_id: str, ticket_id: str, member_id: str, actor: Actor
     ) -> Ticket:
-        """Gives a ticket that nobody has to a member; the first of two who want it wins.
+        """Assigns an unassigned ticket to a member; of concurrent claims the first one wins.
 
-        Raises as `assign`; `Conflict` names who has it, and tells of a ticket that is closed.
+        Raises as `assign`; `Conflict` names the assignee, or says that the ticket is closed.
         """
         ticket = await self.hold(tx, project_id, ticket_id)
         if ticket.status == "closed":
@@ -185,7 +184,8 @@ class TicketChanges:
         )
 
     async def check_agent(self, tx: Tx, project_id: str, member_id: str, field: str) -> None:
-        """Raises `NotFound` for no member, `ValidationFailed` for one who does not answer customers."""
+        """Raises `NotFound` for an unknown member, `ValidationFailed` for one who does not answer
+        customers."""
         member = await self._members.find(tx, project_id, member_id)
         if not member.is_agent:
             raise ValidationFailed(f"{field}: {member_id} does not answer customers")
@@ -193,7 +193,8 @@ class TicketChanges:
     async def emit(
         self, tx: Tx, ticket: Ticket, name: str, fields: Mapping[str, Any] | None = None
     ) -> None:
-        """Tells of a ticket as it is now, with its customer's fields where they have a messenger."""
+        """Emits an event with the ticket's current state, and its customer's fields if they have a
+        messenger."""
         key = (ticket.project_id, ticket.subscriber_id or "")
         subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
         told = {
@@ -225,7 +226,7 @@ class TicketChanges:
         snoozed_until_ms: int | None = None,
         merged_into: str | None = None,
     ) -> Ticket:
-        """Gives a ticket that is held another status, and tells of it; nothing if it has it already."""
+        """Sets the status of a locked ticket and emits the event; nothing if it is unchanged."""
         before = ticket.status
         if before == to:
             return ticket

@@ -58,9 +58,9 @@ async def list_page(
 
 
 async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Entry | None:
-    """What somebody wrote, by their messenger's name of it.
+    """A customer's message by its messenger reference.
 
-    A shared bot has one chat with a person for all projects, so the project is part of what is found.
+    A shared bot has one chat with a person for all projects, so the result includes the project.
     """
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE bot = :bot AND chat_id = :chat_id AND message_ref = :message_ref"

@@ -14,7 +14,7 @@ from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
-#: After every dialogue: whoever takes what is left.
+#: After all dialogues: handles what is left.
 PRIORITY = 90
 
 
@@ -90,7 +90,7 @@ class HelpdeskBot:
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str
     ) -> str | None:
-        """The project's message that the person answers, where their messenger tells."""
+        """The project's message that the person replies to, if their messenger reports it."""
         if update.reply_to is None:
             return None
         message = await find_by_ref(
@@ -99,7 +99,7 @@ class HelpdeskBot:
         return message.message_id if message and message.project_id == project_id else None
 
     async def _changed(self, ctx: InboundContext) -> bool:
-        """False for what is in no ticket: somebody else's, or said before there was a helpdesk."""
+        """False for a message that is in no ticket, e.g. from before the helpdesk was installed."""
         update = ctx.update
         assert isinstance(update, MessageEdited)
         entry = await entry_store.find_by_ref(
@@ -125,7 +125,7 @@ class HelpdeskBot:
 
 
 def _digest(files: tuple[ReceivedFile, ...]) -> str | None:
-    """Tells whether a changed message has other files: they are not fetched again for a new text."""
+    """Shows whether an edited message has other files: they are not downloaded again for a new text."""
     if not files:
         return None
     return hashlib.sha256("\n".join(file.file_ref for file in files).encode()).hexdigest()

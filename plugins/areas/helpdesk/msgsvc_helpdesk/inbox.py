@@ -13,13 +13,13 @@ from msgsvc_helpdesk.settings import HelpdeskSettings
 #: Beyond it tickets are "many": a page never counts them all.
 MOST_COUNTED = 100
 
-#: Milliseconds after which a list that nobody changed is shown anew: it says since when people wait.
+#: Milliseconds after which an unchanged list is rendered again, because it shows waiting times.
 MINUTE_MS = 60 * 1000
 
 
 @value_object
 class Counts:
-    """How many tickets wait, each at most `MOST_COUNTED`."""
+    """Number of waiting tickets, each at most `MOST_COUNTED`."""
 
     open: int
     pending: int
@@ -53,7 +53,7 @@ class Inbox:
         return page, next_cursor(f"{page[-1].last_message_at_ms}_{page[-1].ticket_id}")
 
     async def counts(self, tx: Tx, project_id: str, member_id: str | None) -> Counts:
-        """`mine` are those of `member_id`; `overdue` is who waits longer than `unanswered_hours`."""
+        """`mine` are those of `member_id`; `overdue` those waiting longer than `unanswered_hours`."""
         counted = await inbox_store.count_by(
             tx, project_id, self.overdue_since_ms(), member_id, MOST_COUNTED
         )
@@ -65,7 +65,7 @@ class Inbox:
         return f"{await inbox_store.changed_at(tx, project_id)}-{minute}"
 
     def overdue_since_ms(self) -> int:
-        """Who waits since then or earlier waits too long."""
+        """Customers who have waited since then or earlier are overdue."""
         return self._clock.now_ms() - self._settings.unanswered_hours * HOUR_MS
 
 

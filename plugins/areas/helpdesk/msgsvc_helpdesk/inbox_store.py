@@ -11,7 +11,7 @@ from msgsvc_helpdesk.store import read_ticket, select_tickets
 #: along the list.
 FEW_TAGGED = 100
 
-#: Statuses of what waits for somebody, which is little of all that there ever was.
+#: Statuses of tickets that need work, a small part of all.
 WAITING: tuple[Status, ...] = ("open", "pending", "snoozed")
 _ALL: tuple[Status, ...] = (*WAITING, "closed")
 
@@ -85,7 +85,7 @@ def _filtered(query: InboxQuery, dialect: Dialect) -> tuple[list[str], dict[str,
 
 
 async def _tagged(tx: Tx, project_id: str, tag: str, most: int) -> list[str]:
-    """The ids of up to `most` tickets that have a tag."""
+    """The ids of up to `limit` tickets that have a tag."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_ticket_tags WHERE project_id = :project_id AND tag = :tag"
         " ORDER BY ticket_id DESC LIMIT :most",
@@ -97,7 +97,7 @@ async def _tagged(tx: Tx, project_id: str, tag: str, most: int) -> list[str]:
 async def count_by(
     tx: Tx, project_id: str, overdue_since_ms: int, member_id: str | None, most: int
 ) -> dict[str, int]:
-    """How many there are of each kind, none counted beyond `most`."""
+    """The number of each kind, counted up to `limit`."""
     kinds = {
         **{status: f"status = '{status}'" for status in ("open", "pending", "snoozed")},
         "unassigned": "status = 'open' AND assignee_id IS NULL",

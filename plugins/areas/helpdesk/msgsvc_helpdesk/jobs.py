@@ -63,9 +63,9 @@ class TicketJobs:
         return (look, purge, JobSpec(GONE_JOB, self.let_go))
 
     async def look(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Wakes tickets whose snooze is over, and tells of customers who wait too long.
+        """Wakes tickets whose snooze is over, and reports customers who wait too long.
 
-        A ticket a transaction, in which it is looked at again: two who do this at once tell once.
+        One transaction per ticket, which reads it again: concurrent runs report it once.
         """
         now_ms = self._clock.now_ms()
         waiting_since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
@@ -108,7 +108,7 @@ class TicketJobs:
         await _each(ctx, lambda tx: store.find_closed(tx, until_ms, BATCH), forget)
 
     async def erase(self, project_id: str, subscriber_id: str) -> None:
-        """Takes a person out of their tickets, a few at a time; finds nothing the second time."""
+        """Erases a person from their tickets, a few at a time; idempotent."""
         while True:
             async with self._db.transaction() as tx:
                 due = await store.find_of_subscriber(tx, project_id, subscriber_id, BATCH)

@@ -1,4 +1,4 @@
-"""Tickets, what is said in them and who says it: domain types and request bodies."""
+"""Tickets, their messages and actors: domain types and request bodies."""
 
 import re
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ from msgsvc_core.plugins.tickets import Priority
 Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]
 
-#: The channel of who has no messenger.
+#: The channel of customers without a messenger.
 VIRTUAL = "virtual"
 
 #: Characters of a subject, and of the beginning of a text that stands for one.
@@ -48,7 +48,7 @@ CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
 @value_object
 class Actor:
-    """Who does something to a ticket. `member_id` is None for the API where it names nobody."""
+    """The author of a change. `member_id` is None for the API where it names no member."""
 
     kind: Literal["customer", "agent", "system"]
     member_id: str | None = None
@@ -92,7 +92,7 @@ class Ticket:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether it is of somebody without messenger; a channel of a project may be called so too."""
+        """Whether its customer has no messenger; a project's channel may have the same name."""
         return self.channel == VIRTUAL and self.subscriber_id is None
 
 
@@ -157,7 +157,7 @@ class Answered:
 
 @value_object
 class Opening:
-    """What a new ticket begins with. `heard` is None where the project opens it without a word."""
+    """A new ticket. `message` is None if the project opens it without text."""
 
     source: str
     heard: CustomerMessage | None

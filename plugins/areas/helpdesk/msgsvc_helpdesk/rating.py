@@ -42,7 +42,7 @@ MINUTE_MS = 60 * 1000
 
 
 class Ratings:
-    """Asks customers how they were helped, and tells what they answer."""
+    """Asks customers for a rating, and emits it."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Ratings:
         await ctx.answer_button()
 
     async def _commented(self, ctx: InboundContext) -> bool:
-        """Words alone are a comment; files are for somebody to look at, and so a new message."""
+        """Text alone is a comment; files need an agent, and so are a new message."""
         update = ctx.update
         assert isinstance(update, MessageReceived)
         text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
@@ -199,7 +199,7 @@ class Ratings:
         return True
 
     async def _goes_on(self, tx: Tx, rating: OpenRating) -> bool:
-        """Whether the ticket was opened again: then words are for whoever answers there."""
+        """Whether the ticket was reopened: then a message is for its agent."""
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)
         return ticket is not None and ticket.status != "closed"
 
@@ -210,7 +210,7 @@ class Ratings:
                 await self.end(tx, job.payload["project_id"], job.payload["ticket_id"])
 
     async def end(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """The time for a comment is over: the score is told alone."""
+        """The time for a comment is over: the score is emitted alone."""
         rating = await rating_store.end(tx, project_id, ticket_id)
         if rating is None:
             return

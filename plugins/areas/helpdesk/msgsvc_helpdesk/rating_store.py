@@ -1,4 +1,4 @@
-"""The SQL of ratings that wait for a comment: whoever removes the row tells of the rating."""
+"""The SQL of ratings that wait for a comment: deleting the row entitles to emit the rating."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ async def find_in_chat(
 
 
 async def end(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:
-    """Ends a rating; None if somebody else has."""
+    """Deletes a rating; None if that has been done."""
     rows = await tx.fetch_all(
         "DELETE FROM helpdesk_ratings WHERE project_id = :project_id AND ticket_id = :ticket_id"
         f" RETURNING {_COLUMNS}",

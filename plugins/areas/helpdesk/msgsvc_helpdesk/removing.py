@@ -1,4 +1,4 @@
-"""How tickets end: removed by the project or by age, or emptied of a person who is erased."""
+"""Removes tickets: by the project, by age, or the personal data of an erased customer."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -41,9 +41,9 @@ async def forget_source(files: Files, tx: Tx, project_id: str, source: str, sour
 async def empty(
     files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str], now_ms: int
 ) -> None:
-    """Takes a person who is erased out of their tickets: what was said, their name and files.
+    """Erases a person from their tickets: messages, name and files.
 
-    The tickets stay, closed and empty, for the project's numbers. No event: `subscription.deleted` told.
+    The tickets stay, closed and empty, for statistics. No event: `subscription.deleted` covers it.
     """
     if not ticket_ids:
         return

@@ -1,4 +1,4 @@
-"""The rules of tickets: who says what in which, and what becomes of the ticket by that."""
+"""The rules of tickets: messages of customers and agents, and their effect on the ticket."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -96,8 +96,8 @@ class Tickets(TicketChanges):
     async def open(self, tx: Tx, project_id: str, opening: Opening, actor: Actor) -> Ticket:
         """Opens a ticket with the project's next number.
 
-        Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers, for
-        files that are not there and for too many tags, `SubscriberNotFound` for who is unknown.
+        Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers, for missing
+        files and too many tags, `SubscriberNotFound` for an unknown customer.
         """
         tags = self._checked_tags(opening.tags)
         channel, name = VIRTUAL, opening.customer_name
@@ -137,7 +137,7 @@ class Tickets(TicketChanges):
         return ticket
 
     async def open_requested(self, tx: Tx, request: TicketRequest) -> str:
-        """What the hook `open_ticket` does: one ticket for a source, however often it is asked for.
+        """Implements the hook `open_ticket`: one ticket per source, however often it is requested.
 
         Raises as `open`, and `Conflict` for a subscriber who is on the blocklist.
         """
@@ -170,10 +170,11 @@ class Tickets(TicketChanges):
         heard: CustomerMessage,
         about: str | None = None,
     ) -> tuple[Ticket, bool]:
-        """What a subscriber wrote to the bot: it goes on with their ticket, or opens one.
+        """Adds a subscriber's message to their ticket, or opens one.
 
-        `about` is a message of the core that they answer, which names the ticket where it is of one.
-        Returns the ticket, and whether it was opened by this. Two messages at once open one.
+        `about` is a message of the core that they reply to, which identifies the ticket if it belongs to
+        one. Returns the ticket, and whether it was opened by this message. Two concurrent messages open one
+        ticket.
         """
         await tx.lock(f"tickets of {project_id} {subscriber_id}")
         found = await self._meant(tx, project_id, subscriber_id, about)
@@ -187,8 +188,8 @@ class Tickets(TicketChanges):
     async def add_customer_message(
         self, tx: Tx, project_id: str, ticket_id: str, heard: CustomerMessage, actor: Actor
     ) -> Ticket:
-        """What a virtual customer said, as the project tells it; opens a new ticket for them where this
-        one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
+        """Adds a message of a customer without messenger, reported by the project; opens a new ticket if
+        this one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
         ticket = await self.hold(tx, project_id, ticket_id)
         if not ticket.is_virtual:
             raise Conflict(f"the customer writes by {ticket.channel}; this is for virtual ones")
@@ -212,7 +213,7 @@ class Tickets(TicketChanges):
     ) -> None:
         """The customer changed what they wrote. What it said before is kept; `file_ids` are new ones."""
         now_ms = self._clock.now_ms()
-        # The ticket before its message, as whoever merges or removes it does: no two hold one each.
+        # Lock order: the ticket before its message, as in merging and removing.
         ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
         await self._files.keep(tx, entry.project_id, file_ids)
         await entry_store.change(tx, entry, text, file_ids, files_digest, now_ms)
@@ -228,10 +229,10 @@ class Tickets(TicketChanges):
     async def reply(
         self, tx: Tx, project_id: str, ticket_id: str, said: Answered, actor: Actor
     ) -> tuple[Ticket, Entry]:
-        """Answers the customer by their messenger, or keeps a note; returns the ticket afterwards.
+        """Sends a reply to the customer, or adds a note; returns the ticket afterwards.
 
-        Raises `NotFound`; `Conflict` for an answer in a closed ticket, or to who can't be reached;
-        `BillingBlocked`; and what `POST /v1/send` raises for a message that can't be sent.
+        Raises `NotFound`; `Conflict` for a reply in a closed ticket, or to a customer who cannot be
+        reached; `BillingBlocked`; and what `POST /v1/send` raises for a message that cannot be sent.
         """
         if actor.member_id is not None:
             await self.check_agent(tx, project_id, actor.member_id, "member_id")
@@ -269,7 +270,7 @@ class Tickets(TicketChanges):
         if source.ticket_id == target.ticket_id:
             raise ValidationFailed("into: must be another ticket")
         held: dict[str, Ticket] = {}
-        # In one order, whoever merges: two who hold one each would wait for each other.
+        # Locked in a fixed order, to avoid a deadlock between two merges.
         for wanted in sorted({source.ticket_id, target.ticket_id}):
             ticket = await store.hold(tx, project_id, wanted)
             if ticket is None:

@@ -50,8 +50,8 @@ def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
 
 
 async def next_number(tx: Tx, project_id: str) -> int:
-    """The number of the project's next ticket. Others who ask wait until the transaction ends, and get
-    the same number if it is undone; so there are neither gaps nor two of a number."""
+    """The project's next ticket number. Concurrent callers wait until the transaction ends, and reuse the
+    number if it is rolled back; so numbers have neither gaps nor duplicates."""
     number: int = await tx.fetch_val(
         "INSERT INTO helpdesk_desks (project_id, last_number) VALUES (:project_id, 1)"
         " ON CONFLICT (project_id) DO UPDATE SET last_number = helpdesk_desks.last_number + 1"
@@ -170,7 +170,7 @@ async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, 
 
 
 async def set_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]) -> None:
-    """Writes these tags in place of those that there are."""
+    """Replaces the tags."""
     await tx.execute(
         f"DELETE FROM helpdesk_ticket_tags WHERE {_THIS}",
         {"project_id": project_id, "ticket_id": ticket_id},
@@ -217,7 +217,7 @@ async def find_snoozed(tx: Tx, now_ms: int, most: int) -> list[tuple[str, str]]:
 
 
 async def find_waiting(tx: Tx, since_ms: int, most: int) -> list[tuple[str, str]]:
-    """Open tickets of any project whose customer waits since then, of which nobody was told."""
+    """Open tickets of any project whose customer waits since then, and which were not reported yet."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE waiting_since_ms IS NOT NULL"
         " AND told_waiting_at_ms IS NULL AND waiting_since_ms <= :since_ms AND status = 'open'"
@@ -250,7 +250,7 @@ async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, most: 
 
 
 async def status_of_person(tx: Tx, project_id: str, channel: str, user_id: str) -> str | None:
-    """Whether somebody on a messenger is subscribed; None for who never was."""
+    """A person's subscription status on a messenger; None if they never subscribed."""
     found: str | None = await tx.fetch_val(
         "SELECT status FROM core_subscribers WHERE project_id = :project_id"
         " AND channel = :channel AND user_id = :user_id",

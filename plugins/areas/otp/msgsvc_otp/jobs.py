@@ -47,7 +47,7 @@ class CodeJobs:
     async def _sent(self, tx: Tx, told: Mapping[str, Any]) -> None:
         project_id, now_ms = told["project_id"], self._clock.now_ms()
         code = await store.mark_sent(tx, project_id, told["otp_id"], now_ms=now_ms)
-        # None: told before, or the person was erased meanwhile.
+        # None: reported before, or the person was erased meanwhile.
         if code is not None and code.subscriber_id is not None:
             subscriber = await self._subscribers.find(tx, project_id, code.subscriber_id)
             await emit(self._events, tx, names.SENT, code, subscriber)

@@ -49,9 +49,8 @@ async def check_send(
 async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_ms: int) -> None:
     """Whether the guess that `code` has just counted may be compared. Raises `OtpRateLimited`.
 
-    The first one at a code always may: who has the code in hand needs no other, and so nobody can
-    keep them out by guessing. It costs the limit one guess for each code that is sent, which has a
-    limit itself.
+    The first guess of a code is always compared: so a person who has the code cannot be locked out by
+    someone else's guesses. This costs one guess per code sent, which is limited itself.
     """
     if code.attempts == 1:
         return

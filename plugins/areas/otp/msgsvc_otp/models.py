@@ -33,7 +33,7 @@ class OneTimeCode:
     otp_id: str
     stored_status: StoredStatus
     purpose: str
-    #: None until somebody opens the link of a request.
+    #: None until the link of a request is opened.
     subscriber_id: str | None
     #: The messenger and the language that were asked for.
     channel: str | None

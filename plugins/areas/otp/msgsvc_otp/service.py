@@ -68,10 +68,10 @@ class OneTimeCodes:
         self._events = events
 
     async def send(self, tx: Tx, project_id: str, body: SendOtpBody) -> OneTimeCode:
-        """A new code, on its way to the subscriber; it ends the one before of the same purpose.
+        """Creates and sends a code, which replaces an active one for the same purpose.
 
-        Raises `ValidationFailed`, what names no subscriber, `Conflict` for one who has left, `TooEarly`,
-        `OtpRateLimited`, `BillingBlocked`.
+        Raises `ValidationFailed`, the errors of an unknown subscriber, `Conflict` for an unsubscribed one,
+        `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
         request = self._new(project_id, body, channel=body.channel)
         receiver = await self._subscribers.receiver(
@@ -97,15 +97,15 @@ class OneTimeCodes:
     async def request(
         self, tx: Tx, project_id: str, body: RequestOtpBody
     ) -> tuple[OneTimeCode, str]:
-        """A request that waits for somebody to open its link, and the link's token.
+        """A request that waits until its link is opened, and the link's token.
 
-        Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is made.
+        Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is created.
         """
         await self._billing.check(project_id, OPERATION, tx)
         if body.channel is not None:
             self._channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)
-        # What is wrong with a template is told now: whoever opens the link could not mend it.
+        # Template errors are reported now: the person who opens the link could not fix them.
         await self._sender.check(tx, request, new_code(request.length))
         token = new_token()
         await store.insert(tx, request, digest(token))
@@ -123,8 +123,8 @@ class OneTimeCodes:
         return code
 
     async def hold_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
-        """The request whose link carries the token, whatever became of it. No other who opens the
-        link gets further before the transaction ends."""
+        """Locks the request with this token, whatever its state. A concurrent opening of the link waits
+        until the transaction ends."""
         return await store.hold_by_token(tx, digest(token))
 
     async def issue(self, tx: Tx, request: OneTimeCode, subscriber: Subscriber) -> OneTimeCode:
@@ -154,10 +154,9 @@ class OneTimeCodes:
     async def verify(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Verdict | OtpInvalid:
         """Counts an attempt, then compares.
 
-        A wrong code is returned and not raised: the attempt has to be committed with `tx`, and so
-        must whoever calls this. Raises `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and
-        `OtpRateLimited` where nothing was counted, `ValidationFailed` without a code, and what names no code
-        or subscriber.
+        A wrong code is returned and not raised: the caller has to commit the attempt with `tx`. Raises
+        `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and `OtpRateLimited` where nothing was counted,
+        `ValidationFailed` without a code, and the errors of an unknown code or subscriber.
         """
         given = body.code.replace(" ", "")
         if not given:
@@ -218,8 +217,8 @@ class OneTimeCodes:
         return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
 
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
-        """The subscribers that are named: with an `external_id`, those of all channels, as the one who
-        was sent the code need not be the one who was active last."""
+        """The subscribers of the request: with an `external_id` those of all channels, because the code may
+        have been sent to another one than the most recently active."""
         receiver = await self._subscribers.receiver(
             project_id,
             subscriber_id=body.subscriber_id,
@@ -292,7 +291,7 @@ class OneTimeCodes:
 async def emit(
     events: Events, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber
 ) -> None:
-    """Tells of a code, by one of the plugin's events."""
+    """Emits one of the plugin's events for a code."""
     fields = {
         "otp_id": code.otp_id,
         "purpose": code.purpose,

@@ -53,7 +53,7 @@ async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> 
 
 
 async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Has the subscriber stay until the transaction ends; False if they are gone."""
+    """Locks the subscriber until the transaction ends; False if they do not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_subscribers"
         " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
@@ -98,8 +98,8 @@ async def find_last(
 
 
 async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
-    """Of whatever project: a start link names nothing but the token. Who opens the link at the same
-    moment waits until the transaction ends."""
+    """Of any project: a start link contains only the token. A concurrent opening of the link waits until
+    the transaction ends."""
     row = await tx.fetch_one(
         f"SELECT {_CODE} FROM otp_codes WHERE token_digest = :token_digest"
         + for_update(tx.dialect),
@@ -111,7 +111,7 @@ async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
 async def list_issued(
     tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, most: int
 ) -> list[Issued]:
-    """The subscriber's codes after that moment, the newest first, up to `most`."""
+    """The subscriber's codes after that time, newest first, up to `limit`."""
     rows = await tx.fetch_all(
         "SELECT purpose, issued_at_ms FROM otp_codes"
         " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
@@ -211,7 +211,7 @@ async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
 
 
 async def mark_sent(tx: Tx, project_id: str, otp_id: str, *, now_ms: int) -> OneTimeCode | None:
-    """The code; None if it was marked before, or is gone."""
+    """The code; None if it was marked before, or does not exist."""
     row = await tx.fetch_one(
         "UPDATE otp_codes SET sent_at_ms = :now_ms WHERE project_id = :project_id"
         f" AND otp_id = :otp_id AND sent_at_ms IS NULL RETURNING {_CODE}",

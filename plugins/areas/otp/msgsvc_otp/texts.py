@@ -1,4 +1,4 @@
-"""What the bot says by itself: the code, and why there is none."""
+"""System messages: the code, and why there is none."""
 
 from math import ceil
 
@@ -14,7 +14,7 @@ def code_message(_: Translate, *, project: str, code: str, minutes: int) -> Outg
 
 
 def look_above(_: Translate, project: str) -> OutgoingMessage:
-    """For who opens a link again whose code they were sent."""
+    """For a person who opens a link again after the code was sent to them."""
     return OutgoingMessage(
         _("Your code for {project} is in this chat already, a little above.", project=project)
     )

@@ -27,10 +27,10 @@ class Wording:
         self._texts = texts
 
     async def message(self, tx: Tx, request: OneTimeCode, lang: str, code: str) -> OutgoingMessage:
-        """The message for who reads `lang`.
+        """The message for a reader of `lang`.
 
-        Raises `ValidationFailed` for a template of the project that does not show the code, or wants
-        what is not there.
+        Raises `ValidationFailed` for a project's template that does not show the code, or has unknown
+        variables.
         """
         project = await self._projects.find(tx, request.project_id)
         template = await self._template(tx, request)

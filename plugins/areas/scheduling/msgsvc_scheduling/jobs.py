@@ -16,7 +16,7 @@ from msgsvc_scheduling.settings import SchedulingSettings
 
 DAY_MS = 24 * 3600 * 1000
 
-#: Projects whose mailings are started at once: each has a connection meanwhile, of PostgreSQL's pool.
+#: Projects whose mailings are started concurrently: each takes a connection of PostgreSQL's pool.
 AT_ONCE = 4
 
 log = structlog.get_logger(__name__)
@@ -48,11 +48,11 @@ class ScheduleJobs:
         ]
 
     async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Does all that is due, in transactions that a kill leaves undone as a whole.
+        """Runs everything that is due, in atomic transactions.
 
-        Messages to one each are done beside the mailings, and those of a project beside those of others.
-        What the database took too long for is left for the next run, and the others go on without it: it
-        would be the first again each time. What kept it from being done is raised at the end.
+        Messages to single subscribers run beside mailings, and a project's mailings beside those of others.
+        What the database took too long for is left for the next run, so that it does not block the others;
+        its error is raised at the end.
         """
         most = self._settings.batch
         left: list[Due] = []
@@ -63,7 +63,7 @@ class ScheduleJobs:
             # After a failure too: if there is no database at all this raises, and nothing else is tried.
             async with ctx.reading() as tx:
                 found = await store.list_due(tx, self._clock.now_ms(), most + len(left))
-            # What somebody else is about to change stays, and comes with the next run.
+            # Rows locked by another transaction are left for the next run.
             is_more = len(found) == most + len(left) and found != before
             before = found
             due = [one for one in found if one not in left]

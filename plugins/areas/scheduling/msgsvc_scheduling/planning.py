@@ -1,4 +1,4 @@
-"""What becomes of a record whose time has come, and what is told of it."""
+"""Plans the outcome of a due record, and its event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ _EVENTS = {"sent": SENT, "failed": FAILED, "skipped": SKIPPED}
 
 @dataclass(slots=True)
 class Plan:
-    """What a record is next, what is told of it, and what is written along with that."""
+    """A record's next state, its event, and the rows to write with it."""
 
     record: Record
     after: Record

@@ -1,7 +1,7 @@
-"""What happens when the time of records has come: once, in one transaction, and told.
+"""Runs due records: once, in one transaction, with their events.
 
-Messages to one subscriber each are made up first and written together, a batch in a transaction. A
-mailing has a transaction of its own: to start one takes many statements.
+Messages to single subscribers are prepared first and written in batches. Each mailing has its own
+transaction, because starting one takes many statements.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from msgsvc_scheduling.planning import Plan
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
 
-#: What may be gone when it is tried again.
+#: Errors caused by deleted objects; retrying does not help.
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 #: Seconds that what is due waits for others' locks: each second is one that others of its project wait too.
@@ -53,9 +53,9 @@ class Running:
         self._sending = sending
 
     async def run(self, *due: Due) -> None:
-        """Does what is due, each once however many processes try.
+        """Runs what is due, once across all processes.
 
-        What fails by a mistake of ours is told as failed, and the rest is done.
+        An internal error is reported as a failed run, and the rest continues.
         """
         to_one = [one for one in due if one.subscriber_id is not None]
         if to_one:
@@ -86,7 +86,7 @@ class Running:
             people = await self._subscribers.find_many(
                 tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
             )
-        # All at once, so that their questions to the database are the same few.
+        # Concurrently, so that their queries are batched.
         plans = await asyncio.gather(*(self._plan(one, inactive, now_ms) for one in records))
         async with db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)

@@ -54,7 +54,7 @@ class Scheduling:
     async def page(
         self, tx: Tx, project_id: str, kind: Kind, status: str | None, after: str | None, most: int
     ) -> list[Record]:
-        """Up to `most`, newest first, from `after` on."""
+        """Up to `most`, newest first, after `after`."""
         return await store.list_page(tx, project_id, kind, status, after, most)
 
     async def update(
@@ -178,7 +178,7 @@ class Scheduling:
     async def _add(self, tx: Tx, record: Record) -> None:
         """Raises what `Sending.check` does, and `Conflict` at the limit."""
         await self._sending.check(tx, record)
-        # Count and insert under one lock, or two at once would both be the last.
+        # Count and insert under one lock, or concurrent requests would exceed the limit.
         await tx.lock(f"schedules of {record.project_id}")
         limit = self._settings.open_records
         if await store.count_open(tx, record.project_id) >= limit:
@@ -237,7 +237,7 @@ def _anchor(rule: Rule, changes: dict[str, Any], now_ms: int) -> int:
         return starts_at_ms
     cron = changes.get("cron", rule.cron)
     if cron is not None and cron == rule.cron:
-        # The same times: what quiet hours have put off still comes.
+        # Unchanged times: a run delayed by quiet hours still takes place.
         return min(rule.anchor_ms, now_ms)
     return now_ms
 

@@ -97,8 +97,8 @@ async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
 
 
 async def hold_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
-    """The same, which nobody else changes until the transaction ends. On PostgreSQL it waits for
-    nobody who has one: what somebody else is about to change is left for the next look."""
+    """The same, locked until the transaction ends. On PostgreSQL rows locked by another transaction are
+    skipped and left for the next poll."""
     if tx.dialect != "postgresql":
         return await _find_due(tx, due, "")
     # People before the records, as an erasure has them: two who go the other way would wait for each

@@ -1,7 +1,7 @@
-"""The attempts of deliveries: a batch of one webhook's at a time, eight calls at once.
+"""Delivery attempts: batches per webhook, with eight concurrent calls.
 
-What a batch needs is loaded together, and what becomes of each delivery goes to the `OutcomeWriter`,
-so that an attempt costs little more than its HTTP call. A batch whose calls are slow holds up no other.
+A batch loads its data together, and outcomes go to the `OutcomeWriter`, so that an attempt costs little
+more than its HTTP call. A batch with slow calls does not delay others.
 """
 
 import asyncio
@@ -117,8 +117,8 @@ class _Batch:
         if self._webhook is None or self._webhook.status != "active":
             return Outcome(self.written, job, delivery)
         if self._secrets is None:
-            # Planned like any failed attempt: the operator may bring the key back, and the journal
-            # tells the project meanwhile.
+            # Retried like any failed attempt: the operator may restore the key, and the journal shows the
+            # error meanwhile.
             now_ms = self._clock.now_ms()
             attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
         else:

@@ -1,7 +1,7 @@
-"""Forgetting a person who was erased: their name in bodies of deliveries, and what receivers answered.
+"""Erases a person from delivery bodies and receivers' responses.
 
-A delivery that is still to be tried goes on with its emptied body: the receiver learns that something
-happened, and to which id.
+A pending delivery continues with its emptied body: the receiver learns that something happened, and to
+which id.
 """
 
 import json
@@ -67,7 +67,8 @@ async def _set_bodies(tx: Tx, project_id: str, bodies: dict[str, str]) -> None:
     await tx.execute(
         "UPDATE webhooks_deliveries AS d SET body = keys.body"
         f" FROM {key_table(('project', 'delivery', 'body'), tx.dialect)}"
-        # All of the key from `keys`: with a project by itself, SQLite goes through all of its journal.
+        # The complete key from `keys`: with a separate condition on the project, SQLite scans its whole
+        # journal.
         " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery",
         key_params([(project_id, *each) for each in bodies.items()], tx.dialect),
     )

@@ -22,8 +22,8 @@ DAY_MS = 24 * 3600 * 1000
 #: (decision 0024).
 FAILED_DELIVERIES = 3
 
-#: Share of `disable_after_days` that lies between two that are counted, at least: of five days, one.
-#: What somebody does makes several events, and a receiver that is exchanged refuses all of them at once.
+#: Minimum distance between two counted failures as a share of `disable_after_days`: one day of five. One
+#: action causes several events, and a receiver being replaced refuses all of them.
 APART = 0.2
 
 log = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ class Called:
 
     @property
     def tells_of_the_receiver(self) -> bool:
-        """What we could not sign does not. Nor does a test that fails: who tries out a receiver that is
-        being built sees it fail."""
+        """Failures to sign do not count, nor do test deliveries: a receiver under construction is expected
+        to fail."""
         if self.delivery.event == TEST:
             return self.verdict in {Verdict.DELIVERED, Verdict.GONE}
         return not self.attempt.is_ours

@@ -61,7 +61,7 @@ async def list_page(
             # As the index says which rows are in it.
             conditions.append("status <> 'delivered'")
     if query.event is not None:
-        # Of two, those that did not get there are the fewer; SQLite has no statistics to tell.
+        # The failed ones are fewer; SQLite has no statistics that would show it.
         passive = tx.dialect == "sqlite" and query.status not in (None, "delivered")
         conditions.append(f"{'+' if passive else ''}event = :event")
         params["event"] = query.event
@@ -153,8 +153,8 @@ _WRITTEN = (*_KEY, "started", "following")
 
 
 async def record_attempts(tx: Tx, tried: Sequence[Tried], now_ms: int) -> bool:
-    """Writes attempts that have ended, and what has become of their deliveries; False, and nothing to
-    be committed, if somebody else has recorded an attempt of one meanwhile."""
+    """Records finished attempts and their deliveries' new state; False, and do not commit, if an attempt of
+    one has been recorded concurrently."""
     # What many have in common is written once: nearly all are delivered by their first attempt.
     alike: defaultdict[tuple[DeliveryStatus, int, int], list[Tried]] = defaultdict(list)
     for one in tried:

@@ -24,7 +24,7 @@ from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from msgsvc_webhooks.retries import Verdict, judge, next_attempt
 from msgsvc_webhooks.settings import WebhookSettings
 
-#: Outcomes of one transaction at most.
+#: Maximum number of outcomes per transaction.
 MOST_AT_ONCE = 1000
 
 #: Outcomes that wait while a group is written, from which on PostgreSQL writes another beside it.
@@ -141,7 +141,7 @@ class OutcomeWriter:
                 if len(self._queue) < MOST_AT_ONCE // 2:
                     await asyncio.sleep(max(0.0, began_s + PAUSE_S - loop.time()))
         finally:
-            # Here and not when the task is done: who comes in between would find it still at work.
+            # Here rather than in a done callback: an outcome added in between would see a running task.
             self._tasks.discard(task)
 
     async def _write(self, group: Sequence[Outcome]) -> None:

@@ -131,7 +131,7 @@ class Replays:
 def _to_repeat(
     deliveries: Sequence[tuple[str, DeliveryStatus]], *, include_delivered: bool
 ) -> list[str]:
-    """Which of one event's deliveries to a webhook begin again: one at most."""
+    """Which of an event's deliveries to a webhook is restarted: at most one."""
     by_status = {status: delivery_id for delivery_id, status in sorted(deliveries)}
     if "pending" in by_status:
         return []

@@ -160,8 +160,8 @@ def _status_error(status: int | None) -> str | None:
 
 
 def _refusal(failure: Exception) -> ForbiddenTarget | None:
-    """The guard's reason, if it was the guard that kept us from connecting. A name that leads to our own
-    network is told, and tried again, as one that nobody knows."""
+    """The guard's reason, if the guard refused the connection. A name that resolves to our own network is
+    reported, and retried, like an unknown one."""
     reason = failure.os_error if isinstance(failure, ClientConnectorError) else failure
     if isinstance(reason, NoPublicHost):
         return None

@@ -39,14 +39,15 @@ Logged = tuple[Delivery, list[Attempt]]
 #: Milliseconds for which a replaced secret still signs (decision 0075: 24 hours).
 OLD_SECRET_MS = 24 * 3600 * 1000
 
-#: Secrets that sign at once. Each adds a `v1=` to a header, and headers have limits everywhere.
+#: Maximum number of active signing secrets. Each adds a `v1=` to a header, and header size is limited
+#: everywhere.
 MAX_VALID_SECRETS = 5
 
 
 class Webhooks:
-    """What the plugin offers in process: `service.get(Webhooks)`.
+    """The plugin's in-process API: `service.get(Webhooks)`.
 
-    `header_prefix` is what the names of its headers begin with.
+    `header_prefix` is the prefix of its header names.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Webhooks:
         self._opening = asyncio.Lock()
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
-        """An attempt to deliver, as `Sender.send` makes it; with the first one begins its pool."""
+        """One delivery attempt, as `Sender.send` makes it; the first one opens its connection pool."""
         sender = self._sender or await self._open_sender()
         return await sender.send(url, delivery, secrets)
 
@@ -136,7 +137,7 @@ class Webhooks:
         if "events" in changes:
             changes["events"] = self._known_events(changes["events"])
         if "url" in changes or "status" in changes:
-            # What was seen of it until now tells nothing of what it is from now on.
+            # Its record so far says nothing about the new receiver.
             changes |= {"failing_since_ms": None, "disabled_reason": None}
         now_ms = self._clock.now_ms()
         if not await store.update(tx, project_id, webhook_id, changes, now_ms):
@@ -177,7 +178,8 @@ class Webhooks:
             try:
                 renewed = self._secrets.renewed(sealed, _row(webhook_id))
             except DecryptionError:
-                # Every delivery that needs it tells; and it can be read again if the key comes back.
+                # Reported by every delivery that needs it; and it can be read again if the key is
+                # restored.
                 continue
             if renewed is not None:
                 await store.reseal(tx, project_id, secret_id, sealed, renewed)
@@ -217,16 +219,15 @@ class Webhooks:
         fields = WebhookTest(webhook_id=webhook_id)
         data = {"occurred_at": to_rfc3339(now_ms), **fields.to_data()}
         event = Event(new_id("evt"), project_id, TEST, data, now_ms)
-        # Somebody waits for what comes of it; a retry tomorrow would help nobody.
+        # The user waits for the result; a retry tomorrow would not help.
         delivery = new_delivery(webhook, event, body_of(event), now_ms, step=LAST_STEP)
         await self.queue(tx, [delivery], priority=URGENT)
         return delivery
 
     async def redeliver(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
-        """The delivery, which begins its plan anew under the same id: also one that failed and waits for
-        its next attempt.
+        """Restarts a delivery's retry plan under the same id, also for one that waits for its next attempt.
 
-        Raises `NotFound`, and `Conflict` while it is tried, or if its webhook is disabled or deleted.
+        Raises `NotFound`, and `Conflict` during an attempt, or if its webhook is disabled or deleted.
         """
         delivery, attempts = await self.delivery(tx, project_id, delivery_id)
         await self._check_receiver(tx, delivery)
@@ -367,7 +368,7 @@ def body_of(event: Event) -> str:
 def new_delivery(
     webhook: Webhook, event: Event, body: str, now_ms: int, *, step: int = 0
 ) -> Delivery:
-    """A delivery that is to be tried at once, as that step of the retry plan."""
+    """A delivery that is due now, at that step of the retry plan."""
     return Delivery(
         project_id=webhook.project_id,
         delivery_id=new_id("whd"),

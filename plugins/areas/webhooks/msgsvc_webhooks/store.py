@@ -116,7 +116,7 @@ async def note_success(tx: Tx, webhook: Webhook) -> None:
 
 
 async def note_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
-    """Begins a time of failures, unless it has begun; no delivery has failed in it yet."""
+    """Starts a failure period, unless one has started; no failed delivery is counted in it yet."""
     await tx.execute(
         "UPDATE webhooks_endpoints SET failing_since_ms = :now_ms, failed_deliveries = 0,"
         " failed_delivery_at_ms = NULL"

@@ -157,7 +157,7 @@ class MaxChannel(Channel):
         await self._unsubscribe(keep=url)
 
     async def check_webhook(self, url: str) -> WebhookHealth:
-        # What became of its calls MAX tells nobody, but it gives up an address that takes none for hours.
+        # MAX does not report the outcome of its calls, but drops a webhook that fails for hours.
         found = await self._client.subscriptions()
         if url in found:
             return WebhookHealth(ok=True)

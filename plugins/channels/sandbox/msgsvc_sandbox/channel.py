@@ -22,7 +22,7 @@ from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.mini_app import read
 from msgsvc_sandbox.settings import SandboxChannelSettings
 
-#: The faults that concern the whole bot, and so also show when it is only checked.
+#: Faults of the whole bot, which `check` reports too.
 BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 
 

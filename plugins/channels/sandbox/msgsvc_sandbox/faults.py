@@ -9,7 +9,7 @@ from msgsvc_sandbox import store
 from msgsvc_sandbox.models import Fault
 from msgsvc_sandbox.wakeups import Wakeups
 
-#: What the messenger says when it is told to fail, in the words of decision 0075.
+#: Errors that the messenger can be configured to return, with the reasons of decision 0075.
 REFUSALS = {
     Reason.USER_BLOCKED_BOT: "the user has blocked the bot",
     Reason.CHAT_NOT_FOUND: "the chat is missing or the account is deleted",
@@ -37,7 +37,7 @@ class Faults:
             return await _read(tx, channel)
 
     async def set(self, channel: str, fault: Fault) -> None:
-        """Replaces the channel's switches. Every open page is told."""
+        """Replaces the channel's switches, and notifies open pages."""
         async with self._db.transaction() as tx:
             await _write(tx, channel, fault)
             await store.raise_every_revision(tx)

@@ -54,7 +54,7 @@ async def attach(
 
 
 def received(kind: MediaType, file: AttachedFile) -> ReceivedFile:
-    """The file as the bot is told of it."""
+    """The file as updates describe it."""
     return ReceivedFile(kind, file.file_id, file.filename, file.mime_type, file.size)
 
 

@@ -47,10 +47,10 @@ from msgsvc_sandbox.wakeups import Wakeups
 #: Messages of each chat that a page gets when it opens.
 PER_CHAT = 50
 
-#: Changed messages in one answer; a page asks again at once for the rest.
+#: Changed messages per response; a page polls again immediately for the rest.
 PER_ANSWER = 200
 
-#: Seconds after which a waiting page looks at the database by itself, for other processes' changes.
+#: Seconds after which a waiting page polls the database, for changes by other processes.
 LOOK_EVERY_S = 1.0
 
 
@@ -110,7 +110,7 @@ class Messenger:
             return await _existing(tx, person_id)
 
     async def delete_person(self, person_id: str) -> None:
-        """Deletes the account; bots that write to it are told `chat_not_found`."""
+        """Deletes the account; bots that write to it get `chat_not_found`."""
         async with self._db.transaction() as tx:
             if not await store.delete_person(tx, person_id):
                 raise NotFound("there is no such person")
@@ -144,7 +144,7 @@ class Messenger:
         bot = self._channels[channel]
         health = await bot.check()
         if health.ok:
-            # Whoever heals a banned bot here need not wait until it is asked for the next time.
+            # A bot that is unbanned here resumes without waiting for its next check.
             await self._channels.note_health(bot, health, asked_at_ms=self._clock.now_ms())
         return await self._faults.of(channel)
 

@@ -1,8 +1,8 @@
-"""What the Bot API's refusals mean to us.
+"""Maps the Bot API's errors to delivery reasons.
 
-The API tells errors apart by a status and an English sentence. The sentences are those of Telegram's
-own Bot API server (tdlib/telegram-bot-api, `Client.cpp`), which also passes on names in capitals from
-the servers behind it. They are compared in lower case, by a part that has been stable for years.
+The API distinguishes errors by a status and an English sentence. The sentences are those of Telegram's own
+Bot API server (tdlib/telegram-bot-api, `Client.cpp`), which also passes on upper-case names from the
+servers behind it. They are compared in lower case, by a part that has been stable for years.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _NOT_FETCHED = (
 #: Longest part of Telegram's sentence that is kept, in characters.
 MAX_DESCRIPTION = 300
 
-#: Most seconds that we believe an answer that asks us to wait (a day).
+#: Maximum retry_after that is accepted, in seconds (a day).
 MAX_RETRY_AFTER_S = 86_400.0
 
 
@@ -93,7 +93,7 @@ def refusal(
 
 
 def _reason(status: int, said: str) -> Reason:
-    # 409: somebody else asks for this bot's updates; that may end at any time.
+    # 409: another program polls this bot's updates, which may end at any time.
     if status >= 500 or status == 409:
         return Reason.PLATFORM_UNAVAILABLE
     # A server of one's own, or an older one, may not know a method; the bot is none the worse for it.

@@ -31,7 +31,7 @@ STATIC = Path(__file__).parent / "static"
 
 _SECONDS = re.compile(r"[0-9]{1,4}")
 
-#: What does not wait any more, and is told once: who comes anew begins anew.
+#: Final states, shown once: the next visit starts a new sign-in.
 ENDED = ("denied", "expired")
 
 
@@ -71,10 +71,10 @@ class HostedPages:
             return self._templates.problem(request, lang, refusal)
 
     async def status(self, request: Request) -> Response:
-        """Where this browser's sign-in stands, for the script of the sign-in page.
+        """Status of this browser's sign-in, for the script of the sign-in page.
 
         `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
-        page is out of date, `done` that another tab has gone on to the site. 404 without the cookie.
+        page is out of date, `done` that another tab has continued to the site. 404 without the cookie.
         """
         site = await self._hosted.site(request.path_params["slug"])
         key = request.query_params.get("key", "")

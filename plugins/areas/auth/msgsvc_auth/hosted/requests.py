@@ -11,8 +11,8 @@ from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import read_language
 
-#: Marks the address by which a page goes on with what it has shown: that of a reload by the page
-#: itself. Nothing is opened there, so a browser that keeps no cookies does not begin again and again.
+#: Marks a reload by the page itself. No sign-in is opened there, so a browser without cookies does not
+#: start one after another.
 RESUME = "resume"
 
 
@@ -43,7 +43,7 @@ def client_of(request: Request) -> Client:
 
 
 def is_prefetch(request: Request) -> bool:
-    """Whether the browser asks only in case somebody will."""
+    """Whether the browser only prefetches the page."""
     purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
     return any("prefetch" in purpose for purpose in purposes)
 

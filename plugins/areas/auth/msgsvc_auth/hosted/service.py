@@ -1,4 +1,4 @@
-"""The rules of the hosted page: whose sign-in it shows, and who is handed the code."""
+"""The rules of the hosted page: which browser sees a sign-in, and which gets the code."""
 
 import re
 from dataclasses import replace
@@ -83,7 +83,7 @@ class HostedSignIn:
         if visit.channel is not None:
             self._channels.check_name(site.project.project_id, visit.channel)
         self._channels.check_answers(site.project.project_id, visit.channel)
-        # Before it is counted: whoever finds no bot ready has had no sign-in.
+        # Before counting: without an available bot no sign-in takes place.
         self._channels.deep_links(
             site.project.project_id,
             session_payload(new_token()),

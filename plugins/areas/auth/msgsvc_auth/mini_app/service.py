@@ -1,7 +1,7 @@
-"""The rules of signing in on a mini app's page.
+"""The rules of sign-in in a mini app.
 
-The page runs inside the messenger, so there is no second device whose code could be shown to the wrong
-person, and no bot has to ask: the platform's signature says who pressed Yes.
+The page runs inside the messenger, so no second device is involved whose code could be phished, and no bot
+has to ask: the platform's signature identifies the person who pressed Yes.
 """
 
 from msgsvc_auth.callbacks import with_code
@@ -89,7 +89,7 @@ class MiniAppSignIn:
         return with_code(link.callback_url, confirmed.code, body.state)
 
     def _signer(self, project_id: str, body: MiniAppSignInBody) -> Channel:
-        """The channel whose bot signed. The signature tells, so that no page needs to."""
+        """The channel whose bot signed the data, found by the signature."""
         if body.channel is not None:
             self._channels.check_name(project_id, body.channel)
         for channel in self._channels.all_of(project_id):

@@ -5,7 +5,7 @@ from msgsvc_core.db.sql import limited_delete
 
 
 async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
-    """False if this data has signed in before. Of many at once, one call succeeds."""
+    """False if this data was used before. One of several concurrent calls succeeds."""
     return bool(
         await tx.execute(
             "INSERT INTO auth_mini_app_uses (data_digest, expires_at_ms)"

@@ -1,4 +1,4 @@
-"""Pages of who runs the installation: accounts, what they have, and what they are given."""
+"""The operator's pages: accounts, their balances, and grants."""
 
 from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.models import LedgerFilter

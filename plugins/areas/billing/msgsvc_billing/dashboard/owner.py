@@ -1,4 +1,4 @@
-"""Pages of who owns a project: what it has, what it used, and every line of its ledger."""
+"""A project owner's pages: balance, usage, and the ledger."""
 
 from datetime import date, datetime, time
 
@@ -100,5 +100,5 @@ async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFi
 
 
 def _only(page: PageContext, account_id: str) -> str | None:
-    """Who pays sees all their projects, another owner this one alone."""
+    """The paying owner sees all their projects, another owner only this one."""
     return None if page.account.account_id == account_id else page.project_id

@@ -155,7 +155,7 @@ async def looks(
 
 
 def _moment(page: PageContext) -> str:
-    """What the clock of who sends it showed, as the API has it."""
+    """A local time of the sender, in the API's format."""
     try:
         local = datetime.fromisoformat(page.form.text("send_at"))
     except ValueError:

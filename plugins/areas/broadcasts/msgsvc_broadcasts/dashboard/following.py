@@ -93,7 +93,7 @@ async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> R
 async def recipients(
     page: PageContext, broadcasts: Broadcasts, mailings: Mailings, subscribers: Subscribers
 ) -> Render:
-    """Who is in the audience, and what became of it for each."""
+    """The recipients and their outcomes."""
     mailing = await _mailing(page, broadcasts)
     query = validate(
         RecipientQuery,

@@ -78,7 +78,7 @@ async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 
 async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> Redirect | Render:
-    """Where the chain is on the page already, it alone is shown anew."""
+    """If the page shows the campaign already, only that part is rendered again."""
     version = whole_number(page.form.text("version"))
     if version is None:
         raise ValidationFailed("version: look at the chain once more")

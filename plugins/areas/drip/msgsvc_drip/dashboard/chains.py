@@ -1,4 +1,4 @@
-"""Chains: the list, one drawn with who is where in it, and what makes, holds and removes one."""
+"""Drip campaigns: the list, one with its steps and counts, and its settings."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def find(page: PageContext, drips: Drips) -> Chain:
 
 
 async def drawn(page: PageContext, drips: Drips, chain: Chain) -> dict[str, Any]:
-    """What shows a chain with who is where."""
+    """Values for a campaign's steps with their counts."""
     return {"chain": chain, "counts": await drips.counts(page.tx, chain)}
 
 
@@ -67,7 +67,7 @@ async def create(page: PageContext, drips: Drips) -> Redirect:
 
 
 async def chain(page: PageContext, drips: Drips) -> Render:
-    """One, drawn, with who is where."""
+    """One campaign with its steps and counts."""
     return Render("chain.html", await drawn(page, drips, await find(page, drips)))
 
 

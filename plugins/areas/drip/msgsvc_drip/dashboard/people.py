@@ -1,4 +1,4 @@
-"""Who is, or was, in a chain; leading somebody in, holding them, and ending it for them."""
+"""Enrollments of a campaign: list, enroll, pause, resume, cancel."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

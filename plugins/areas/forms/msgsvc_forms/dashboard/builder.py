@@ -50,14 +50,14 @@ async def edit_form(page: PageContext, forms: Forms) -> Render:
     """A form as it is kept, or what was typed of it and refused."""
     form = await forms.find(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
-        # Who was told that somebody else changed it has been told.
+        # The conflict has been shown; saving again overwrites.
         return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
     return _shown(page, Draft.of(form.form_id, form.slug, form.version, form.definition))
 
 
 @pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
 async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
-    """Keeps a new version, unless somebody else has made one meanwhile."""
+    """Saves a new version, unless there is a newer one."""
     forms, form_id = all_forms, page.params["form_id"]
     form = await forms.find(page.tx, page.project_id, form_id, hold=True)
     draft = Draft.posted(page.form)

@@ -15,7 +15,7 @@ MOST_COUNTED = 100
 #: The same where what is counted is to be deleted.
 MOST_NAMED = 1000
 
-#: Forms of one page; a project has few.
+#: Forms per page of the list.
 MOST_FORMS = 100
 
 

@@ -1,4 +1,4 @@
-"""One step of a conversation: what somebody did, and what follows from it."""
+"""The transition function of a conversation: state and event to new state and outcomes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ from msgsvc_forms.dialogue.reading import (
 from msgsvc_forms.dialogue.script import Script
 from msgsvc_forms.dialogue.state import Given, State, moved, submitted, way_of
 
-#: Refused answers to a question after which the bot offers a way out.
+#: Refused answers to a question after which the bot offers alternatives.
 MOST_TRIES = 3
 
 Step = tuple[State, list[Outcome]]
@@ -56,7 +56,7 @@ def step(script: Script, state: State, event: Event) -> Step:
 
 
 def _said(script: Script, state: State, said: Said) -> Step:
-    # Whoever answers goes on, whatever else they were asked.
+    # Answering continues the form, whatever else was asked.
     state = replace(state, phase="open", offer=None)
     if state.at is None:
         return _at_summary(script, state, said.text)
@@ -145,7 +145,7 @@ def _edited(script: Script, state: State, edited: Edited) -> Step:
     asked = state.answers.get(state.at) if state.at is not None else None
     is_answer = edited.ref == state.refused_ref or (asked is not None and asked.ref == edited.ref)
     if state.at is not None and state.phase != "paused" and is_answer:
-        # Mended before anything else was said, or looked at again: an answer like any other.
+        # Corrected before anything else was sent, or while reviewing: treated as a regular answer.
         return _said(script, state, Said(edited.text, edited.ref))
     by_ref = {given.ref: key for key, given in state.answers.items()}
     key = by_ref.get(edited.ref, "")

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file that came with a message; it is on its way into the service's files."""
+    """A file that came with a message; it may still be downloading."""
 
     file_id: str
     type: str

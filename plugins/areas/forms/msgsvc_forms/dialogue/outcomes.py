@@ -1,4 +1,4 @@
-"""What the bot does after somebody did something; how it says so is told by `wording`."""
+"""Outcomes of an event in a conversation; `wording` renders them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """This conversation ends, and one of the form `slug` begins."""
+    """This conversation ends, and one for the form `slug` starts."""
 
     slug: str
 

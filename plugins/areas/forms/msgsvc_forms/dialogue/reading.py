@@ -35,7 +35,7 @@ def read_text(script: Script, key: str, text: str) -> Value:
         case "choice":
             given = _named(script, key, said)
         case "multichoice":
-            # Whole first: a label may hold a comma.
+            # The complete text first: a label may contain a comma.
             whole = _named(script, key, said)
             known = {value for value, _ in script.options(key)}
             parts = [whole] if whole in known else _BETWEEN.split(said)

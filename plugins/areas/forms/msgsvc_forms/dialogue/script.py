@@ -1,4 +1,4 @@
-"""What a conversation goes through: a version of a form, in the language of who is asked."""
+"""The questions of a conversation: a version of a form, in the person's language."""
 
 from collections.abc import Sequence
 

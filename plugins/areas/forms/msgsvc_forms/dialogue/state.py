@@ -7,8 +7,8 @@ from typing import Any, Literal
 from msgsvc_forms.answers import Value
 from msgsvc_forms.dialogue.script import Script
 
-#: `leaving`: asked whether to give the form up. `offered`: asked whether to begin anew.
-#: `paused`: put off; what the person writes is not meant for the form.
+#: `leaving`: asked whether to cancel the form. `offered`: asked whether to restart. `paused`: what the
+#: person writes is not an answer.
 Phase = Literal["open", "leaving", "offered", "paused"]
 
 
@@ -22,12 +22,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`at` is the question that is asked, None while the summary is shown.
+    """`at` is the current question, None at the summary.
 
-    `turn` grows whenever another question is asked, so that a button tells which one it stood under.
-    `tries` counts refused answers to `at`, `refused_ref` is the message of the last one. `draft` is
-    what is chosen, or sent, so far of several options or files. Answers off the present way are kept,
-    and not submitted.
+    `turn` increments with every question, so that a button press can be assigned to its question. `tries`
+    counts refused answers to `at`, `refused_ref` is the message of the last one. `draft` holds the options
+    or files selected so far. Answers that are not on the current path are kept, but not submitted.
     """
 
     at: str | None
@@ -117,7 +116,7 @@ def begin(script: Script, turn: int = 1) -> State:
 
 
 def moved(script: Script, state: State, to: str | None) -> State:
-    """At another question, or the summary; everything else of the turn begins anew."""
+    """Moves to another question, or the summary, and resets everything else of the turn."""
     given = state.answers.get(to) if to is not None and to not in state.skipped else None
     chosen = given.value if given and isinstance(given.value, list) else []
     return replace(

@@ -90,7 +90,7 @@ class Wording:
         return text, self._leading_on(key), self._rows(key, page)
 
     def _stuck(self, key: str) -> "_Asked":
-        """After too many answers that could not be taken: a way out."""
+        """Offers alternatives after too many refused answers."""
         _ = self.translate
         label = clipped(one_line(self.script.label(key)), MOST_REMARK)
         text = _("How shall we go on with “{label}”?", label=label)

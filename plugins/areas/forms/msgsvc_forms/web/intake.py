@@ -105,10 +105,10 @@ class Intake:
         return self._tokens.new(form, self._clock.now_ms())
 
     def renewed_token(self, form: Form, posted: Posted) -> str:
-        """For a page that is shown again with what was typed.
+        """A token for a page that is shown again with the submitted values.
 
-        Whoever had a token of the form, as old as it may be, has taken their time over it already:
-        sending it again at once is no sign of a machine.
+        A valid token, of any age, proves that enough time was spent on the form: immediate resubmission is
+        no sign of a bot.
         """
         now_ms = self._clock.now_ms()
         if self._tokens.read(form.form_id, posted.text(TOKEN)) is not None:
@@ -228,7 +228,7 @@ class Intake:
         """Raises `FormFilesLimited` where a day's files are too many with these."""
         if not file_bytes:
             return
-        # Look and keep under one lock, or many at once would all find the same room.
+        # Check and insert under one lock, or concurrent requests would all pass the check.
         await tx.lock(f"files of the forms of {read.form.project_id}")
         limit, now_ms = self._settings.file_bytes_per_day, self._clock.now_ms()
         full_ms = await self._forms.full_until(

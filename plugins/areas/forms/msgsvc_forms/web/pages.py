@@ -53,7 +53,7 @@ class WebForms:
         try:
             form = await self._find(request)
         except NotFound as error:
-            # Somebody may have had the page open while the form was deleted.
+            # The form may have been deleted while the page was open.
             if to_person:
                 return self._pages.problem(request, self._lang(request), error)
             raise
@@ -80,7 +80,7 @@ class WebForms:
         return response
 
     async def thanks(self, request: Request) -> Response:
-        """What who has sent the form in is told."""
+        """The confirmation page."""
         try:
             return self._pages.thanks(request, await self._find(request), self._lang(request))
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
@@ -145,7 +145,7 @@ class WebForms:
     async def _again(
         self, request: Request, newest: Form, posted: Posted, lang: str, error: ApiError
     ) -> Response:
-        """The page with what was typed, and what is to be mended."""
+        """The page with the submitted values and their errors."""
         form = await self._intake.version_of(newest, posted)
         wrong = error.wrong if isinstance(error, WrongAnswers) else {}
         # The same token: what is sent again from this page is the same submission.

@@ -24,7 +24,8 @@ JSON, URLENCODED, MULTIPART = (
 #: Values of one form: each field may have as many as there are options.
 MOST_VALUES = MOST_FIELDS * 50
 
-#: Bytes of one value that is no file: a text of 4,000 characters, and room to be told that it is too long.
+#: Maximum bytes of a value other than a file: a text of 4,000 characters, with room for reporting one that
+#: is too long.
 MOST_VALUE_BYTES = 64 * 1024
 
 
@@ -40,9 +41,9 @@ def wants_page(request: Request) -> bool:
 
 @asynccontextmanager
 async def reading(request: Request, most_text: int, most: int) -> AsyncIterator[Posted]:
-    """What was posted; its files are gone when the request is answered.
+    """The posted values; files are deleted after the response.
 
-    `most_text` bounds the bytes of a body without files, `most` of one with them. Raises `BadRequest`,
+    `max_text_bytes` limits a body without files, `max_bytes` one with files. Raises `BadRequest`,
     `ValidationFailed` and `PayloadTooLarge`.
     """
     kind = kind_of(request)

@@ -22,7 +22,7 @@ from msgsvc_forms.texts import explain
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Options up to which all are shown at once, instead of in a list that opens.
+#: Maximum number of options shown as a list of buttons; more become a drop-down.
 MOST_SHOWN_OPTIONS = 7
 
 
@@ -57,7 +57,7 @@ class FormPages:
         return f"{_root(request)}/{form.form_id}"
 
     def form(self, request: Request, shown: Shown) -> Response:
-        """The form to fill in, or to mend."""
+        """The form, possibly with errors."""
         definition, error = shown.form.definition, shown.error
         here = self.address(request, shown.form)
         is_limited = isinstance(error, FormRateLimited)
@@ -85,7 +85,7 @@ class FormPages:
         return _told_to_wait(response, error)
 
     def thanks(self, request: Request, form: Form, lang: str) -> Response:
-        """What who has sent it in is told."""
+        """The confirmation page."""
         here = self.address(request, form)
         return self._page(
             request,

@@ -1,4 +1,4 @@
-"""What an agent writes goes to the customer, or the agent is told why it does not."""
+"""Forwards an agent's reply to the customer, or tells the agent why it was refused."""
 
 from collections.abc import Sequence
 

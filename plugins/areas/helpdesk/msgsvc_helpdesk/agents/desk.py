@@ -1,7 +1,7 @@
-"""What agents are told: new tickets, what customers of theirs say, and who has what.
+"""Notifies agents of new tickets, customers' messages and assignments.
 
-It follows the plugin's own events, in their transactions, so that whoever changes a ticket, by the API or
-in a messenger, has all agents told of it alike.
+Driven by the plugin's own events, in their transactions, so that a change by the API and one in a messenger
+notify all agents alike.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,10 +30,10 @@ from msgsvc_helpdesk.agents.models import AGAIN, CLOSED, FRESH, MERGED, MINE, Ki
 from msgsvc_helpdesk.models import SYSTEM, Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
 
-#: The job that is told how a message to an agent was sent.
+#: The job that records a message sent to an agent.
 SENT_JOB = "helpdesk.agent_told"
 
-#: The job that takes a member's tickets from them who answers no customers any more.
+#: The job that unassigns the tickets of a member who no longer answers customers.
 GONE_JOB = "helpdesk.agent_gone"
 
 #: What an agent is shown of a conversation: the last things said.
@@ -41,7 +41,7 @@ MOST_ENTRIES = 10
 
 
 class AgentDesk:
-    """Tells agents in their messengers."""
+    """Notifies agents in their messengers."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class AgentDesk:
     # ---- what happened --------------------------------------------------------------------------
 
     async def on_event(self, tx: Tx, event: Event) -> None:
-        """One of the plugin's events; of all others nothing is told."""
+        """Handles one of the plugin's events; others are ignored."""
         reactions = {
             names.CREATED: self._created,
             names.REPLIED: self._replied,
@@ -86,7 +86,7 @@ class AgentDesk:
             await react(tx, ticket, event.data)
 
     async def _created(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        # One that somebody has from the beginning is told of by the event after this one.
+        # A ticket assigned from the start is covered by the next event.
         if ticket.assignee_id is None:
             await self.offer(tx, ticket)
 
@@ -108,7 +108,7 @@ class AgentDesk:
         if ticket.status == "closed":
             return
         agent = await self._agent(tx, ticket)
-        # What is put aside is offered when it comes back.
+        # A snoozed ticket is offered when it wakes.
         if agent is None and ticket.status != "snoozed":
             await self.offer(tx, ticket)
             return
@@ -119,7 +119,7 @@ class AgentDesk:
     async def _moved(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
         if data["from"] not in {"snoozed", "closed"} or data["to"] == "closed":
             await self.refresh(tx, ticket)
-        # Its buttons went when it was put aside.
+        # Its buttons were removed when it was snoozed.
         elif ticket.assignee_id is None:
             await self.offer(tx, ticket)
         else:
@@ -129,7 +129,7 @@ class AgentDesk:
                 await self.deal(tx, seat, ticket)
 
     async def _waits(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        """A customer has waited for long: whoever is to answer is told once more."""
+        """A customer has waited for long: reminds the agents in charge."""
         agent = await self._agent(tx, ticket)
         if agent is None:
             await self.offer(tx, ticket)
@@ -146,8 +146,8 @@ class AgentDesk:
             await self._send(tx, seat, ticket, "word", told)
 
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Who comes to a chat is told what comes there. Tickets of who answers no customers any more
-        become nobody's by a job, and are offered to the others."""
+        """Welcomes an agent in a newly linked chat. Tickets of a member who no longer answers customers are
+        unassigned by a job, and offered to the others."""
         if after is not None and after.is_agent:
             new = set(after.subscriber_ids) - set(before.subscriber_ids)
             await self._welcome(tx, after, new)
@@ -158,7 +158,7 @@ class AgentDesk:
         await self._jobs.enqueue(tx, job)
 
     async def left_by(self, tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
-        """Ids of tickets of a member who answers no customers; none of one who does."""
+        """Ids of tickets of a member who no longer answers customers; empty otherwise."""
         member = (await self._members.find_many(tx, project_id, [member_id])).get(member_id)
         if member is not None and member.is_agent:
             return []
@@ -224,7 +224,7 @@ class AgentDesk:
             await self._send(tx, seat, ticket, "offer", texts.offer(ticket, words, _))
 
     async def deal(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
-        """Shows a ticket to who has it, or looks at it, with what they may do now."""
+        """Updates the messages that show a ticket to agents, with the current buttons."""
         _, subscriber_id = self._into(seat), seat.subscriber.subscriber_id
         words = await self._words(tx, ticket, _)
         await self.refresh(tx, ticket, {subscriber_id})
@@ -274,7 +274,7 @@ class AgentDesk:
             await self._edit(tx, note, ticket, await self.name_of(tx, ticket))
 
     async def name_of(self, tx: Tx, ticket: Ticket) -> str:
-        """Who has a ticket, for others to read; empty for nobody."""
+        """The assignee's name; empty if unassigned."""
         if ticket.assignee_id is None:
             return ""
         ids = [ticket.assignee_id]
@@ -282,13 +282,13 @@ class AgentDesk:
         return ticket.assignee_id if member is None else member.name
 
     def tells_replies(self, bot: str) -> bool:
-        """Whether the messenger of this bot tells which message a person answers."""
+        """Whether this bot's messenger reports which message a reply refers to."""
         return bot in self._channels and (self._channels[bot].capabilities.tells_replies)
 
     # ---- parts ----------------------------------------------------------------------------------
 
     async def _agent(self, tx: Tx, ticket: Ticket) -> Member | None:
-        """Who has the ticket, if they still answer customers."""
+        """The assignee, if they still answer customers."""
         if ticket.assignee_id is None:
             return None
         ids = [ticket.assignee_id]

@@ -1,7 +1,7 @@
-"""Agents' side of the bot: buttons under tickets, answers by replying, `/tickets`.
+"""The bot for agents: buttons under tickets, replies, `/tickets`.
 
-Whoever is no active agent of the project that a button or a message is about is refused, whatever their
-messenger sends; whoever never was one does not notice that there is anything here.
+Anyone who is not an active agent of the project that a button or message belongs to is refused; people who
+never were agents do not notice that these features exist.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -70,7 +70,7 @@ class AgentBot:
     def rules(self) -> list[InboundRule]:
         return [
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
-            # Customers are not told of it: it is in what agents are told.
+            # Customers do not see it in the help; agents learn it from their welcome.
             InboundRule("command", self._listed, name="tickets"),
             InboundRule("message", self._replied, priority=REPLY_PRIORITY),
             InboundRule("message", self._wrote, priority=WORDS_PRIORITY),
@@ -101,7 +101,7 @@ class AgentBot:
     async def _ticket_of_press(
         self, ctx: InboundContext, ticket_id: str
     ) -> tuple[Seat, Ticket] | None:
-        """As whom somebody presses, and the ticket; whichever project the chat has come to since."""
+        """The agent who presses, and the ticket, whichever project the chat belongs to now."""
         for seat in await self._seats(ctx):
             ticket = await ticket_store.find(ctx.tx, seat.project_id, ticket_id)
             if ticket is not None:
@@ -118,7 +118,7 @@ class AgentBot:
         if held.assignee_id == member_id:
             return ctx._("You have it.")
         if held.assignee_id is not None or held.status == "closed":
-            # Whoever was first is told to this one, and the button goes.
+            # Tells the agent who was first, and removes the button.
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
         await self._tickets.take(
@@ -203,8 +203,7 @@ class AgentBot:
         return True
 
     async def _wrote(self, ctx: InboundContext) -> bool:
-        """Words that answer nothing. They are not taken for a customer's: who is to get them is said
-        first."""
+        """Text that is no reply. It is not sent to a customer before the agent has chosen which."""
         update = ctx.update
         assert isinstance(update, MessageReceived)
         seat = await self._seat(ctx, ctx.chat.project_id)
@@ -305,7 +304,7 @@ class AgentBot:
         await ctx.reply(OutgoingMessage(text, buttons=tuple(rows)))
         return True
 
-    # ---- who it is ------------------------------------------------------------------------------
+    # ---- identity ------------------------------------------------------------------------------
 
     async def _seats(self, ctx: InboundContext) -> list[Seat]:
         """As whom the person may act by this bot."""

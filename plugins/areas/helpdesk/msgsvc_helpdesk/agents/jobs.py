@@ -7,7 +7,7 @@ from msgsvc_helpdesk.agents.desk import SENT_JOB, AgentDesk
 
 
 class SentNotes:
-    """The job that is told how messages to agents were sent."""
+    """The job that records messages sent to agents."""
 
     def __init__(self, *, desk: AgentDesk) -> None:
         self._desk = desk

@@ -100,7 +100,7 @@ async def keep_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str,
 
 
 async def take_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str) -> Draft | None:
-    """Removes the text that a question was about; None if it is gone, or another took its place."""
+    """Removes and returns the text that a question was about; None if it was replaced or removed."""
     key = {"project_id": project_id, "subscriber_id": subscriber_id, "draft_id": draft_id}
     this = "project_id = :project_id AND subscriber_id = :subscriber_id AND draft_id = :draft_id"
     row = await tx.fetch_one(f"SELECT draft, ticket_id FROM helpdesk_agent_chats WHERE {this}", key)
@@ -112,7 +112,7 @@ async def take_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str)
 
 
 async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[str, Any]) -> None:
-    """Nothing for a subscriber who was erased a moment ago."""
+    """No row for a subscriber who has just been erased."""
     columns = ", ".join(values)
     bound = ", ".join(map(_bound, values))
     await tx.execute(
@@ -126,7 +126,7 @@ async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[
 
 
 def _bound(column: str) -> str:
-    """A parameter in a SELECT, where PostgreSQL can't tell its type from where it goes."""
+    """A parameter in a SELECT, where PostgreSQL cannot infer its type."""
     return f"CAST(:{column} AS {'BIGINT' if column.endswith('_ms') else 'TEXT'})"
 
 

@@ -20,7 +20,7 @@ MOST_OF_LINE = 60
 #: Characters of a button.
 MOST_OF_LABEL = 32
 
-#: Hours for which a ticket is put aside by a button.
+#: Hours for which a button snoozes a ticket.
 SNOOZES = (1, 4, 24, 168)
 
 
@@ -51,7 +51,7 @@ def offer(ticket: Ticket, words: str, _: Translate) -> list[OutgoingMessage]:
 
 
 def card(ticket: Ticket, words: str, _: Translate, *, replies: bool) -> list[OutgoingMessage]:
-    """A ticket to who has it. `replies`: whether the messenger tells what a message answers."""
+    """A ticket for its assignee. `replies`: whether the messenger reports what a message replies to."""
     title = _("Your ticket {ticket}", ticket=head(ticket, _))
     hint = (
         _("Reply to this message to answer.")

@@ -1,4 +1,4 @@
-"""What is done to a ticket from its page: answers, notes, who has it, status, priority, tags, an end."""
+"""Changes to a ticket from its page: replies, notes, assignee, status, priority, tags, deletion."""
 
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ UPLOAD_BYTES = 60 * 1024 * 1024
 #: Files of one answer: each is a message of its own.
 MOST_FILES = 5
 
-#: Hours of the morning to which a ticket is put aside.
+#: Hour of the morning until which a ticket is snoozed.
 MORNING = 9
 
 
@@ -77,7 +77,7 @@ async def note(
 async def assign(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
-    """Gives the ticket to somebody, to whoever acts (`me`), or to nobody."""
+    """Assigns the ticket to a member, to the current one (`me`), or unassigns it."""
     ticket, actor = await _begun(page, tickets, members, accounts)
     whom = page.form.text("assignee_id")
     wanted = validate(
@@ -181,7 +181,7 @@ async def _parts(page: PageContext, all_files: Files) -> list[tuple[str, str | N
 async def _begun(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> tuple[Ticket, Actor]:
-    """The ticket of the address, and who does something to it. Raises `NotFound`, `Forbidden`."""
+    """The ticket of the URL, and the acting member. Raises `NotFound`, `Forbidden`."""
     found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
     page.note(ticket=found.ticket_id)
     member = await who_acts(page, members, accounts)

@@ -12,7 +12,7 @@ from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 
-#: What the address of a list says, beside where it begins.
+#: Query parameters of a list, without its cursor.
 FILTERS = ("status", "who", "priority", "tag")
 
 #: The status that stands for tickets of every status.
@@ -100,7 +100,7 @@ def customer_name(page: PageContext, ticket: Ticket) -> str:
 
 def _asked(filters: dict[str, str], member_id: str | None) -> dict[str, str | None]:
     status = filters["status"] or "open"
-    # Who is no member yet has no tickets; no id is empty.
+    # An account without a member has no tickets; no id is empty.
     who = (member_id or "nobody") if filters["who"] == "me" else filters["who"]
     return {
         "status": None if status == ANY else status,

@@ -95,9 +95,9 @@ async def _drafted(
     answers: CannedAnswers,
     default_lang: str,
 ) -> dict[str, str]:
-    """The canned answer that the address names: text and format, to be sent or changed.
+    """The canned answer of the URL: text and format, to be sent or edited.
 
-    Holes that only its writer can fill stay as they are written, for whoever answers.
+    Placeholders that only the agent can fill stay as they are.
     """
     key = page.query.get("canned", "")
     if not key:

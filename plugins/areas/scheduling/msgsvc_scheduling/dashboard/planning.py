@@ -117,7 +117,7 @@ def _receiver(form: PostedForm) -> dict[str, Any]:
 
 
 def _changes(message: dict[str, Any]) -> dict[str, Any]:
-    """All of the message anew but `metadata`, which the form does not have."""
+    """Replaces all of the message but `metadata`, which the form does not have."""
     return {name: message.get(name) for name in MessageChanges.model_fields if name != "metadata"}
 
 
@@ -143,7 +143,7 @@ def _times(form: PostedForm, *, full: bool = False) -> dict[str, Any]:
 
 
 def _differing(times: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """An interval that stays is not counted anew."""
+    """An unchanged interval keeps its start."""
     return {name: value for name, value in times.items() if before.get(name, ...) != value}
 
 

@@ -114,7 +114,7 @@ def _moved(page: PageContext, notice: str) -> Redirect:
 async def _names(
     page: PageContext, subscribers: Subscribers, records: list[Record]
 ) -> dict[str, str]:
-    """What people are called, by id; who has been erased is not there."""
+    """Subscribers' names by id, without erased ones."""
     keys = [(page.project_id, each.subscriber_id) for each in records if each.subscriber_id]
     found = await subscribers.find_many(page.tx, keys)
     return {

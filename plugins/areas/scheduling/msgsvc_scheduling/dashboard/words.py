@@ -63,7 +63,7 @@ def _days(day: str, weekday: str, _: Translate) -> str | None:
         if chosen == {1, 2, 3, 4, 5}:
             return _("Monday to Friday")
         names = _weekday_names(_)
-        # The week begins on Monday for most who read this.
+        # Weeks start on Monday for most readers.
         return ", ".join(names[each] for each in sorted(chosen, key=lambda each: each or 7))
     if weekday == "*" and _NUMBERS.fullmatch(day):
         return _("On day {days} of each month", days=day.replace(",", ", "))
