@@ -1,4 +1,4 @@
-"""What the core itself declares: its events, and how long it keeps old rows."""
+"""The core's own declarations: events, and retention of old rows."""
 
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable

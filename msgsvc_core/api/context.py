@@ -1,4 +1,4 @@
-"""What a handler gets beside its typed arguments."""
+"""The request context passed to handlers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

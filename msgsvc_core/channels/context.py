@@ -1,4 +1,4 @@
-"""What of the core a channel may use."""
+"""The core's services for channel plugins."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

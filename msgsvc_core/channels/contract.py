@@ -1,4 +1,4 @@
-"""What a messenger must be able to do for us. A channel plugin implements `Channel`."""
+"""The channel contract: a messenger plugin implements `Channel`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

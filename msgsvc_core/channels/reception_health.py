@@ -1,8 +1,4 @@
-"""Whether bots receive: a failure that lasts is noted in the database, and ended by the first success.
-
-Apart from how sending fares: a bot whose updates go to another program sends as ever. See
-docs/decisions/0074-health-of-reception.md.
-"""
+"""Health of receiving: lasting failures are recorded in the database, and cleared by the first success."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial

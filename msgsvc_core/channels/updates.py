@@ -1,4 +1,4 @@
-"""What comes from a messenger: updates, and the calls and proofs that carry them."""
+"""Inbound data from messengers: updates, webhook calls and mini app users."""
 
 import hmac
 from collections.abc import Mapping

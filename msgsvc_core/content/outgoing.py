@@ -1,4 +1,4 @@
-"""What is shown in a chat: a text in one of three formats, buttons, a file."""
+"""An outgoing message: text in one of three formats, buttons, a file."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace

@@ -1,4 +1,4 @@
-"""What a page's handler answers with."""
+"""Results of page handlers."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a page's handler gets."""
+"""The page context passed to handlers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

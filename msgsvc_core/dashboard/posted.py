@@ -1,4 +1,4 @@
-"""What a form of the dashboard posts."""
+"""A submitted dashboard form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

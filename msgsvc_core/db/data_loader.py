@@ -65,7 +65,7 @@ class DataLoader(Generic[K, V]):
             for found in _open(asked):
                 found.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - handed to everybody who asked
+        except Exception as error:  # noqa: BLE001 - re-raised in each caller
             if len(asked) > 1 and not isinstance(error, DatabaseUnavailable):
                 # One of the keys is at fault, with a NUL in it for one; the others are not.
                 for key, waiting in asked.items():

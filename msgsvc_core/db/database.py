@@ -121,8 +121,8 @@ class Database:
         self._connected = True
 
     async def disconnect(self) -> None:
-        """From now on the database is unavailable; closes the connections when those who have one are
-        done with it, or after `CLOSING_S`."""
+        """Makes the database unavailable, and closes the connections once they are released, or after
+        `CLOSING_S`."""
         self._connected = False
         opened, self._opened = self._opened, AsyncExitStack()
         with suppress(TimeoutError):

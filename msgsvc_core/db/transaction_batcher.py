@@ -112,7 +112,7 @@ class TransactionBatcher(Generic[R, V]):
             for asked in batch:
                 asked.done.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - raised to whoever asked
+        except Exception as error:  # noqa: BLE001 - re-raised in each caller
             is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Deadlock)
             if len(batch) > 1 and not is_away:
                 # One of them fails or waits for a lock; the others are independent of it.

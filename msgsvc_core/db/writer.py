@@ -78,7 +78,7 @@ class GroupWriter:
         """Returns when everything handed over so far is committed or refused."""
         while self._queue or self._under_way:
             self._start()
-            # None is, where all who waited were cancelled.
+            # Empty if all callers were cancelled.
             if self._under_way:
                 await asyncio.wait(set(self._under_way))
 

@@ -1,4 +1,4 @@
-"""What an event is, for those who declare, emit or observe one."""
+"""Event types, for declaring, emitting and observing events."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What stays of events when a person is erased: that they happened, and to which id."""
+"""Erases a person from events: only the fact and the id remain."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a file is to messengers, by its content: image, video, or a document, which may be anything."""
+"""File types of messengers, detected by content: image, video, or document (anything)."""
 
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import mime_type_of, problem_of

@@ -38,7 +38,7 @@ MOST_OPEN, MOST_OPEN_OF_HOST = KEPT, KEPT // 2
 #: remembered.
 SLOW_S, SLOW_HOSTS = 60.0, 1000
 
-#: Seconds after which who found no answer yet asks again, at least. It is twice as long each time.
+#: Minimum seconds before a waiting caller asks again, doubled each time.
 LOOK_AGAIN_S = 1.0
 
 _Key = tuple[str, str, str | None]
@@ -126,7 +126,7 @@ class MediaChecks:
         patience_s = self._settings.check_wait_s if self._slow.get(host, 0.0) <= now_s else 0.0
         check = self._known[key] = Check(host, now_s, now_s + patience_s)
         self._open[host] += 1
-        # Not the asker's context: its ids would stand in the logs of all who wait.
+        # An empty context: otherwise this caller's request id would appear in the logs of all.
         check.task = asyncio.create_task(self._run(media, check), context=Context())
         return check
 

@@ -1,4 +1,4 @@
-"""What an operator's tools ask: is it alive, can it work."""
+"""Liveness and readiness endpoints."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a job is, for those who write one. See docs/architecture.md, "A job"."""
+"""Job types, for writing jobs. See docs/architecture.md, "A job"."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager

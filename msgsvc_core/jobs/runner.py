@@ -309,7 +309,7 @@ class LaneRunner:
 
 
 def _name_of_process() -> str:
-    """For people who look for it: the machine and the process."""
+    """For operators: machine and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 

@@ -1,4 +1,4 @@
-"""In which order the parts of a lane's batches start, where a batch holds jobs of several names."""
+"""Start order of the parts of a lane's batches, where a batch holds jobs of several names."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Whether anything of a text is seen: a message that nobody sees is a mistake of the caller's."""
+"""Whether a text has visible characters: an invisible message is a caller's mistake."""
 
 import re
 import unicodedata

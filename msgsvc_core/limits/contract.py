@@ -1,4 +1,4 @@
-"""What a rate limiter promises, and the answer it gives."""
+"""The rate limiter contract and its result."""
 
 from typing import Literal, Protocol, Self
 

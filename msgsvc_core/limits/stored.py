@@ -31,7 +31,7 @@ class StoredHits:
         self._clock = clock
 
     async def hit(self, tx: Tx, key: str, limit: int, window_s: int) -> Window:
-        """As of `Limiter.hit`. Others who hit the key wait until the transaction ends."""
+        """As `Limiter.hit`. Concurrent hits of the key wait until the transaction ends."""
         check_limit(limit, window_s)
         stored_key = digest(f"{window_s}:{key}")
         await tx.lock(f"limit:{stored_key}")

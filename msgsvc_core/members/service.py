@@ -58,8 +58,8 @@ class Members:
         return await store.find_by_account(tx, project_id, account_id)
 
     async def of_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
-        """Who the person that a bot knows is: the active member in each project, with the id of the
-        subscriber by which they are it."""
+        """The active member behind a messenger account in each project, with the id of the linked
+        subscriber."""
         found = []
         for project_id, subscriber_id in await store.subscribers_of_person(tx, bot, user_id):
             member = await store.find_by_subscriber(tx, project_id, subscriber_id)

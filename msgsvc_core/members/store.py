@@ -156,7 +156,7 @@ async def delete(tx: Tx, project_id: str, member_id: str) -> bool:
 
 
 async def bind(tx: Tx, project_id: str, member_id: str, subscriber_id: str, now_ms: int) -> None:
-    """Makes the subscriber this member's, whoever's they were."""
+    """Binds the subscriber to this member, replacing any other."""
     await tx.execute(
         "INSERT INTO core_member_subscribers (project_id, subscriber_id, member_id, linked_at_ms)"
         " VALUES (:project_id, :subscriber_id, :member_id, :now_ms)"

@@ -1,4 +1,4 @@
-"""What of the core a plugin may use: the parts from which it builds its own objects."""
+"""The core's services for plugins, from which a plugin builds its own objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -182,13 +182,13 @@ class HookSpecs:
 
     @hookspec
     async def charge(self, tx: "Tx", charge: "Charge") -> None:
-        """A paid operation takes place, in the transaction of what it is. Async.
+        """A paid operation takes place, in its transaction. Async.
 
-        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
-        to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked` to
+        refuse it; not where `charge.refusable` is False, e.g. for a person's Yes in a bot.
 
-        A mass send is `broadcast.message` with all its recipients as `quantity` when it is taken, and when
-        it has ended `broadcast.settlement` with the difference to who got it, if there is one.
+        A broadcast is `broadcast.message` with all its recipients as `quantity` when it is accepted, and
+        when it has ended `broadcast.settlement` with the difference to the delivered number, if any.
         """
 
     @hookspec

@@ -1,4 +1,4 @@
-"""When API keys were last used: remembered with every request, and written once a minute."""
+"""Last use of API keys: recorded in memory per request, written once a minute."""
 
 import asyncio
 

@@ -45,8 +45,8 @@ EVERYTHING, ALL_BUT_OWNERS = "*", "*admin"
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
-    `ALL_BUT_OWNERS`: a key opens no more than whoever made it."""
+    """A key as stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
+    `ALL_BUT_OWNERS`: a key never has more access than its creator."""
 
     key_id: str
     project_id: str

@@ -1,8 +1,4 @@
-"""Which IP addresses are public.
-
-Our own tables instead of `ipaddress.is_global`: that one changed between Python's patch releases,
-and calls 6to4, multicast and the site-local range global.
-"""
+"""Classifies IP addresses as public or not."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 

@@ -54,7 +54,7 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Ends what is looked up, for those who wait."""
+        """Cancels pending lookups."""
         await self._lookups.close()
 
 

@@ -35,10 +35,10 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class ForbiddenTarget(OSError):
-    """A URL or address we don't connect to; `reason` is for the person who set it.
+    """A URL or address that must not be connected to; `reason` is for the person who set it.
 
-    `allowed_by` is the argument of `OutboundGuard` by which an operator allows it, None if none does.
-    An OSError, so that aiohttp takes it for a failed connection.
+    `allowed_by` is the argument of `OutboundGuard` by which an operator can allow it, None if none does. An
+    OSError, so that aiohttp treats it as a failed connection.
     """
 
     def __init__(self, reason: str, allowed_by: str | None = None) -> None:

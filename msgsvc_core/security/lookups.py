@@ -135,7 +135,7 @@ class Lookups:
 
     def _begun(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
         answer = asyncio.get_running_loop().create_future()
-        # Not the asker's context: its ids would stand in the logs of all who wait.
+        # An empty context: otherwise this caller's request id would appear in the logs of all.
         task = asyncio.create_task(self._look_up(host, port, family), context=Context())
         lookup = _Lookup(self._now(), answer, task)
         # Not by the task itself: one that is cancelled before its first step does nothing more.

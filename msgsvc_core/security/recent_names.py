@@ -1,4 +1,4 @@
-"""What happened to names lately."""
+"""A set of names with expiry."""
 
 from collections.abc import Callable
 

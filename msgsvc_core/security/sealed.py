@@ -1,4 +1,4 @@
-"""Where encrypted values are kept for long, and how many of them the current secret key did not encrypt."""
+"""Columns with long-lived encrypted values, and how many values are under an older secret key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

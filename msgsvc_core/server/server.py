@@ -1,4 +1,4 @@
-"""uvicorn's server around an application, guarded, and ended by whoever started it."""
+"""uvicorn's server with connection limits; its owner stops it."""
 
 import asyncio
 import signal

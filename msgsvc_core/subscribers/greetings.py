@@ -11,8 +11,8 @@ from msgsvc_core.kernel.i18n import Localized, Texts, Translate, in_language
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Source, Subscriber
 
-#: How people come who talk to the bot at that moment. Elsewhere a word of it would be out of place:
-#: whoever opened a mini app may never have written to it.
+#: Sources that come with an open chat. Elsewhere a message would be out of place: the user of a mini app
+#: may never have written to the bot.
 GREETED: frozenset[Source] = frozenset({"deep_link", "auth"})
 
 #: Characters of a greeting with its values in it: what every messenger takes.

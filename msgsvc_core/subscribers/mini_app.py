@@ -1,4 +1,4 @@
-"""Subscribing in a mini app: who opened it is known by what the messenger's platform signed."""
+"""Subscribing in a mini app, whose user is identified by data signed by the platform."""
 
 from pydantic import Field
 
@@ -62,11 +62,10 @@ class MiniAppSubscribing:
     async def subscribe(
         self, tx: Tx, project_id: str, body: MiniAppBody
     ) -> tuple[Subscriber, bool]:
-        """Subscribes who opened the mini app; True if they were not subscribed until now.
+        """Subscribes the user of a mini app; True if they are newly subscribed.
 
-        Raises `ValidationFailed` for data that the platform did not sign for this bot, or too long ago,
-        `InvalidExternalId`, and `Conflict` where the bot has no chat with the person yet, and beyond the
-        limit of tags.
+        Raises `ValidationFailed` for data that is expired or not signed for this bot, `InvalidExternalId`,
+        and `Conflict` where the bot has no chat with the person yet, and beyond the limit of tags.
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
@@ -91,9 +90,9 @@ class MiniAppSubscribing:
 
 
 def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: int) -> MiniAppUser:
-    """Who opened the mini app of `channel`'s bot, as its platform signed it.
+    """The user of the mini app of `channel`'s bot, from the signed data.
 
-    Raises `ValidationFailed` for data of another bot, and for what was signed longer ago.
+    Raises `ValidationFailed` for data of another bot, and for expired data.
     """
     if not channel.capabilities.mini_app:
         raise ValidationFailed(f"channel: {channel.name} has no mini apps")
@@ -112,7 +111,7 @@ def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: in
 async def enter(
     tx: Tx, project_id: str, channel: Channel, opened: MiniAppUser, *, now_ms: int
 ) -> str:
-    """The chat in which the bot writes to who opened the mini app; it is the project's from now on.
+    """The bot's chat with the mini app's user; it belongs to the project from now on.
 
     Raises `Conflict` where the bot has no chat with the person yet.
     """

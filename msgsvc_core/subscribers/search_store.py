@@ -9,7 +9,7 @@ from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import COLUMNS, is_first, search_of
 from msgsvc_core.subscribers.store import find_many
 
-#: Names of one query, where many of those before were of people who had been found by another.
+#: Names per query when many of the previous ones belonged to subscribers already found.
 STEP = 500
 
 _NAMES = ", ".join(COLUMNS.values())

@@ -81,7 +81,7 @@ class Subscribers:
         permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> Subscriber:
-        """Like `subscribe`, for who need not know whether they were subscribed before."""
+        """Like `subscribe`, without reporting whether they are newly subscribed."""
         subscriber, _ = await self.subscribe(
             tx,
             project_id,

@@ -208,9 +208,9 @@ async def enter_chat(
 
 
 async def hold_people(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
-    """Has the subscriptions of people by a bot, of all projects, stay as they are until `tx` ends.
+    """Locks the subscriptions of people by a bot, of all projects, until `tx` ends.
 
-    In one order for all, so that two who hold some of the same people don't wait for each other.
+    In a fixed order, to avoid deadlocks.
     """
     these, params = any_of("user_id", "user_ids", list(user_ids), tx.dialect)
     await tx.fetch_all(

@@ -1,4 +1,4 @@
-"""What bots wait for, and how often their platforms refuse them."""
+"""Metrics of channels: waiting times and refusals by platforms."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""What the bot says, in the person's language. All of it is plain text: names are people's input."""
+"""Texts of system messages, in the person's language. Plain text only: names are user input."""
 
 from collections.abc import Callable, Iterable, Sequence
 

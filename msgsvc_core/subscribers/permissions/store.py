@@ -156,7 +156,7 @@ async def has_active(tx: Tx, project_id: str, key: str) -> bool:
 
 
 async def delete(tx: Tx, project_id: str, key: str) -> None:
-    """Takes it from whoever granted it too."""
+    """Deletes its grants too."""
     await tx.execute(
         "DELETE FROM core_permissions WHERE project_id = :project_id AND key = :key",
         {"project_id": project_id, "key": key},

@@ -1,4 +1,4 @@
-"""What a Yes leads to, in one transaction: the session's code, the subscription, the event, the charge."""
+"""Confirms a sign-in in one transaction: code, subscription, event and charge."""
 
 from dataclasses import dataclass
 

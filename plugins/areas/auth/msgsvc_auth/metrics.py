@@ -1,4 +1,4 @@
-"""How far sign-ins come, for `/metrics`."""
+"""Metrics of sign-ins."""
 
 from collections.abc import Callable
 from functools import partial

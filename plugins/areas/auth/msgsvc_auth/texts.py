@@ -1,7 +1,4 @@
-"""What the bot says: the question, and what becomes of its message.
-
-All of it is plain text: a project's name and a user agent are other people's words.
-"""
+"""Texts of the bot: the question, and its message after the answer."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Whether a project is blocked, from memory: sends ask many thousand times a second."""
+"""Cached check whether a project is blocked: it runs on every send, many thousand times a second."""
 
 from msgsvc_billing import store
 from msgsvc_billing.charges import Charges

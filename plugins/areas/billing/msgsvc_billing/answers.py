@@ -1,4 +1,4 @@
-"""What the API shows of an account's credits, to a project that it pays for."""
+"""Responses about an account's credits, for the projects it pays for."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What paid operations take from accounts, each once, and when they are refused."""
+"""Charges paid operations to accounts, each once, and refuses them when blocked."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How many accounts are blocked, for `/metrics`."""
+"""Metric of blocked accounts."""
 
 from prometheus_client import Gauge
 

@@ -1,4 +1,4 @@
-"""What the messages of steps come to: read once, and filled with each person's own values."""
+"""Prepares the messages of steps: read once, and rendered for each subscriber."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What a chain is made of: steps, each a message, a delay and conditions."""
+"""The definition of a drip campaign: steps with message, delay and conditions."""
 
 from datetime import timedelta
 from functools import lru_cache

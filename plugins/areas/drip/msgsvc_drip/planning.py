@@ -1,4 +1,4 @@
-"""What becomes of people whose step is due: it is made up before the transaction that writes it."""
+"""Plans due steps before the transaction that writes them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

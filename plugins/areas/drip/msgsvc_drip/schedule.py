@@ -1,8 +1,4 @@
-"""When a step is due: its delay, and the time of day at which it goes out.
-
-Local times that a change of the clocks leaves out are the next minute that there is; of those that
-come twice it is the first.
-"""
+"""When a step is due: its delay, and its time of day."""
 
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""What leads people into chains and out of them: events, and tags that they are given."""
+"""Enrolls subscribers in drip campaigns, and stops enrollments, on events and new tags."""
 
 from collections.abc import Iterator, Sequence
 

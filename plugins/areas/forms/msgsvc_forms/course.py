@@ -1,4 +1,4 @@
-"""Which question comes next: pure functions of a form's definition and the answers so far."""
+"""Selects the next question: pure functions of a form's definition and the answers so far."""
 
 from typing import Any
 

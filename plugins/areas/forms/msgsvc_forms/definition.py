@@ -1,4 +1,4 @@
-"""What a version of a form is made of: its fields, and the routes that its submissions take."""
+"""The definition of a form's version: its fields and routes."""
 
 import json
 import re

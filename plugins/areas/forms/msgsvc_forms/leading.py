@@ -1,4 +1,4 @@
-"""Where routes lead a submission: to a subscriber, to all who carry a tag, to a ticket."""
+"""Routes submissions: to a subscriber, to the subscribers with a tag, to a ticket."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Where people find a form: its page, links that open it in messengers, and HTML for other sites."""
+"""Links to a form: its page, messenger links, and HTML for other sites."""
 
 from html import escape
 

@@ -1,4 +1,4 @@
-"""What is to be done: the tickets of a project as those who answer look at them."""
+"""The inbox: a project's tickets, filtered and counted."""
 
 from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx

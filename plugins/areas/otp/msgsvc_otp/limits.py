@@ -1,8 +1,4 @@
-"""How many codes a person may be sent, and how often theirs may be guessed.
-
-Both are read from the codes themselves, under a lock of the person: so they hold exactly, over any
-number of processes, without Redis, and nothing counts that was rolled back.
-"""
+"""Limits for sending codes to a person, and for guessing them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""When a recurring message is sent: by cron or by an interval, in local time, outside quiet hours."""
+"""Runs of a recurring message: by cron or interval, in local time, outside quiet hours."""
 
 import re
 from collections.abc import Iterator

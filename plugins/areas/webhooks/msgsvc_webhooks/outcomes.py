@@ -1,9 +1,4 @@
-"""What becomes of deliveries, written together for all webhooks whose calls end at the same time.
-
-A transaction of its own for each attempt would cost several times the HTTP call. So while one group is
-being written the next one gathers. If the process dies, the deliveries of the group come again under
-the same ids, as do those whose calls were under way.
-"""
+"""Writes outcomes of deliveries in batches, across webhooks."""
 
 import asyncio
 from collections import Counter, deque

@@ -1,7 +1,4 @@
-"""What an attempt means, and when the next one is due: a quick burst, then a slow ladder.
-
-Decision 0075 has both, and decision 0006 how they combine.
-"""
+"""Classifies attempts and plans retries: a quick burst, then growing intervals."""
 
 import random
 from dataclasses import dataclass

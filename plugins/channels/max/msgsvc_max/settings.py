@@ -1,4 +1,4 @@
-"""What the configuration can say of a bot: `[channels.<name>]` with `plugin = "max"`."""
+"""Settings of a bot: `[channels.<name>]` with `plugin = "max"`."""
 
 import re
 from typing import Literal

@@ -1,7 +1,4 @@
-"""What a person sees in the sandbox messenger, as the JSON API and the test API show it.
-
-Times are epoch milliseconds in UTC, because the page formats them in the reader's own zone.
-"""
+"""Models of the messenger's JSON API and the test API."""
 
 from typing import Annotated, Literal
 

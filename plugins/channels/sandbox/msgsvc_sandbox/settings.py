@@ -1,4 +1,4 @@
-"""What the configuration can say: `[sandbox]`, and each `[channels.<name>]` of this kind."""
+"""Settings: `[sandbox]`, and `[channels.<name>]` of this kind."""
 
 from typing import Literal
 

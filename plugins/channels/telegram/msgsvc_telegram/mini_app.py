@@ -1,4 +1,4 @@
-"""Who opened a mini app: `initData`, signed by Telegram with a key made of the bot's token."""
+"""Verifies mini app data: `initData`, signed with a key derived from the bot's token."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What stands beside `plugin = "telegram"` in `[channels.<name>]`."""
+"""Settings of a bot: `[channels.<name>]` with `plugin = "telegram"`."""
 
 import re
 from typing import Literal

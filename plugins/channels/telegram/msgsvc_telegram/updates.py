@@ -1,4 +1,4 @@
-"""What comes in: Telegram's updates as ours."""
+"""Converts Telegram's updates."""
 
 import re
 from collections.abc import Iterable

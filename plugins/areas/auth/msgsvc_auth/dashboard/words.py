@@ -1,4 +1,4 @@
-"""Where a sign-in stands, in words."""
+"""Labels of sign-in statuses."""
 
 from msgsvc_core.kernel.i18n import Translate
 

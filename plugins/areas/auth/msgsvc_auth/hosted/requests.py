@@ -1,4 +1,4 @@
-"""What a request for the hosted page says: the sign-in that is meant, and the browser that asks."""
+"""Parses requests for the hosted page: the sign-in's parameters and the client."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""What the page says."""
+"""Texts of the page."""
 
 from msgsvc_core.kernel.i18n import Translate
 

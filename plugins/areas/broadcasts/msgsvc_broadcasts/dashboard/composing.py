@@ -1,4 +1,4 @@
-"""How a broadcast is written: the form, how many get it, a last look, and off it goes."""
+"""Pages for composing a broadcast: form, audience size, review, start."""
 
 from datetime import datetime
 from hmac import compare_digest

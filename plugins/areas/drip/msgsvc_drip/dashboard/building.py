@@ -1,4 +1,4 @@
-"""How a chain is built: steps added, changed, moved and removed, one at a time."""
+"""Pages for editing a campaign's steps: add, change, move and remove."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which forms a project has, where people find one, and its end."""
+"""Pages: list of forms, sharing, deletion."""
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render

@@ -1,4 +1,4 @@
-"""What people have sent in: the list, one of them, spam apart, and a file for spreadsheets."""
+"""Pages of submissions: list, one submission, spam, export."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a person does in a conversation."""
+"""Events of a conversation: what the person did."""
 
 from dataclasses import dataclass
 from typing import Any

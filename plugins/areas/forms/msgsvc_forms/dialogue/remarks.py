@@ -1,4 +1,4 @@
-"""What the bot remarks, in the person's language: why an answer was not taken, and what else to know."""
+"""Texts of remarks: why an answer was refused, and other notices."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Where a conversation stands: what its row in the database keeps, as JSON."""
+"""The state of a conversation, stored as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

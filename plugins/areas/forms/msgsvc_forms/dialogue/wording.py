@@ -1,7 +1,4 @@
-"""What the bot says, and with which buttons: outcomes as messages in the person's language.
-
-All of it is plain text, so what a project or a person wrote is shown as it stands.
-"""
+"""Renders outcomes as messages with buttons, in the person's language."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What follows when a message to an agent was sent."""
+"""Job that runs after a message to an agent was sent."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What agents read about tickets: plain text throughout, for every word of it may be a customer's."""
+"""Texts for agents, plain text only: they contain customers' input."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

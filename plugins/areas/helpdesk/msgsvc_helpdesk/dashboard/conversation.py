@@ -1,4 +1,4 @@
-"""What was said in a ticket, as its page shows it: with names, files, and what became of answers."""
+"""A ticket's conversation as its page shows it: authors, files, delivery status."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where a code stands, in words."""
+"""Labels of code statuses."""
 
 from msgsvc_core.kernel.i18n import Translate
 

@@ -1,4 +1,4 @@
-"""How a message is scheduled: what, to whom, when and how often; and how that is changed."""
+"""Pages for scheduling a message, and for changing it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What waits for its time, and what became of what has waited."""
+"""Pages of scheduled and recurring messages: list and details."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How often something comes, in words."""
+"""Recurrence rules in words."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What became of a delivery, in words."""
+"""Labels of delivery statuses."""
 
 from collections.abc import Sequence
 
