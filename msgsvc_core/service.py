@@ -69,7 +69,7 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.events import Event, Events, Listener
-from msgsvc_core.events.forgetting import forget_events
+from msgsvc_core.events.erasure import forget_events
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.events.tracked import TrackedEvents
 from msgsvc_core.files import Files, StoredFile

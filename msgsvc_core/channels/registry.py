@@ -13,7 +13,7 @@ from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, Ch
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
 from msgsvc_core.channels.ordering import FifoKeyLock
-from msgsvc_core.channels.project_channels.following import ChannelSync
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update

@@ -17,9 +17,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from msgsvc_core.kernel.errors import ApiError, BadRequest, Unavailable
-from msgsvc_core.server.cork import CorkedTransport
+from msgsvc_core.server.buffered_transport import CorkedTransport
 from msgsvc_core.server.exchange import Exchange
-from msgsvc_core.server.guard import (
+from msgsvc_core.server.connection_limits import (
     LEAST_BODY_RATE,
     SPARE_CONNECTIONS,
     SPARE_TIMEOUT_S,

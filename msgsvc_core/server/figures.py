@@ -18,7 +18,7 @@ from msgsvc_core.http.metrics import metrics_routes
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.security.networks import Networks
-from msgsvc_core.server.guard import Guard
+from msgsvc_core.server.connection_limits import Guard
 from msgsvc_core.server.listener import bind
 from msgsvc_core.server.server import Server
 from msgsvc_core.telemetry import Metrics

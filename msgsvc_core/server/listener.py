@@ -5,7 +5,7 @@ import socket
 
 from msgsvc_core.config.sections import ServerSettings
 from msgsvc_core.config.settings import SettingsError
-from msgsvc_core.server.guard import SPARE_CONNECTIONS
+from msgsvc_core.server.connection_limits import SPARE_CONNECTIONS
 
 #: Files beside connections of callers: databases, calls to messengers and webhooks, logs.
 OTHER_FILES = 400

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from msgsvc_core.server.connection import GuardedConnection
-from msgsvc_core.server.guard import Guard, Guarded
+from msgsvc_core.server.connection_limits import Guard, Guarded
 
 #: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
 GRACEFUL_S = 5

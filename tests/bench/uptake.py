@@ -27,7 +27,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
 from msgsvc_core.testing.fixtures import SECRET_KEY
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings

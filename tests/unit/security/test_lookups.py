@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from msgsvc_core.security import lookups
-from msgsvc_core.security.lookups import Found, Lookups, Standing, domain_of
+from msgsvc_core.security import dns
+from msgsvc_core.security.dns import Found, Lookups, Standing, domain_of
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -105,7 +105,7 @@ async def test_a_hundred_slow_names_of_a_domain_hold_nobody_else_up(
     slow = await begun(names, *(f"x{number}.slow.example" for number in range(100)))
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == lookups.MOST_OF_DOMAIN
+    assert server.slow == dns.MOST_OF_DOMAIN
     server.go_on.set()
     assert await asyncio.gather(*slow) == [ANSWER] * 100
     assert len(server.asked) == 101
@@ -118,7 +118,7 @@ async def test_slow_names_of_a_hundred_domains_hold_up_no_name_that_was_answered
     slow = await begun(names, *MANY)
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == lookups.PLACES[Standing.NEW]
+    assert server.slow == dns.PLACES[Standing.NEW]
     server.go_on.set()
     await asyncio.gather(*slow)
 
@@ -144,7 +144,7 @@ async def test_domains_that_are_slow_take_no_more_places_of_new_names(server: Na
     )
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == 8 + lookups.PLACES[Standing.SLOW]
+    assert server.slow == 8 + dns.PLACES[Standing.SLOW]
     server.go_on.set()
     await asyncio.gather(*slow)
 
@@ -164,7 +164,7 @@ async def test_a_name_that_timed_out_is_refused_at_once_for_a_while(
         await find(hasty, "missing.slow.example")
     assert refused.value.errno == socket.EAI_AGAIN
 
-    time.s += lookups.PATIENCE_S
+    time.s += dns.PATIENCE_S
     (while_it_is_asked,) = await begun(hasty, "missing.slow.example")
     assert isinstance(while_it_is_asked.exception(), socket.gaierror)
     server.go_on.set()
@@ -173,7 +173,7 @@ async def test_a_name_that_timed_out_is_refused_at_once_for_a_while(
     assert isinstance(afterwards.exception(), socket.gaierror)
     assert len(server.asked) == 1
 
-    time.s += lookups.GIVEN_UP_S
+    time.s += dns.GIVEN_UP_S
     with pytest.raises(socket.gaierror, match="not known"):
         await find(hasty, "missing.slow.example")
     assert len(server.asked) == 2
@@ -184,7 +184,7 @@ async def test_a_name_that_was_answered_late_is_asked_again(
 ) -> None:
     with pytest.raises(socket.gaierror):
         await find(hasty, "slow.example")
-    time.s += lookups.PATIENCE_S
+    time.s += dns.PATIENCE_S
     server.go_on.set()
     await threads_end()
 
@@ -202,7 +202,7 @@ async def test_a_name_that_nobody_waits_for_any_more_is_not_asked(
     await threads_end()
 
     assert all(isinstance(error, socket.gaierror) for error in ended)
-    assert len(server.asked) == lookups.MOST_OF_DOMAIN
+    assert len(server.asked) == dns.MOST_OF_DOMAIN
 
 
 async def test_who_asks_for_a_name_that_is_looked_up_waits_for_that_answer(
@@ -220,7 +220,7 @@ async def test_who_asks_for_a_name_that_is_looked_up_waits_for_that_answer(
 
 @pytest.mark.parametrize("host", ["missing.example", "a" * 64 + ".example"])
 async def test_a_name_that_is_none_fails(host: str) -> None:
-    ask = NameServer().ask if host.startswith("missing") else lookups.ask_system
+    ask = NameServer().ask if host.startswith("missing") else dns.ask_system
 
     with pytest.raises(OSError, match=r"not known|no name of a host"):
         await find(Lookups(ask), host)
@@ -253,7 +253,7 @@ async def test_who_waits_when_all_is_closed_is_told_so(names: Lookups) -> None:
 def test_a_process_ends_although_a_name_server_does_not_answer() -> None:
     program = """
 import asyncio, time
-from msgsvc_core.security.lookups import Lookups
+from msgsvc_core.security.dns import Lookups
 
 async def main():
     names = Lookups(lambda *_: time.sleep(60), patience_s=0.05)

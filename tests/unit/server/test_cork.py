@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from msgsvc_core.server.cork import MOST_HELD, CorkedTransport
+from msgsvc_core.server.buffered_transport import MOST_HELD, CorkedTransport
 
 
 class Wire(asyncio.Transport):

@@ -13,7 +13,7 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
-from msgsvc_auth.openings import Openings
+from msgsvc_auth.session_limits import Openings
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position

@@ -12,7 +12,7 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.contents import read_message
-from msgsvc_drip.course import Course, StepMessage, When
+from msgsvc_drip.definition import Course, StepMessage, When
 
 
 class CourseChecks:

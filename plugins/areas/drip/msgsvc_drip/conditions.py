@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_drip.course import When
+from msgsvc_drip.definition import When
 
 
 def is_met(when: When | None, subscriber: Subscriber) -> bool:

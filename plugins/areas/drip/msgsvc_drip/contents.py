@@ -16,7 +16,7 @@ from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient, Subscriber
-from msgsvc_drip.course import StepMessage
+from msgsvc_drip.definition import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
 _Key = tuple[str, int]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, exponential
 from msgsvc_drip.service import REMOVE, Drips
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 
 NAME = "drip.take"
 

@@ -21,7 +21,7 @@ from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
-from msgsvc_drip.course import Course, Step, read_course
+from msgsvc_drip.definition import Course, Step, read_course
 
 DripStatus = Literal["active", "paused"]
 Reentry = Literal["never", "after_completion"]

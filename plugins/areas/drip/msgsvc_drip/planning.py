@@ -11,7 +11,7 @@ from msgsvc_core.messages import Message, Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_drip.conditions import is_met
 from msgsvc_drip.contents import Contents
-from msgsvc_drip.course import Course, Step
+from msgsvc_drip.definition import Course, Step
 from msgsvc_drip.due_store import DueStep, Move
 from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
 

@@ -22,7 +22,7 @@ from msgsvc_drip.planning import Planner
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 from msgsvc_drip.triggers import Triggers
 
 

@@ -4,7 +4,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from msgsvc_core.kernel.time_zones import local_of, ms_of
-from msgsvc_drip.course import Course, Step
+from msgsvc_drip.definition import Course, Step
 
 MINUTE_MS = 60_000
 

@@ -12,7 +12,7 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import count_store, enrollment_store, store
 from msgsvc_drip.checks import CourseChecks
 from msgsvc_drip.count_store import Counts
-from msgsvc_drip.course import Course
+from msgsvc_drip.definition import Course
 from msgsvc_drip.models import (
     Chain,
     CreateDripBody,

@@ -8,7 +8,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.values import value_object
 from msgsvc_drip import enrollment_store, store
-from msgsvc_drip.course import read_course
+from msgsvc_drip.definition import read_course
 from msgsvc_drip.enrollment_store import Beginning
 from msgsvc_drip.schedule import due_after
 

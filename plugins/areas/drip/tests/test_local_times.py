@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from msgsvc_core.testing import FakeClock
-from msgsvc_drip.course import Course
+from msgsvc_drip.definition import Course
 from msgsvc_drip.schedule import due_after, is_time
 
 from .conftest import DAY, HOUR, MINUTE, Shop

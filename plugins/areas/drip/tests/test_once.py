@@ -11,7 +11,7 @@ from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_drip.due_store import DueStep, Move, find_chains, find_due, take
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop
 

@@ -22,7 +22,7 @@ from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
 from msgsvc_forms.jobs import Removal
-from msgsvc_forms.leading import SubmissionRouter
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms

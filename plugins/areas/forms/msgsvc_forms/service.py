@@ -21,7 +21,7 @@ from msgsvc_forms.answers import in_order
 from msgsvc_forms.copies import Copies
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
-from msgsvc_forms.leading import SubmissionRouter
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,

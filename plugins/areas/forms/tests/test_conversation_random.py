@@ -15,7 +15,7 @@ from msgsvc_core.channels import ChannelUser, Update
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_forms.course import path
+from msgsvc_forms.question_flow import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.dialogue import State
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.content.markup import utf16_length
 from msgsvc_core.kernel.i18n import Texts
-from msgsvc_forms.course import path
+from msgsvc_forms.question_flow import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.dialogue import (
     Anew,

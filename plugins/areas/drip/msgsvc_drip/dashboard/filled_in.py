@@ -7,7 +7,7 @@ from typing import Any
 
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.dashboard.writing import form_of, message_of
-from msgsvc_drip.course import Step
+from msgsvc_drip.definition import Step
 
 _UNITS = ("minutes", "hours", "days")
 

@@ -17,7 +17,7 @@ from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
-from msgsvc_forms.course import path
+from msgsvc_forms.question_flow import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.fields import FormField

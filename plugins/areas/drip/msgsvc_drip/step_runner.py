@@ -13,7 +13,7 @@ from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import due_store, events, store
-from msgsvc_drip.course import Course, read_course
+from msgsvc_drip.definition import Course, read_course
 from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.models import Enrollment
 from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, Planner

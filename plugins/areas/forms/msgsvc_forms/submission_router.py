@@ -15,7 +15,7 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_forms.course import holds
+from msgsvc_forms.question_flow import holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
 from msgsvc_forms.models import Form, Lead, NewSubmission, Submission
 from msgsvc_forms.summary import customer_of, files_of, summarized
